@@ -1,0 +1,22 @@
+"""Shape annotations: jaxtyping's while tests and type checkers look, nothing otherwise.
+
+jaxtyping is imported only where somebody already has (its pytest plugin does); in a user's
+process ``Float[Array, "T d_e"]`` is a comment and costs nothing.
+"""
+
+__all__ = ["Array", "Bool", "Float", "Int", "Num"]
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+Array = Any  # a NumPy array, or a torch tensor on any device: `theory` takes both
+
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jaxtyping import Bool, Float, Int, Num
+else:
+
+    class _Unchecked:
+        def __class_getitem__(cls, item: tuple[Any, str]) -> Any:
+            return item[0]
+
+    Bool = Float = Int = Num = _Unchecked

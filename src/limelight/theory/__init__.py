@@ -1,0 +1,1 @@
+"""The mathematics: one small module per result, arrays in, arrays out."""
