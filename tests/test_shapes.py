@@ -1,8 +1,5 @@
 import sys
 
-import numpy as np
-import pytest
-
 from limelight.errors import nearest
 
 
@@ -15,4 +12,7 @@ def test_shape_annotations_are_enforced_while_tests_run():
 
 def test_unknown_names_get_a_guess_and_every_choice():
     sentence = nearest("method", "alpha-avgg", ["alpha-avg", "lime"])
-    assert sentence == "no method 'alpha-avgg'. Did you mean 'alpha-avg'? Choose from: alpha-avg, lime."
+    assert (
+        sentence
+        == "no method 'alpha-avgg'. Did you mean 'alpha-avg'? Choose from: alpha-avg, lime."
+    )
