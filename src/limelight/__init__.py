@@ -1,3 +1,31 @@
 """Explains attention-based text classifiers, and says how far each number can be trusted."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limelight.errors import DomainError, InputError
+    from limelight.loading import load
+    from limelight.model import AttentionClassifier, save_folder
+
 __version__ = "0.1.0"
+
+# Public names and where they live; each is imported when it is first used.
+_HOME = {
+    "AttentionClassifier": "limelight.model",
+    "DomainError": "limelight.errors",
+    "InputError": "limelight.errors",
+    "load": "limelight.loading",
+    "save_folder": "limelight.model",
+}
+__all__ = ["AttentionClassifier", "DomainError", "InputError", "__version__", "load", "save_folder"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'limelight' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,5 @@
+"""``python -m limelight``."""
+
+from limelight.cli import main
+
+main()

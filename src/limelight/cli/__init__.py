@@ -1,0 +1,55 @@
+"""The command line. One module per command, imported when it is called."""
+
+__all__ = ["main"]
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from limelight import __version__
+from limelight.cli.console import error_console
+from limelight.errors import InputError
+
+# The module of a command is imported when the command is called, so its help stands here.
+COMMANDS = {
+    "predict": "Say which class the model gives to a text, and how sure it is.",
+    "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
+    "train": "Train the paper's classifier on labelled texts.",
+    "data": "Download and check a public data set.",
+}
+
+app = App(
+    name="limelight",
+    version=__version__,
+    help="Explain attention-based text classifiers, and say how far each number can be trusted.",
+    result_action="return_value",
+    help_format="plaintext",
+)
+for _name, _help in COMMANDS.items():
+    app.command(f"limelight.cli.{_name}:{_name}", name=_name, help=_help)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; leave with 0, with 1 where a check failed, or with 2 and one sentence."""
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (CycloptsError, InputError, OSError) as error:
+        error_console().print(f"Error: {_sentence(error)}", markup=False, highlight=False)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: Exception) -> str:
+    """Say an operating-system error as a sentence; the others are one already."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f"'{error.filename}': " if error.filename else ""
+        return f"{place}{error.strerror.lower()}."
+    return str(error)

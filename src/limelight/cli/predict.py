@@ -1,0 +1,87 @@
+"""``limelight predict``."""
+
+__all__ = ["predict"]
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from cyclopts import Parameter
+from rich.table import Table
+
+from limelight.cli.console import error_console, output_console
+from limelight.cli.texts import given_texts
+from limelight.loading import load
+from limelight.model import AttentionClassifier, class_probabilities
+
+
+def predict(
+    *texts: str,
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    lines: bool = False,
+    model: Annotated[Path | None, Parameter(name=["--model", "-m"])] = None,
+    format: Literal["terminal", "json"] = "terminal",
+) -> None:
+    """Say which class the model gives to each text, and how sure it is.
+
+    Parameters
+    ----------
+    texts
+        Texts to classify, each one argument; "-" reads standard input.
+    file
+        Read the text from this file instead.
+    lines
+        Take every line of the file or of standard input as a text of its own.
+    model
+        Folder of the model; the IMDB sentiment model of the package if none is given.
+    format
+        A table for people, or one JSON object per line for programs.
+    """
+    given = given_texts(texts, file, lines=lines)
+    rows = predictions(load(model), given)
+    if format == "json":
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False))
+        return
+    output_console().print(_table(rows))
+    for row in rows:
+        for notice in row["notices"]:
+            error_console().print(f"Notice: {notice}", markup=False)
+
+
+def predictions(model: AttentionClassifier, texts: list[str]) -> list[dict[str, Any]]:
+    """Return class, logits, probability and notices of every text, ready for JSON."""
+    documents = [model.read(text) for text in texts]
+    logits = model.logits_of_ids([document.ids for document in documents])
+    named = model.classes[-logits.shape[1] :]  # a single output is the logit of the second class
+    rows = []
+    for document, logit, chance in zip(documents, logits, class_probabilities(logits), strict=True):
+        best = int(np.argmax(chance))
+        rows.append(
+            {
+                "text": document.text,
+                "class": model.classes[best],
+                "probability": float(chance[best]),
+                "logits": dict(zip(named, map(float, logit), strict=True)),
+                "probabilities": dict(zip(model.classes, map(float, chance), strict=True)),
+                "notices": list(document.notices),
+            }
+        )
+    return rows
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("class")
+    table.add_column("probability", justify="right")
+    for name in rows[0]["logits"]:
+        table.add_column(f"logit of {name}", justify="right")
+    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in rows:
+        numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
+        shown = Text(" ".join(row["text"].split()))  # never parsed as markup
+        table.add_row(row["class"], f"{row['probability']:.1%}", *numbers, shown)
+    return table
