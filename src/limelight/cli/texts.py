@@ -22,7 +22,7 @@ def given_texts(arguments: Sequence[str], file: Path | None, *, lines: bool = Fa
         return _split(_decoded(sys.stdin.buffer.read(), "standard input"), lines=lines)
     if not arguments:
         raise InputError("no text was given; pass it as an argument, with --file, or through '-'.")
-    # Bytes of an argument that are not UTF-8 reach Python as lone surrogates, which no file can hold.
+    # Bytes that are not UTF-8 reach Python as lone surrogates, which no file can hold.
     return [text.encode("utf-8", "replace").decode("utf-8") for text in arguments]
 
 

@@ -1,0 +1,156 @@
+"""One score per feature of one text, with everything needed to read and to repeat it."""
+
+__all__ = ["Anchor", "Explanation", "Pairs"]
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.shapes import Float, Int
+from limelight.text import Span
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """Scores of pairs of features, by their indices."""
+
+    features: Int[np.ndarray, "n 2"]
+    scores: Float[np.ndarray, " n"]
+    stderr: Float[np.ndarray, " n"] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Anchor:
+    """Features that hold the prediction: how often they do, and on how many texts they apply."""
+
+    features: tuple[int, ...]
+    precision: float
+    precision_interval: tuple[float, float]
+    coverage: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Explanation:
+    """Scores of the features of ``text`` for the class ``target``.
+
+    ``spans`` holds the character ranges of every occurrence of each feature. ``stderr`` is None
+    exactly when the scores carry no sampling error; ``bound``, where there is one, is a proven
+    bound on the numerical error of every score. ``prediction`` maps classes to logits,
+    ``base_value`` is the explained output with every feature removed, ``heads`` holds the same
+    scores for each attention head alone. ``settings`` says how to compute it again, ``notices``
+    what the reader must know.
+    """
+
+    text: str
+    features: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"] | None = None
+    bound: float | None = None
+    method: str
+    target: str
+    prediction: Mapping[str, float]
+    base_value: float | None = None
+    intercept: float | None = None
+    heads: Float[np.ndarray, "K d"] | None = None
+    pairs: Pairs | None = None
+    anchor: Anchor | None = None
+    notices: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        d = len(self.features)
+        for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
+            if length != d:
+                raise InputError(f"got {d} features and {length} {name}; they must pair up.")
+        for name in ("scores", "stderr", "heads"):
+            if (array := getattr(self, name)) is None:
+                continue
+            own = np.array(array, dtype=np.float64)  # freezing must not freeze the caller's array
+            if own.shape[-1] != d:
+                raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
+            if not np.isfinite(own).all():
+                raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+        for name in ("prediction", "settings"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def explained_end(self) -> int:
+        """Where the part of ``text`` that the model read ends; the rest was cut off."""
+        end = self.settings.get("cut_at")
+        return len(self.text) if end is None else int(end)
+
+    @property
+    def signed(self) -> bool:
+        """Whether the method can tell what speaks for the target from what speaks against it."""
+        return bool(self.settings.get("signed", True))
+
+    def as_list(self) -> list[tuple[str, float]]:
+        """Return (feature, score) pairs, strongest first."""
+        return self.top(len(self.features))
+
+    def top(self, k: int) -> list[tuple[str, float]]:
+        """Return the ``k`` features of largest absolute score, strongest first."""
+        order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
+        return [(self.features[j], float(self.scores[j])) for j in order]
+
+    def as_map(self) -> dict[int, list[tuple[int, float]]]:
+        """Return {class index: [(feature index, score), …]}, strongest first, as ``lime`` does."""
+        classes = list(self.settings.get("classes", [self.target]))
+        order = np.argsort(-np.abs(self.scores), kind="stable")
+        return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the explanation as JSON, without loss."""
+        from limelight.explanation.json import explanation_to_json
+
+        return explanation_to_json(self, indent=indent)
+
+    @staticmethod
+    def from_json(content: str | bytes) -> "Explanation":
+        """Return the explanation that :meth:`to_json` wrote."""
+        from limelight.explanation.json import explanation_from_json
+
+        return explanation_from_json(content)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per feature."""
+        from limelight.explanation.table import explanation_frame
+
+        return explanation_frame(self)
+
+    def as_html(self) -> str:
+        """Return one self-contained HTML page."""
+        from limelight.render.html import explanation_page
+
+        return explanation_page(self)
+
+    def save_html(self, path: "str | Path") -> None:
+        """Write :meth:`as_html` to a file, whole or not at all."""
+        from limelight.files import write_whole
+
+        write_whole(path, self.as_html())
+
+    def _repr_html_(self) -> str:
+        from limelight.render.html import explanation_fragment
+
+        return explanation_fragment(self)
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.terminal import explanation_text
+
+        return explanation_text(self)

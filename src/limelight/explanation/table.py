@@ -1,0 +1,53 @@
+"""Explanations as rows: CSV text and pandas frames."""
+
+__all__ = ["CSV_COLUMNS", "explanation_frame", "explanations_csv"]
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from limelight.errors import InputError
+from limelight.explanation.explanation import Explanation
+
+CSV_COLUMNS = ("document", "method", "target", "feature", "score", "stderr", "bound", "spans")
+
+
+def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[str, Any]]:
+    """Return one row per feature, in the order of the text."""
+    e = explanation
+    stderr = [None] * len(e.features) if e.stderr is None else e.stderr.tolist()
+    return [
+        {
+            "document": document,
+            "method": e.method,
+            "target": e.target,
+            "feature": feature,
+            "score": score,
+            "stderr": error,
+            "bound": e.bound,
+            "spans": " ".join(f"{start}:{end}" for start, end in spans),
+        }
+        for feature, spans, score, error in zip(
+            e.features, e.spans, e.scores.tolist(), stderr, strict=True
+        )
+    ]
+
+
+def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> str:
+    """Return CSV text with a header and one row per feature of each (document, explanation)."""
+    output = io.StringIO()
+    writer = csv.DictWriter(output, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for document, explanation in explanations:
+        writer.writerows(explanation_rows(explanation, document))
+    return output.getvalue()
+
+
+def explanation_frame(explanation: Explanation) -> Any:
+    """Return a pandas data frame with one row per feature."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+    return pd.DataFrame(explanation_rows(explanation), columns=list(CSV_COLUMNS))
