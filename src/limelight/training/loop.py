@@ -1,0 +1,215 @@
+"""The loop: steps, epochs, validation, checkpoints."""
+
+__all__ = ["Progress", "fit", "learning_rate"]
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+import torch.nn.functional as F
+
+from limelight.errors import InputError
+from limelight.shapes import Array, Float, Int
+from limelight.text import CLS, UNK
+from limelight.training.checkpoint import Checkpoint
+from limelight.training.encoding import EncodedTexts
+from limelight.training.preparing import NOISE, ORDER, Prepared, random_numbers
+from limelight.training.recipe import Recipe
+from limelight.training.state import TrainingState, new_state
+
+_REPORT = 20  # steps between two looks at the loss: each one waits for the device
+_CHUNK = 1024  # documents at a time where no gradient is needed
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a run stands; ``accuracy`` is the last validation's, ``loss`` the epoch's mean."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    loss: float
+    accuracy: float | None
+    seconds: float
+    epoch_ended: bool
+
+
+def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
+    """Return the rate of ``step``: constant, or a cosine up from 1/25 of the peak and down to 0."""
+    if recipe.schedule == "constant":
+        return recipe.learning_rate
+    done, turn = (step + 0.5) / steps, recipe.warmup
+    if done < turn:
+        rising = (1 - math.cos(math.pi * done / turn)) / 2
+        return recipe.learning_rate * (0.04 + 0.96 * rising)
+    return recipe.learning_rate * (1 + math.cos(math.pi * (done - turn) / (1 - turn))) / 2
+
+
+def fit(
+    prepared: Prepared,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    device: Any = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> TrainingState:
+    """Return the state after the last epoch; ``best`` in it are the weights to keep.
+
+    With a ``checkpoint`` the run continues what it finds there and saves itself every few minutes.
+    """
+    state = new_state(prepared, recipe, seed=seed, device=device)
+    if checkpoint is not None:
+        checkpoint.restore(state)
+    loop = _Loop(prepared, recipe, seed, device, progress, checkpoint)
+    while len(state.history) < recipe.epochs and not _out_of_patience(state, recipe):
+        loop.run_epoch(state)
+    return state
+
+
+@final
+class _Loop:
+    def __init__(
+        self,
+        prepared: Prepared,
+        recipe: Recipe,
+        seed: int,
+        device: Any,
+        progress: Callable[[Progress], None] | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.recipe, self.seed, self.device = recipe, seed, device
+        self.ids = torch.from_numpy(prepared.training.ids).to(device)
+        self.labels = torch.from_numpy(prepared.training.labels.copy()).to(device)
+        self.validation = prepared.validation
+        self.progress, self.checkpoint = progress, checkpoint
+        self.per_epoch = math.ceil(len(self.ids) / recipe.batch)
+        self.noise = torch.Generator(device=device)
+        self.last = self.saved = time.monotonic()
+
+    def run_epoch(self, state: TrainingState) -> None:
+        epoch, batch = len(state.history), self.recipe.batch
+        order = random_numbers(self.seed, ORDER, epoch).permutation(len(self.ids))
+        order = torch.from_numpy(order).to(self.device)
+        while (done := state.step - epoch * self.per_epoch) < self.per_epoch:
+            rows = order[done * batch : (done + 1) * batch]
+            self._step(state, self.ids[rows], self.labels[rows])
+            if (done + 1) % _REPORT == 0:
+                self._report(state, done + 1)
+                if self.checkpoint and self._minutes_since_save() > self.checkpoint.minutes:
+                    self._save(state)
+        self._end_epoch(state)
+
+    def _step(self, state: TrainingState, ids: Array, labels: Array) -> None:
+        recipe = self.recipe
+        noise_seed = random_numbers(self.seed, NOISE, state.step).integers(2**63)
+        self.noise.manual_seed(int(noise_seed))
+        if recipe.word_dropout:
+            lost = torch.rand(ids.shape, generator=self.noise, device=self.device)
+            ids = ids.masked_fill((lost < recipe.word_dropout) & (ids != CLS), UNK)
+        rate = learning_rate(recipe, state.step, self.per_epoch * recipe.epochs)
+        for group in state.optimizer.param_groups:
+            group["lr"] = rate
+        f = state.module(ids, dropout=recipe.dropout, generator=self.noise)
+        value = loss(f, labels, smoothing=recipe.label_smoothing)
+        state.optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        state.optimizer.step()
+        state.loss_sum += value.detach()
+        state.step += 1
+        if state.average is not None:
+            decay = min(recipe.average, state.step / (state.step + 9))
+            new = [weight.detach() for weight in state.module.parameters()]
+            torch._foreach_lerp_(list(state.average.values()), new, 1 - decay)
+
+    def _end_epoch(self, state: TrainingState) -> None:
+        epoch = len(state.history) + 1
+        mean = self._mean_loss(state, self.per_epoch)
+        score = None
+        if self.validation is not None:
+            score = accuracy(state, self.validation, self.device)
+        best = state.best_epoch
+        if score is None or best is None or score > best["accuracy"]:
+            state.best = {name: weight.clone() for name, weight in state.kept.items()}
+        self._count_time(state)
+        seconds = round(state.seconds, 3)
+        state.history.append(
+            {"epoch": epoch, "loss": mean, "accuracy": score, "seconds": seconds}
+        )
+        state.loss_sum.zero_()
+        if self.checkpoint:
+            self._save(state)
+        if self.progress:
+            self.progress(self._standing(state, epoch, mean, ended=True))
+
+    def _report(self, state: TrainingState, done: int) -> None:
+        mean = self._mean_loss(state, done)
+        self._count_time(state)
+        if self.progress:
+            self.progress(self._standing(state, len(state.history) + 1, mean, ended=False))
+
+    def _standing(self, state: TrainingState, epoch: int, mean: float, *, ended: bool) -> Progress:
+        return Progress(
+            epoch=epoch,
+            epochs=self.recipe.epochs,
+            step=state.step,
+            steps=self.per_epoch * self.recipe.epochs,
+            loss=mean,
+            accuracy=state.history[-1]["accuracy"] if state.history else None,
+            seconds=state.seconds,
+            epoch_ended=ended,
+        )
+
+    def _mean_loss(self, state: TrainingState, steps: int) -> float:
+        mean = float(state.loss_sum) / steps
+        if not math.isfinite(mean):
+            raise InputError(
+                f"the loss became {mean} in epoch {len(state.history) + 1}, by step {state.step}; "
+                "lower the learning rate."
+            )
+        return mean
+
+    def _minutes_since_save(self) -> float:
+        return (time.monotonic() - self.saved) / 60
+
+    def _save(self, state: TrainingState) -> None:
+        if self.checkpoint:
+            self.checkpoint.save(state)
+            self.saved = time.monotonic()
+
+    def _count_time(self, state: TrainingState) -> None:
+        now = time.monotonic()
+        state.seconds += now - self.last
+        self.last = now
+
+
+def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) -> Array:
+    """Return binary cross-entropy for one output, cross-entropy for several."""
+    if f.shape[1] > 1:
+        return F.cross_entropy(f, labels, label_smoothing=smoothing)
+    wanted = labels * (1 - smoothing) + smoothing / 2
+    return F.binary_cross_entropy_with_logits(f[:, 0], wanted.to(f))
+
+
+@torch.no_grad()
+def accuracy(state: TrainingState, texts: EncodedTexts, device: Any) -> float:
+    """Return the share of ``texts`` whose class the kept weights get right."""
+    right = 0
+    for start in range(0, len(texts), _CHUNK):
+        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device)
+        f = torch.func.functional_call(state.module, state.kept, (ids,))
+        predicted = (f[:, 0] > 0).long() if f.shape[1] == 1 else f.argmax(dim=1)
+        right += int((predicted.cpu().numpy() == texts.labels[start : start + _CHUNK]).sum())
+    return right / len(texts)
+
+
+def _out_of_patience(state: TrainingState, recipe: Recipe) -> bool:
+    best = state.best_epoch
+    if recipe.patience is None or best is None or best["accuracy"] is None:
+        return False
+    return len(state.history) - best["epoch"] >= recipe.patience

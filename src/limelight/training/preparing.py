@@ -1,0 +1,108 @@
+"""From labelled texts to what the loop needs: vocabulary, split, encoded rows."""
+
+__all__ = ["Prepared", "prepare", "random_numbers"]
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from limelight.datasets.labelled import LabelledTexts
+from limelight.errors import InputError
+from limelight.text import Vocabulary
+from limelight.training.encoding import EncodedTexts, encode_texts, training_vocabulary
+from limelight.training.recipe import Recipe
+
+# Each use of randomness has a stream of its own, numbered; see random_numbers.
+SPLIT, WEIGHTS, ORDER, NOISE = range(4)
+
+
+def random_numbers(seed: int, stream: int, number: int = 0) -> np.random.Generator:
+    """Return the generator of one use of randomness, the ``number``-th in its stream.
+
+    Every epoch and step derives its own from the seed, so a run that starts again in the middle
+    has no generator states to restore.
+    """
+    return np.random.default_rng([seed, stream, number])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Encoded texts to fit and to validate on, and what the model's record says about them."""
+
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    training: EncodedTexts
+    validation: EncodedTexts | None
+    record: dict[str, Any]
+
+    def outputs(self, recipe: Recipe) -> int:
+        """C: one logit for two classes if the recipe says so, else one per class."""
+        return 1 if recipe.single_output and len(self.classes) == 2 else len(self.classes)
+
+
+def prepare(
+    data: LabelledTexts,
+    recipe: Recipe,
+    *,
+    validation: LabelledTexts | float | None = None,
+    seed: int = 0,
+) -> Prepared:
+    """Return ``data`` encoded and split; the vocabulary counts all of ``data``, as the paper does.
+
+    ``validation`` is a set of its own, or the share of ``data`` to hold out (0 for none) after a
+    seeded shuffle; the recipe's share if it is ``None``.
+    """
+    if isinstance(validation, int | float):
+        recipe = replace(recipe, validation=float(validation))
+    _check_classes(data)
+    vocabulary, encoded = training_vocabulary(
+        data, T_max=recipe.T_max, size=recipe.vocabulary_size, min_count=recipe.min_count
+    )
+    held: EncodedTexts | None = None
+    if isinstance(validation, LabelledTexts):
+        held = encode_texts(_with_classes_of(data, validation), vocabulary, T_max=recipe.T_max)
+    elif recipe.validation:
+        order = random_numbers(seed, SPLIT).permutation(len(data))
+        count = round(recipe.validation * len(data))
+        if not 0 < count < len(data):
+            raise InputError(
+                f"a share of {recipe.validation} of {len(data)} rows leaves nothing to "
+                "train or validate on; change the share or give more rows."
+            )
+        held, encoded = encoded.rows(order[:count]), encoded.rows(order[count:])
+    record = {
+        "data": data.source,
+        "data_sha256": data.digest,
+        "training_rows": len(encoded),
+        "validation": validation.source if isinstance(validation, LabelledTexts) else "held out",
+        "validation_rows": 0 if held is None else len(held),
+    }
+    if held is None:
+        record["validation"] = None
+    return Prepared(vocabulary, data.class_names, encoded, held, record)
+
+
+def _check_classes(data: LabelledTexts) -> None:
+    if not len(data):
+        raise InputError(f"{data.source} has no rows; training needs labelled texts.")
+    present = np.unique(data.labels)
+    if len(present) < 2:
+        raise InputError(
+            f"all rows of {data.source} have the label {data.class_names[present[0]]!r}; "
+            "training needs at least two classes."
+        )
+
+
+def _with_classes_of(data: LabelledTexts, validation: LabelledTexts) -> LabelledTexts:
+    """Return ``validation`` after checking that its labels mean what those of ``data`` mean."""
+    if not len(validation):
+        raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
+    known = data.class_names
+    if validation.classes not in (None, known) or validation.labels.max() >= len(known):
+        raise InputError(
+            f"the classes of {validation.source} ({', '.join(validation.class_names)}) are not "
+            f"those of {data.source} ({', '.join(known)})."
+        )
+    return validation

@@ -1,0 +1,99 @@
+"""Everything that decides how a model is trained, in one frozen value."""
+
+__all__ = ["RECIPES", "Recipe", "recipe_named"]
+
+from dataclasses import dataclass, replace
+from typing import Literal, final
+
+from limelight.errors import InputError, nearest
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Architecture, regularisation and optimisation of one training run."""
+
+    heads: int = 6
+    d_e: int = 128
+    d_att: int = 64
+    d_out: int = 64
+    T_max: int = 256
+    position_base: float = 10000.0
+    position_scale: float = 1.0
+    single_output: bool = False
+    """One logit and binary cross-entropy where there are two classes; else one per class."""
+
+    vocabulary_size: int | None = None
+    min_count: int = 1
+
+    embedding_std: float = 1.0
+    weight_bound: float = 0.1
+    """Projections start uniform in ± this."""
+
+    dropout: float = 0.0
+    """Probability of zeroing an entry of a word's embedding (positions are never dropped)."""
+    word_dropout: float = 0.0
+    """Probability of showing UNK instead of a word."""
+    label_smoothing: float = 0.0
+    weight_decay: float = 0.01
+    embedding_decay: float | None = None
+    """Weight decay of the embedding; the same as ``weight_decay`` if none is given."""
+
+    batch: int = 64
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "one-cycle"] = "constant"
+    warmup: float = 0.3
+    """Share of a one-cycle run in which the learning rate rises."""
+    average: float = 0.0
+    """Decay of the moving average of the weights, which is what is kept; 0 keeps the weights."""
+
+    validation: float = 0.2
+    """Share of the data held out to pick the best epoch; 0 fits on all and keeps the last epoch."""
+    patience: int | None = None
+    """Stop after this many epochs without a better validation accuracy."""
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "d_e", "d_att", "d_out", "min_count", "batch", "epochs"):
+            _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        for name in ("embedding_std", "weight_bound", "learning_rate", "position_base"):
+            _require(name, getattr(self, name), getattr(self, name) > 0, "positive")
+        for name in ("dropout", "word_dropout", "label_smoothing", "average", "validation"):
+            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
+        for name in ("position_scale", "weight_decay"):
+            _require(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
+        _require("warmup", self.warmup, 0 < self.warmup < 1, "between 0 and 1")
+        _require("T_max", self.T_max, self.T_max >= 2, "at least 2")
+
+
+def _require(name: str, value: float, holds: bool, what: str) -> None:
+    if not holds:
+        raise InputError(f"{name} must be {what}; got {value}.")
+
+
+_PAPER = Recipe(batch=16, learning_rate=1e-4, epochs=10, weight_decay=0.01)
+
+RECIPES: dict[str, Recipe] = {
+    "paper": _PAPER,
+    "default": replace(
+        _PAPER,
+        single_output=True,
+        vocabulary_size=30_000,
+        embedding_std=0.02,
+        dropout=0.5,
+        word_dropout=0.3,
+        position_scale=0.1,
+        weight_decay=0.1,
+        batch=64,
+        learning_rate=2e-3,
+        schedule="one-cycle",
+        epochs=15,
+    ),
+}
+
+
+def recipe_named(name: str) -> Recipe:
+    """Return the recipe called ``name``; the error for an unknown one lists them all."""
+    if name not in RECIPES:
+        raise InputError(nearest("recipe", name, RECIPES))
+    return RECIPES[name]

@@ -1,0 +1,128 @@
+"""What changes while a model is trained, and its translation to and from plain arrays."""
+
+__all__ = ["TrainingState", "new_state"]
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from limelight.shapes import Array
+from limelight.training.module import AttentionModule
+from limelight.training.preparing import WEIGHTS, Prepared, random_numbers
+from limelight.training.recipe import Recipe
+
+
+@final
+@dataclass(slots=True, eq=False)
+class TrainingState:
+    """Weights, optimiser, moving average, best weights so far, and the history of epochs."""
+
+    module: AttentionModule
+    optimizer: Any
+    average: dict[str, Array] | None
+    loss_sum: Array  # of the current epoch, on the device
+    best: dict[str, Array] | None = None
+    step: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def kept(self) -> dict[str, Array]:
+        """The weights that are validated and kept: the average where there is one."""
+        if self.average is not None:
+            return self.average
+        return {name: weight.detach() for name, weight in self.module.named_parameters()}
+
+    @property
+    def best_epoch(self) -> dict[str, Any] | None:
+        """The entry of history with the highest validation accuracy, the first of equals."""
+        return max(self.history, key=lambda entry: entry["accuracy"] or 0.0, default=None)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return every array of the state by name."""
+        named: dict[str, Array] = {}
+        for name, weight in self.module.named_parameters():
+            named[f"weight.{name}"] = weight.detach()
+            for key, value in self.optimizer.state[weight].items():
+                named[f"optimizer.{name}.{key}"] = value
+        for group in ("average", "best"):
+            for name, weight in (getattr(self, group) or {}).items():
+                named[f"{group}.{name}"] = weight
+        return {name: tensor.cpu().contiguous().numpy() for name, tensor in named.items()}
+
+    def notes(self) -> dict[str, Any]:
+        """Return everything else, ready for JSON; floats survive it exactly."""
+        return {
+            "step": self.step,
+            "loss_sum": float(self.loss_sum),
+            "seconds": self.seconds,
+            "history": self.history,
+        }
+
+    def restore(self, tensors: dict[str, np.ndarray], notes: dict[str, Any]) -> None:
+        """Become the state that ``tensors`` and ``notes`` describe."""
+        for name, weight in self.module.named_parameters():
+            with torch.no_grad():
+                weight.copy_(torch.from_numpy(tensors[f"weight.{name}"]))
+            start = f"optimizer.{name}."
+            self.optimizer.state[weight] = {
+                key.removeprefix(start): torch.tensor(value, device=weight.device)
+                for key, value in tensors.items()
+                if key.startswith(start)
+            }
+        self.average = self._group("average", tensors)
+        self.best = self._group("best", tensors)
+        self.step, self.seconds = notes["step"], notes["seconds"]
+        self.history = notes["history"]
+        self.loss_sum.fill_(notes["loss_sum"])
+
+    def _group(self, group: str, tensors: dict[str, np.ndarray]) -> dict[str, Array] | None:
+        device = self.loss_sum.device
+        found = {
+            name.removeprefix(f"{group}."): torch.tensor(array, device=device)
+            for name, array in tensors.items()
+            if name.startswith(f"{group}.")
+        }
+        return found or None
+
+
+def new_state(prepared: Prepared, recipe: Recipe, *, seed: int, device: Any) -> TrainingState:
+    """Return the state before the first step."""
+    module = AttentionModule(
+        _first_weights(prepared, recipe, seed),
+        T_max=recipe.T_max,
+        position_base=recipe.position_base,
+        position_scale=recipe.position_scale,
+    ).to(device)
+    decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
+    projections = [weight for name, weight in module.named_parameters() if name != "embedding"]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [module.embedding], "weight_decay": decay},
+            {"params": projections, "weight_decay": recipe.weight_decay},
+        ],
+        lr=recipe.learning_rate,
+        fused=True,
+    )
+    average = None
+    if recipe.average:
+        average = {name: weight.detach().clone() for name, weight in module.named_parameters()}
+    return TrainingState(
+        module, optimizer, average, torch.zeros((), dtype=torch.float64, device=device)
+    )
+
+
+def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
+    rng = random_numbers(seed, WEIGHTS)
+    K, bound, V = recipe.heads, recipe.weight_bound, len(prepared.vocabulary)
+    shapes = {
+        "W_q": (K, recipe.d_att, recipe.d_e),
+        "W_k": (K, recipe.d_att, recipe.d_e),
+        "W_v": (K, recipe.d_out, recipe.d_e),
+        "W_l": (K, prepared.outputs(recipe), recipe.d_out),
+    }
+    weights = {"embedding": rng.standard_normal((V, recipe.d_e)) * recipe.embedding_std}
+    weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
+    return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}

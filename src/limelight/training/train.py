@@ -1,0 +1,153 @@
+"""From labelled texts to a model folder."""
+
+__all__ = ["train"]
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from limelight.datasets.labelled import LabelledTexts
+from limelight.errors import InputError
+from limelight.files import write_whole
+from limelight.model import AttentionClassifier, save_folder
+from limelight.training.checkpoint import CHECKPOINT, Checkpoint
+from limelight.training.loop import Progress, fit
+from limelight.training.preparing import Prepared, prepare
+from limelight.training.recipe import RECIPES, Recipe, recipe_named
+from limelight.training.state import TrainingState
+
+HISTORY = "history.json"
+_MODEL_FILES = ("config.json", "vocab.txt", "model.safetensors")
+
+
+def train(
+    data: LabelledTexts,
+    *,
+    recipe: Recipe | str = "default",
+    output: str | os.PathLike[str] | None = None,
+    validation: LabelledTexts | float | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    resume: bool = True,
+) -> AttentionClassifier:
+    """Return the classifier trained on ``data``, and write it to the folder ``output``.
+
+    ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the model
+    is fitted on everything and its last epoch is kept. The same arguments give the same model on
+    the same machine; a run that was killed continues where it was when called again with them,
+    unless ``resume`` is false.
+    """
+    settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
+    if isinstance(validation, int | float):
+        settings, validation = replace(settings, validation=float(validation)), None
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    folder = None if output is None else _usable_folder(Path(output))
+    prepared = prepare(data, settings, validation=validation, seed=seed)
+    checkpoint = None
+    if folder is not None:
+        arguments = _arguments(prepared, settings, seed, device, validation)
+        checkpoint = Checkpoint(folder, arguments)
+        if not resume:
+            checkpoint.path.unlink(missing_ok=True)
+    state = fit(
+        prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
+    )
+    record = _record(prepared, settings, seed, device, state)
+    classifier = _classifier(prepared, state, record)
+    if folder is not None:
+        _save(classifier, state, folder)
+    return classifier
+
+
+def _usable_folder(folder: Path) -> Path:
+    """Return ``folder``, made if need be, after checking that training may write there."""
+    known = {*_MODEL_FILES, CHECKPOINT, HISTORY, "README.md"}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
+        write_whole(folder / ".writable", b"")
+        (folder / ".writable").unlink()
+    except OSError as error:
+        raise InputError(
+            f"the output folder '{folder}' cannot be written to "
+            f"({(error.strerror or str(error)).lower()}); choose another."
+        ) from None
+    if foreign:
+        raise InputError(
+            f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
+            "choose a new or empty one."
+        )
+    return folder
+
+
+def _arguments(
+    prepared: Prepared,
+    recipe: Recipe,
+    seed: int,
+    device: str,
+    validation: LabelledTexts | float | None,
+) -> dict[str, Any]:
+    return {
+        **asdict(recipe),
+        **prepared.record,
+        "validation_sha256": validation.digest if isinstance(validation, LabelledTexts) else None,
+        "classes": list(prepared.classes),
+        "seed": seed,
+        "device": device,
+        "torch": torch.__version__,
+    }
+
+
+def _record(
+    prepared: Prepared, recipe: Recipe, seed: int, device: str, state: TrainingState
+) -> dict[str, Any]:
+    """Return what the model's config says about its training; no times, so that it is repeatable."""
+    names = [name for name, known in RECIPES.items() if known == recipe]
+    best = state.best_epoch if prepared.validation is not None else state.history[-1]
+    return {
+        "training": {
+            "recipe": names[0] if names else "custom",
+            "settings": asdict(recipe),
+            "seed": seed,
+            **prepared.record,
+            "kept_epoch": best["epoch"] if best else None,
+            "validation_accuracy": [entry["accuracy"] for entry in state.history],
+            "device": device,
+            "torch": torch.__version__,
+        }
+    }
+
+
+def _classifier(
+    prepared: Prepared, state: TrainingState, record: dict[str, Any]
+) -> AttentionClassifier:
+    with torch.no_grad():
+        for name, weight in state.module.named_parameters():
+            weight.copy_((state.best or state.kept)[name])
+    return state.module.to_classifier(prepared.vocabulary, prepared.classes, record=record)
+
+
+def _save(classifier: AttentionClassifier, state: TrainingState, folder: Path) -> None:
+    """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
+    part = folder / ".model"
+    try:
+        save_folder(classifier, part)
+        write_whole(folder / HISTORY, json.dumps(state.history, indent=2) + "\n")
+        for name in _MODEL_FILES:
+            (part / name).replace(folder / name)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the model could not be written to '{folder}' "
+            f"({(error.strerror or str(error)).lower()}); the checkpoint is kept. "
+            "Make room, then run the same command to finish."
+        ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
