@@ -1,0 +1,1 @@
+"""Explanations on screen and paper: terminal, HTML pages, figures."""

@@ -1,0 +1,139 @@
+"""From scores to colours: one scale per method, the same in terminal, page and figure.
+
+Bluish green speaks for the target and vermillion against it (Okabe and Ito: the pair stays apart
+for colour-blind readers); methods without signs get one neutral hue, so that nobody reads "for".
+"""
+
+__all__ = [
+    "LEVELS",
+    "PAPER",
+    "Rgb",
+    "Side",
+    "contrast",
+    "hex_colour",
+    "largest",
+    "level",
+    "mixed",
+    "palette_css",
+    "ramp",
+    "side",
+    "strengths",
+    "terminal_colour",
+]
+
+from typing import Literal
+
+import numpy as np
+
+from limelight.explanation import Explanation
+from limelight.shapes import Float
+
+Rgb = tuple[int, int, int]
+Side = Literal["for", "against", "neutral"]
+Theme = Literal["light", "dark"]
+
+LEVELS = 10
+FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
+
+PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
+_FULL: dict[Theme, dict[Side, Rgb]] = {
+    "light": {"for": (0, 158, 115), "against": (224, 101, 30), "neutral": (126, 138, 224)},
+    "dark": {"for": (0, 122, 90), "against": (184, 72, 4), "neutral": (84, 97, 196)},
+}
+# On a terminal the background is unknown. These have the luminance that stands out from black
+# and from white alike and carry white letters; strength shows as distance from grey.
+_TERMINAL: dict[Side, Rgb] = {
+    "for": (0, 125, 92),
+    "against": (196, 68, 0),
+    "neutral": (80, 96, 208),
+}
+_GREY: Rgb = (112, 116, 122)
+
+
+def largest(e: Explanation) -> float:
+    """Return the largest absolute score: the one drawn in full colour."""
+    return float(np.abs(e.scores).max(initial=0.0))
+
+
+def strengths(e: Explanation) -> Float[np.ndarray, " d"]:
+    """Return scores over the largest absolute one: in [-1, 1], without signs in [0, 1]."""
+    scores = e.scores if e.signed else np.abs(e.scores)
+    peak = largest(e)
+    return scores / peak if peak else np.zeros_like(scores)
+
+
+def side(e: Explanation, strength: float) -> Side:
+    """Return which of the three hues a strength of this method has."""
+    if not e.signed:
+        return "neutral"
+    return "for" if strength >= 0 else "against"
+
+
+def level(strength: float) -> int:
+    """Return the step of the colour ramp, 0 (plain) to ``LEVELS``, growing with size."""
+    size = min(abs(strength), 1.0)
+    return 0 if size < FAINTEST else max(1, round(size * LEVELS))
+
+
+def mixed(first: Rgb, second: Rgb, share: float) -> Rgb:
+    """Return the colour a ``share`` of the way from ``first`` to ``second``."""
+    r, g, b = (round(a + (z - a) * share) for a, z in zip(first, second, strict=True))
+    return r, g, b
+
+
+def ramp(hue: Side, theme: Theme = "light") -> list[Rgb]:
+    """Return the colours of the levels 0 (paper) to ``LEVELS``."""
+    steps = [0.0, *np.linspace(0.12, 1, LEVELS)]
+    return [mixed(PAPER[theme], _FULL[theme][hue], step) for step in steps]
+
+
+def terminal_colour(hue: Side, strength: float) -> Rgb:
+    """Return a background for white letters on a terminal of any colour."""
+    return mixed(_GREY, _TERMINAL[hue], min(abs(strength), 1.0))
+
+
+def hex_colour(colour: Rgb) -> str:
+    """Return ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+def contrast(one: Rgb, other: Rgb) -> float:
+    """Return the contrast ratio of two colours as WCAG 2 defines it, 1 to 21."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: Rgb) -> float:
+    part = np.array(colour) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+def palette_css() -> str:
+    """Return CSS classes ``f1`` … (for), ``a1`` … (against), ``n1`` … (neutral), both themes."""
+    light, dark = _variables("light"), _variables("dark")
+    dark_places = (
+        ".limelight[data-theme=dark],"
+        ':where([data-jp-theme-light="false"],.vscode-dark) .limelight:not([data-theme])'
+    )
+    rules = [
+        f".limelight{{{light}}}",
+        f"{dark_places}{{{dark}}}",
+        "@media screen and (prefers-color-scheme:dark){"
+        f".limelight:not([data-theme=light]){{{dark}}}}}",
+        *(
+            f".limelight .{hue[0]}{step}{{background:var(--{hue[0]}{step})}}"
+            for hue in _TERMINAL
+            for step in range(1, LEVELS + 1)
+        ),
+    ]
+    return "\n".join(rules)
+
+
+def _variables(theme: Theme) -> str:
+    return "".join(
+        f"--{hue[0]}{step}:{hex_colour(colour)};"
+        for hue in _TERMINAL
+        for step, colour in enumerate(ramp(hue, theme))
+        if step
+    )

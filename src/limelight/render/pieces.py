@@ -1,0 +1,74 @@
+"""A text cut into features, the text between them, and what the model never read."""
+
+__all__ = ["Piece", "pieces", "token_strings_of", "visible"]
+
+import re
+from dataclasses import dataclass
+from typing import final
+
+from limelight.explanation import Explanation
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some characters of the text; ``feature`` is an index, or None between features.
+
+    ``seen`` is False for text past the model's window.
+    """
+
+    text: str
+    feature: int | None = None
+    seen: bool = True
+
+
+def pieces(e: Explanation) -> list[Piece]:
+    """Cut the text at the edges of its features; the pieces joined are the text again."""
+    found: list[Piece] = []
+    at = 0
+    for start, end, feature in occurrences(e):
+        start = max(start, at)  # pieces of words may overlap: the first keeps what they share
+        if end <= start:
+            continue
+        found += _between(e, at, start)
+        found.append(Piece(e.text[start:end], feature))
+        at = end
+    return found + _between(e, at, len(e.text))
+
+
+def occurrences(e: Explanation) -> list[tuple[int, int, int]]:
+    """Return (start, end, feature) of every occurrence, in the order of the text."""
+    return sorted((start, end, j) for j, spans in enumerate(e.spans) for start, end in spans)
+
+
+def token_strings_of(e: Explanation) -> list[str]:
+    """Return the tokens the model read, [cls] first."""
+    return ["[cls]", *(e.features[j] for _, _, j in occurrences(e))]
+
+
+def _between(e: Explanation, start: int, end: int) -> list[Piece]:
+    edge = min(max(e.explained_end, start), end)
+    read, rest = e.text[start:edge], e.text[edge:end]
+    return [piece for piece in (Piece(read), Piece(rest, seen=False)) if piece.text]
+
+
+_LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
+# Control characters can move a cursor, bidirectional ones reorder what stands around them, and
+# lone surrogates cannot be written to any file: all are shown, none is obeyed.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with control characters as symbols; line ends and tabs stay."""
+    return _HIDDEN.sub(_symbol, _LINE_ENDS.sub("\n", text))
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return "\u2421" if code == 0x7F else f"⟨{code:04X}⟩"

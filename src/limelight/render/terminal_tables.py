@@ -1,0 +1,85 @@
+"""Features, pairs and anchors as terminal tables."""
+
+__all__ = ["anchor_line", "feature_table", "pair_table"]
+
+import numpy as np
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from limelight.explanation import Anchor, Explanation, Pairs
+from limelight.render.palette import largest, side, strengths, terminal_colour
+from limelight.render.terminal_words import Look
+from limelight.render.wording import written
+
+SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def feature_table(e: Explanation, look: Look, width: int) -> Table:
+    """Return the strongest features with scores, standard errors and bars."""
+    table = _plain_table()
+    table.add_column("word", overflow="ellipsis", max_width=max(8, width // 3), no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    if e.stderr is not None:
+        table.add_column("±", justify="right", no_wrap=True)
+    numbers = 22 if e.stderr is not None else 12
+    longest = max(4, min(40, width - max(8, width // 3) - numbers - 4))
+    table.add_column("", no_wrap=True, overflow="crop")
+    peak, sizes = largest(e), strengths(e)
+    for j in np.argsort(-np.abs(e.scores), kind="stable")[:SHOWN_FEATURES]:
+        cells = [_name(e, int(j), look), Text(written(e.scores[j], peak=peak, signed=e.signed))]
+        if e.stderr is not None:
+            cells.append(Text(written(e.stderr[j], peak=peak, signed=False), "dim"))
+        table.add_row(*cells, _bar(e, float(sizes[j]), longest, look))
+    rest = len(e.features) - SHOWN_FEATURES
+    if rest > 0:
+        table.add_row(Text(look.safe(f"and {rest} more"), "dim"))
+    return table
+
+
+def pair_table(e: Explanation, pairs: Pairs, look: Look) -> Table:
+    """Return the strongest pairs of features."""
+    table = _plain_table()
+    table.add_column("pair", overflow="fold")
+    table.add_column("score", justify="right", no_wrap=True)
+    peak = float(np.abs(pairs.scores).max())
+    for row in np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS]:
+        i, j = pairs.features[row].tolist()
+        names = _name(e, i, look).append(look.safe(" × ")).append(_name(e, j, look))
+        table.add_row(names, written(pairs.scores[row], peak=peak))
+    return table
+
+
+def anchor_line(e: Explanation, anchor: Anchor, look: Look) -> Text:
+    """Say which words hold the prediction, and how firmly."""
+    words = ", ".join(e.features[j] for j in anchor.features) or "no word at all"
+    low, high = anchor.precision_interval
+    line = Text("Anchor: ", overflow="fold").append(look.safe(words), "bold")
+    return line.append(
+        f" (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
+        f"coverage {anchor.coverage:.1%})."
+    )
+
+
+def _plain_table() -> Table:
+    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+
+
+def _name(e: Explanation, feature: int, look: Look) -> Text:
+    """Return the feature, with its count where it occurs more than once."""
+    name = Text(look.safe(e.features[feature]))
+    count = len(e.spans[feature])
+    return name.append(look.safe(f" ×{count}"), "dim") if count > 1 else name
+
+
+def _bar(e: Explanation, strength: float, longest: int, look: Look) -> Text:
+    cells = abs(strength) * longest
+    if look.ascii:
+        drawn = ("#" if strength >= 0 else "-") * round(cells)
+    else:
+        drawn = "█" * int(cells) + EIGHTHS[int(8 * (cells % 1))].strip()
+    if not look.colour:
+        return Text(drawn)
+    r, g, b = terminal_colour(side(e, strength), 1.0)
+    return Text(drawn, Style(color=f"rgb({r},{g},{b})"))

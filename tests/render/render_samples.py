@@ -1,0 +1,78 @@
+"""Explanations made by hand, for every renderer."""
+
+import numpy as np
+
+from limelight.explanation import Comparison, Explanation, Pairs
+from limelight.text import Vocabulary, features_of, read_document
+
+SENTENCE = "attention based explanations are popular but questionable"
+REVIEW = (
+    "I did not expect much, but this film is great! The acting is great, the plot isn't. "
+    "It's a well-made 10/10 story about an old man (played by nobody famous) who loses his dog; "
+    "the music was awful and the ending felt rushed, yet I would watch it again. "
+) * 4
+HOSTILE = (
+    "<script>alert(1)</script> </script> \"quoted\" 'it' &amp; \x1b[31mred\x1b[0m [bold]x[/bold] é"
+)
+EMPTY = Vocabulary(("[cls]", "UNK"))
+LABELS = {
+    "alpha-avg": "α-avg",
+    "alpha-max": "α-max",
+    "lime": "lime",
+    "g-avg": "G-avg",
+    "g-l1": "G-l1",
+    "g-l2": "G-l2",
+    "gxi": "G×I",
+    "lime-sampled": "lime (sampled)",
+}
+SIGNLESS = {"alpha-avg", "alpha-max", "g-l1", "g-l2"}
+
+
+def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256, **fields):
+    """Return random scores for the features of ``text``."""
+    document = read_document(text, EMPTY, T_max=T_max)
+    features = features_of(document, kind)
+    rng = np.random.default_rng([seed, *method.encode()])
+    scores = rng.normal(size=len(features)) ** 3 / 5
+    signed = method not in SIGNLESS
+    settings = {
+        "label": LABELS.get(method, method),
+        "signed": signed,
+        "classes": ["negative", "positive"],
+        "features": kind,
+        "output": "logit",
+        "seed": seed,
+        "model": "sha256:0123456789abcdef",
+    }
+    if document.cut:
+        settings["cut_at"] = document.tokens.spans[-1][1]
+    given = {
+        "text": text,
+        "features": features.strings,
+        "spans": features.spans,
+        "scores": scores if signed else np.abs(scores) / np.abs(scores).sum(),
+        "stderr": np.abs(scores) / 7 + 0.02 if method == "lime-sampled" else None,
+        "bound": 3e-12 if method == "lime" else None,
+        "method": method,
+        "target": "positive",
+        "prediction": {"positive": 1.234},
+        "base_value": 0.1,
+        "notices": document.notices,
+        "settings": settings,
+    }
+    return Explanation(**(given | fields))
+
+
+def comparison(text=SENTENCE, methods=tuple(LABELS), *, attention=True, **fields):
+    explanations = tuple(explanation(text, method, **fields) for method in methods)
+    length = 1 + sum(map(len, explanations[0].spans))
+    rng = np.random.default_rng(5)
+    matrices = rng.dirichlet(np.full(length, 0.2), size=(6, length)) if attention else None
+    return Comparison(explanations=explanations, attention=matrices)
+
+
+def with_pairs():
+    pairs = Pairs(
+        features=np.array([[0, 1], [2, 5], [1, 6]]), scores=np.array([0.2, -0.5, 0.1]), stderr=None
+    )
+    return explanation(method="interactions", pairs=pairs)
