@@ -13,9 +13,9 @@ import torch.nn.functional as F
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.text import CLS, UNK
 from limelight.training.checkpoint import Checkpoint
 from limelight.training.encoding import EncodedTexts
+from limelight.training.noise import with_words_lost
 from limelight.training.preparing import NOISE, ORDER, Prepared, random_numbers
 from limelight.training.recipe import Recipe
 from limelight.training.state import TrainingState, new_state
@@ -89,7 +89,6 @@ class _Loop:
         self.validation = prepared.validation
         self.progress, self.checkpoint = progress, checkpoint
         self.per_epoch = math.ceil(len(self.ids) / recipe.batch)
-        self.noise = torch.Generator(device=device)
         self.last = self.saved = time.monotonic()
 
     def run_epoch(self, state: TrainingState) -> None:
@@ -107,15 +106,13 @@ class _Loop:
 
     def _step(self, state: TrainingState, ids: Array, labels: Array) -> None:
         recipe = self.recipe
-        noise_seed = random_numbers(self.seed, NOISE, state.step).integers(2**63)
-        self.noise.manual_seed(int(noise_seed))
+        rng = random_numbers(self.seed, NOISE, state.step)
         if recipe.word_dropout:
-            lost = torch.rand(ids.shape, generator=self.noise, device=self.device)
-            ids = ids.masked_fill((lost < recipe.word_dropout) & (ids != CLS), UNK)
+            ids = with_words_lost(ids, recipe.word_dropout, rng=rng)
         rate = learning_rate(recipe, state.step, self.per_epoch * recipe.epochs)
         for group in state.optimizer.param_groups:
             group["lr"] = rate
-        f = state.module(ids, dropout=recipe.dropout, generator=self.noise)
+        f = state.module(ids, dropout=recipe.dropout, rng=rng)
         value = loss(f, labels, smoothing=recipe.label_smoothing)
         state.optimizer.zero_grad(set_to_none=True)
         value.backward()
@@ -138,9 +135,7 @@ class _Loop:
             state.best = {name: weight.clone() for name, weight in state.kept.items()}
         self._count_time(state)
         seconds = round(state.seconds, 3)
-        state.history.append(
-            {"epoch": epoch, "loss": mean, "accuracy": score, "seconds": seconds}
-        )
+        state.history.append({"epoch": epoch, "loss": mean, "accuracy": score, "seconds": seconds})
         state.loss_sum.zero_()
         if self.checkpoint:
             self._save(state)
@@ -196,7 +191,7 @@ def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) 
     return F.binary_cross_entropy_with_logits(f[:, 0], wanted.to(f))
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def accuracy(state: TrainingState, texts: EncodedTexts, device: Any) -> float:
     """Return the share of ``texts`` whose class the kept weights get right."""
     right = 0

@@ -15,6 +15,7 @@ from limelight.model.classifier import WEIGHTS
 from limelight.model.positions import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, Vocabulary
+from limelight.training.noise import kept_entries, kept_share
 
 
 @final
@@ -48,7 +49,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         cls, classifier: AttentionClassifier, *, dtype: Any = torch.float32
     ) -> "AttentionModule":
         """Return a trainable copy of ``classifier``."""
-        weights = {n: torch.tensor(np.asarray(getattr(classifier, n)), dtype=dtype) for n in WEIGHTS}
+        weights = {
+            n: torch.tensor(np.asarray(getattr(classifier, n)), dtype=dtype) for n in WEIGHTS
+        }
         return cls(
             weights,
             T_max=classifier.T_max,
@@ -75,39 +78,70 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             record=record or {},
         )
 
-    def directions(self) -> Float[Array, "d_e K+C*K"]:
-        """Return what the heads read of an embedding: K key directions, then C·K value directions."""
+    def forward(
+        self,
+        ids: Int[Array, "B T"],
+        *,
+        dropout: float = 0.0,
+        rng: np.random.Generator | None = None,
+    ) -> Float[Array, "B C"]:
+        """Return f of every document; ``dropout`` zeroes entries of the words' embeddings.
+
+        Row by row ``ids`` is a whole window, as ``limelight.text.window`` makes it: padding takes
+        part in attention.
+        """
+        if dropout == 0 and len(self.embedding) < ids.numel():
+            # Fewer words than tokens: read every word once, then look up what was read.
+            directions = self._directions(self.embedding[CLS])
+            read = F.embedding(ids, self.embedding @ directions)
+            return self._pooled(read + self.positions[: ids.shape[1]] @ directions)
+        kept = None
+        if dropout and rng is not None:
+            shape = (*ids.shape, self.embedding.shape[1])
+            kept = kept_entries(shape, dropout, rng=rng, device=ids.device)
+        words, cls_row = _LookUp.apply(self.embedding, ids, kept)
+        directions = self._directions(cls_row)
+        scale = 1.0 if kept is None else 1 / kept_share(dropout)
+        read = words @ (directions * scale) + self.positions[: ids.shape[1]] @ directions
+        return self._pooled(read)
+
+    def _directions(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "d_e R"]:
+        """Return what heads read of an embedding, R = K + C·K: key directions, then value ones."""
         d_att, d_e = self.W_q.shape[1:]
-        q = self.W_q @ (self.embedding[CLS] + self.positions[0])
+        q = self.W_q @ (cls_row + self.positions[0])
         key = (q.unsqueeze(1) @ self.W_k).squeeze(1) / d_att**0.5
         value = (self.W_l @ self.W_v).transpose(0, 1).reshape(-1, d_e)
         return torch.cat([key, value]).T
 
-    def forward(
-        self,
-        ids: Int[Array, "B T_max"],
-        *,
-        dropout: float = 0.0,
-        generator: Any = None,
-    ) -> Float[Array, "B C"]:
-        """Return f of every document; ``dropout`` zeroes entries of the words' embeddings."""
-        directions = self.directions()
-        at_position = self.positions[: ids.shape[1]] @ directions
-        if dropout == 0 and len(self.embedding) < ids.numel():
-            # Fewer words than tokens: read every word once, then look up what was read.
-            read = F.embedding(ids, self.embedding @ directions)
-        else:
-            words = F.embedding(ids, self.embedding)
-            if dropout:
-                kept = torch.empty_like(words).bernoulli_(1 - dropout, generator=generator)
-                words = words * kept
-                directions = directions / (1 - dropout)
-            read = words @ directions
-        return self._pooled(read + at_position)
-
-    def _pooled(self, read: Float[Array, "B T K+C*K"]) -> Float[Array, "B C"]:
+    def _pooled(self, read: Float[Array, "B T R"]) -> Float[Array, "B C"]:
         """Return the mean over heads of Σ_t α_t u_t."""
         K, C, _ = self.W_l.shape
         logit, value = read.split([K, C * K], dim=-1)
         alpha = torch.softmax(logit, dim=1)
         return (alpha.unsqueeze(2) * value.unflatten(-1, (C, K))).sum(dim=1).mean(dim=-1)
+
+
+class _LookUp(torch.autograd.Function):  # type: ignore[misc]
+    """Rows of the embedding, masked, and the row of [cls].
+
+    One function for both, because each use of the embedding that autograd sees by itself costs a
+    gradient as large as the whole table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, embedding: Array, ids: Array, kept: Array | None) -> tuple[Array, Array]:
+        ctx.save_for_backward(ids, *([] if kept is None else [kept]))
+        ctx.rows = len(embedding)
+        words = F.embedding(ids, embedding)
+        if kept is not None:
+            words *= kept
+        return words, embedding[CLS].clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad_words: Array, grad_cls: Array) -> tuple[Array, None, None]:
+        ids, *kept = ctx.saved_tensors
+        if kept:
+            grad_words = grad_words * kept[0]
+        grad = torch.ops.aten.embedding_dense_backward(grad_words, ids, ctx.rows, -1, False)
+        grad[CLS] += grad_cls
+        return grad, None, None

@@ -108,7 +108,7 @@ def _arguments(
 def _record(
     prepared: Prepared, recipe: Recipe, seed: int, device: str, state: TrainingState
 ) -> dict[str, Any]:
-    """Return what the model's config says about its training; no times, so that it is repeatable."""
+    """Return what the config says about the training: no times, so that it can be repeated."""
     names = [name for name, known in RECIPES.items() if known == recipe]
     best = state.best_epoch if prepared.validation is not None else state.history[-1]
     return {
