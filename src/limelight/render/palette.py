@@ -7,6 +7,7 @@ for colour-blind readers); methods without signs get one neutral hue, so that no
 __all__ = [
     "LEVELS",
     "PAPER",
+    "TERMINAL_INK",
     "Rgb",
     "Side",
     "contrast",
@@ -46,6 +47,11 @@ _TERMINAL: dict[Side, Rgb] = {
     "for": (0, 125, 92),
     "against": (196, 68, 0),
     "neutral": (80, 96, 208),
+}
+TERMINAL_INK: dict[Side, Rgb] = {
+    "for": (0, 138, 102),
+    "against": (212, 80, 8),
+    "neutral": (98, 112, 228),
 }
 _GREY: Rgb = (112, 116, 122)
 
@@ -89,7 +95,7 @@ def ramp(hue: Side, theme: Theme = "light") -> list[Rgb]:
 
 def terminal_colour(hue: Side, strength: float) -> Rgb:
     """Return a background for white letters on a terminal of any colour."""
-    return mixed(_GREY, _TERMINAL[hue], min(abs(strength), 1.0))
+    return mixed(_GREY, _TERMINAL[hue], 0.3 + 0.7 * min(abs(strength), 1.0))
 
 
 def hex_colour(colour: Rgb) -> str:

@@ -1,6 +1,6 @@
 """A text cut into features, the text between them, and what the model never read."""
 
-__all__ = ["Piece", "pieces", "token_strings_of", "visible"]
+__all__ = ["Piece", "occurrences", "pieces", "token_strings_of", "visible", "writable"]
 
 import re
 from dataclasses import dataclass
@@ -72,3 +72,8 @@ def _symbol(match: re.Match[str]) -> str:
     if 0xD800 <= code <= 0xDFFF:
         return "\ufffd"
     return "\u2421" if code == 0x7F else f"⟨{code:04X}⟩"
+
+
+def writable(text: str) -> str:
+    """Return ``text`` with lone surrogates, which UTF-8 cannot hold, replaced one for one."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -3,17 +3,17 @@
 __all__ = ["anchor_line", "feature_table", "pair_table"]
 
 import numpy as np
+from rich.color import Color
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from limelight.explanation import Anchor, Explanation, Pairs
-from limelight.render.palette import largest, side, strengths, terminal_colour
+from limelight.render.palette import TERMINAL_INK, largest, side, strengths
 from limelight.render.terminal_words import Look
 from limelight.render.wording import written
 
 SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def feature_table(e: Explanation, look: Look, width: int) -> Table:
@@ -78,8 +78,7 @@ def _bar(e: Explanation, strength: float, longest: int, look: Look) -> Text:
     if look.ascii:
         drawn = ("#" if strength >= 0 else "-") * round(cells)
     else:
-        drawn = "█" * int(cells) + EIGHTHS[int(8 * (cells % 1))].strip()
+        drawn = "━" * int(cells) + ("╸" if cells % 1 >= 0.5 else "")
     if not look.colour:
         return Text(drawn)
-    r, g, b = terminal_colour(side(e, strength), 1.0)
-    return Text(drawn, Style(color=f"rgb({r},{g},{b})"))
+    return Text(drawn, Style(color=Color.from_rgb(*TERMINAL_INK[side(e, strength)])))

@@ -14,13 +14,22 @@ from rich.style import Style
 from rich.text import Text
 
 from limelight.explanation import Explanation
-from limelight.render.palette import FAINTEST, Side, largest, side, strengths, terminal_colour
+from limelight.render.palette import (
+    FAINTEST,
+    TERMINAL_INK,
+    Side,
+    largest,
+    side,
+    strengths,
+    terminal_colour,
+)
 from limelight.render.pieces import Piece, pieces, visible
 from limelight.render.wording import written
 
 WHITE = Color.from_rgb(255, 255, 255)
+BOXED = 0.25
 PAST_WINDOW = Style(dim=True, italic=True)
-CUT_MARK = "⟦not read⟧ "
+CUT_MARK = " ⟦not read⟧"
 SHOWN_REST = 60
 
 
@@ -50,9 +59,11 @@ def look_of(console: Console, options: ConsoleOptions) -> Look:
 
 
 def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
-    """Return white letters on a colour that grows with ``strength``; plain for faint words."""
+    """Return plain letters, then coloured ones, then white ones on colour, as strength grows."""
     if abs(strength) < FAINTEST:
         return Style.null()
+    if abs(strength) < BOXED:
+        return Style(color=Color.from_rgb(*TERMINAL_INK[hue]))
     background = Color.from_rgb(*terminal_colour(hue, strength))
     return Style(color=WHITE, bgcolor=background, bold=strongest, underline=strongest)
 
@@ -80,7 +91,7 @@ def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
         shown = look.safe(re.sub(r"\s+", " ", piece.text))
         if not piece.seen and not past:
             past = True
-            text.append(look.safe("[not read] " if look.ascii else CUT_MARK), PAST_WINDOW)
+            text.append(look.safe(" [not read]" if look.ascii else CUT_MARK), PAST_WINDOW)
         if piece.feature is None:
             text.append(shown, PAST_WINDOW if not piece.seen else "")
         elif look.colour:
@@ -114,7 +125,8 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
             text.append(" ").append(" against ", word_style("against", 1) + plain).append(" ")
         if signless:
             text.append(" size only, no sign ", word_style("neutral", 1) + plain).append(" ")
-        text.append("stronger colour: larger score, each method on its own scale; ")
+        scale = ", each method on its own scale" if len(explanations) > 1 else ""
+        text.append(f"stronger colour: larger score{scale}; ")
         text.append("strongest word", "underline").append(
             "; colours safe for colour-blind readers."
         )

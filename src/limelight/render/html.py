@@ -1,0 +1,140 @@
+"""Explanations as HTML: one self-contained page, or a fragment for a notebook."""
+
+__all__ = ["comparison_fragment", "comparison_page", "explanation_fragment", "explanation_page"]
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from limelight.explanation import Comparison, Explanation
+from limelight.render.html_attention import attention_section
+from limelight.render.html_disagreement import disagreement_section
+from limelight.render.html_sections import (
+    all_scores,
+    notice_list,
+    overview,
+    panel,
+    prediction,
+    score_table,
+    settings,
+    tabs,
+)
+from limelight.render.html_words import legend, words
+from limelight.render.markup import Html, data_block, element, raw, resource
+from limelight.render.palette import palette_css
+from limelight.render.pieces import writable
+from limelight.render.wording import label, precision_sentence
+
+FRAGMENT_FEATURES = 8
+
+
+def explanation_page(e: Explanation) -> str:
+    """Return one explanation as a page that needs no network."""
+    e = _writable(e)
+    main = [
+        _section("The model says", prediction(e), notice_list([e])),
+        _section(f"What {label(e)} says", legend([e]), panel(0, e, tabbed=False)),
+        _folded("Every score", all_scores([e])),
+        _folded("Settings", settings([e])),
+    ]
+    return _page(f"{label(e)} for “{e.target}”", main, e.to_json())
+
+
+def comparison_page(c: Comparison) -> str:
+    """Return a comparison as a page that needs no network."""
+    c = Comparison(explanations=tuple(map(_writable, c)), attention=c.attention)
+    several = c.explanations
+    panels = [panel(j, e, tabbed=True) for j, e in enumerate(several)]
+    main = [
+        _section("The model says", prediction(several[0]), notice_list(several)),
+        _section("Every method, side by side", overview(several)),
+        _section("One method, closer", tabs(several), *panels, identifier="closer"),
+        _section("Where the methods disagree", disagreement_section(c)) if several[1:] else raw(),
+        _section("What the heads attend to", attention_section(c)) if _has_heads(c) else raw(),
+        _folded("Every score", all_scores(several)),
+        _folded("Settings", settings(several)),
+    ]
+    return _page(f"{len(several)} methods for “{several[0].target}”", main, c.to_json())
+
+
+def explanation_fragment(e: Explanation) -> str:
+    """Return an explanation for a notebook: no script, styles that touch nothing else."""
+    return _fragment(
+        element("p", element("b", label(e)), f" for {e.target}. {precision_sentence(e)}"),
+        element("p", words(e, titles=True), class_="words", dir="auto"),
+        legend([e]),
+        score_table(e, FRAGMENT_FEATURES),
+        notice_list([e]),
+    )
+
+
+def comparison_fragment(c: Comparison) -> str:
+    """Return a comparison for a notebook: every method, then where they disagree."""
+    parts = [overview(c.explanations, titles=True)]
+    if len(c.explanations) > 1:
+        parts.append(disagreement_section(c, matrix=False))
+    return _fragment(*parts, notice_list(c.explanations))
+
+
+def _fragment(*content: Html) -> str:
+    style = f"<style>{palette_css()}\n{resource('words.css')}\n{resource('fragment.css')}</style>"
+    return element("div", Html(style), *content, class_="limelight fragment")
+
+
+def _section(title: str, *content: Html, identifier: str | None = None) -> Html:
+    return element("section", element("h2", title), *content, id=identifier)
+
+
+def _folded(title: str, *content: Html) -> Html:
+    return element("details", element("summary", title), *content)
+
+
+def _page(title: str, main: Sequence[Html], json: str) -> str:
+    style = "\n".join((palette_css(), resource("words.css"), resource("page.css")))
+    script = resource("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    head = raw(
+        Html('<meta charset="utf-8">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<meta name="color-scheme" content="light dark">'),
+        element("title", f"{title} · limelight"),
+        Html(f"<style>{style}</style>"),
+    )
+    body = raw(
+        _masthead(title),
+        element("main", *main),
+        element(
+            "footer", "Made by limelight. This page holds its own data and asks for no network."
+        ),
+        data_block("limelight-data", json),
+        Html(f'<script type="module">{script}</script>'),
+    )
+    document = element("head", head) + element("body", body)
+    return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
+
+
+def _masthead(title: str) -> Html:
+    return element(
+        "header",
+        element("p", "limelight", class_="brand"),
+        element("h1", title),
+        element("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
+    )
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _writable(e: Explanation) -> Explanation:
+    """Replace lone surrogates, which no file and no JSON can hold."""
+    return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))
+
+
+def _has_heads(c: Comparison) -> bool:
+    return c.attention is not None and c.attention.size > 0

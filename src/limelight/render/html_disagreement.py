@@ -1,0 +1,79 @@
+"""Where methods disagree, as HTML tables."""
+
+__all__ = ["disagreement_section"]
+
+from limelight.explanation import Comparison
+from limelight.render.disagreement import (
+    Disagreement,
+    against_reference,
+    reference,
+    strongest_disagreements,
+)
+from limelight.render.markup import Html, element, raw
+from limelight.render.palette import level
+from limelight.render.wording import label
+
+
+def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
+    """Return the table against the reference, the worst pairs, and all rank correlations."""
+    pairs = strongest_disagreements(c)
+    rows = [
+        element("li", element("b", f"{pair.first} and {pair.second}"), f": {pair.sentence}.")
+        for pair in pairs
+    ]
+    worst = raw(element("h3", "Furthest apart"), element("ul", *rows, class_="apart"))
+    parts = [_table(c), worst if rows and len(c.explanations) > 2 else raw()]
+    columns = element("div", *(element("div", part) for part in parts), class_="columns")
+    return raw(columns, _matrix(c) if matrix and len(c.explanations) > 2 else raw())
+
+
+def _table(c: Comparison) -> Html:
+    held_against = label(c.explanations[reference(c)])
+    head = ("method", "rank correlation", "opposite signs", "top words shared")
+    return element(
+        "table",
+        element("caption", f"Held against {held_against}"),
+        element("thead", element("tr", *(element("th", name, scope="col") for name in head))),
+        element("tbody", *map(_row, against_reference(c))),
+        class_="numbers",
+    )
+
+
+def _row(row: Disagreement) -> Html:
+    ranks, signs = row.rank_correlation, row.sign_conflicts
+    return element(
+        "tr",
+        element("th", row.first, scope="row"),
+        element("td", _number(ranks), class_="weak" if ranks is not None and ranks < 0.5 else None),
+        element("td", "–" if signs is None else signs, class_="weak" if signs else None),
+        element("td", f"{row.shared_top} of {row.top}", class_=None if row.shared_top else "weak"),
+    )
+
+
+def _matrix(c: Comparison) -> Html:
+    """Return the rank correlation of every pair; deeper colour, closer agreement."""
+    names = [label(e) for e in c]
+    head = [element("th", "", scope="col"), *(element("th", name, scope="col") for name in names)]
+    rows = []
+    for name, line in zip(names, c.agreement.rank_correlation, strict=True):
+        cells = [element("td", _number(value), class_=_shade(value)) for value in line]
+        rows.append(element("tr", element("th", name, scope="row"), *cells))
+    table = element(
+        "table",
+        element("caption", "Rank correlation of the sizes of the scores, every pair of methods"),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+        class_="numbers matrix",
+    )
+    label_ = "Rank correlations of all pairs"
+    return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label_)
+
+
+def _shade(value: float | None) -> str | None:
+    if value is None or not (step := level(value * 0.8)):
+        return None
+    return f"n{step}" if value > 0 else f"a{step}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f}".replace("-", "−")

@@ -1,0 +1,71 @@
+"""The words of a text in HTML, and the legend of their colours."""
+
+__all__ = ["legend", "scale_note", "words"]
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from limelight.explanation import Explanation
+from limelight.render.markup import Html, element, escaped, raw
+from limelight.render.palette import largest, level, side, strengths
+from limelight.render.pieces import pieces
+from limelight.render.wording import written
+
+
+def words(e: Explanation, *, titles: bool = False) -> Html:
+    """Return the text with one ``span`` per feature; its class is its colour.
+
+    ``titles`` adds the score as a tooltip, for places where no script can.
+    """
+    sizes, peak = strengths(e), largest(e)
+    top = int(np.argmax(np.abs(sizes))) if peak else -1
+    steps = [f"{side(e, size)[0]}{step}" if (step := level(size)) else "" for size in sizes]
+    parts: list[Html] = []
+    for piece in pieces(e):
+        if piece.feature is None:
+            parts.append(escaped(piece.text) if piece.seen else _not_read(piece.text))
+            continue
+        j = piece.feature
+        classes = " ".join(filter(None, ("w", steps[j], "top" if j == top else "")))
+        title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else None
+        parts.append(element("span", piece.text, class_=classes, data_f=j, title=title))
+    return raw(*parts)
+
+
+def _not_read(text: str) -> Html:
+    return element("span", text, class_="cut", title="past the model's window: not read")
+
+
+def scale_note(e: Explanation) -> str:
+    """Say which score has the full colour."""
+    if not (peak := largest(e)):
+        return "all scores are 0"
+    number = written(peak, peak=peak, signed=False)
+    return f"±{number}" if e.signed else f"0 to {number}"
+
+
+def legend(explanations: Sequence[Explanation]) -> Html:
+    """Say what the colours mean; they are told apart by colour-blind readers too."""
+    target = explanations[0].target
+    keys: list[Html] = []
+    if any(e.signed for e in explanations):
+        keys.append(_key("f", f"for {target}"))
+        keys.append(_key("a", f"against {target}"))
+    if not all(e.signed for e in explanations):
+        keys.append(_key("n", "size only: the method gives no sign"))
+    keys.append(element("span", element("span", "word", class_="w top"), " strongest"))
+    if any(not piece.seen for piece in pieces(explanations[0])):
+        keys.append(
+            element("span", element("span", "grey", class_="cut"), " not read by the model")
+        )
+    several = "; each method has its own scale" if len(explanations) > 1 else ""
+    note = f"Deeper colour, larger score{several}. The colours are safe for colour-blind readers."
+    if any(len(spans) > 1 for spans in explanations[0].spans):
+        note += " A score counts all occurrences of its word."
+    return element("div", *keys, element("span", note, class_="note"), class_="legend")
+
+
+def _key(hue: str, meaning: str) -> Html:
+    swatches = [element("i", class_=f"swatch {hue}{step}") for step in (2, 6, 10)]
+    return element("span", element("span", *swatches, aria_hidden="true"), " ", meaning)

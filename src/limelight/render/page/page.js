@@ -1,0 +1,150 @@
+// The page reads without this script; it adds the switch between methods, numbers on hover and
+// focus, arrow keys, the theme, and the values of the attention matrices.
+
+const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const methods = data.explanations ?? [data];
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const labelOf = (e) => e.settings.label ?? e.method;
+const isSigned = (e) => e.settings.signed ?? true;
+
+function written(value, signed) {
+  const text = Number(value.toPrecision(3)).toString().replace("-", "−");
+  return signed && value > 0 ? `+${text}` : text;
+}
+
+function described(e, j) {
+  const { score, stderr } = e.features[j];
+  const error = stderr !== null ? ` ± ${written(stderr, false)}` : e.bound !== null ? ` (within ${e.bound.toExponential(1)})` : "";
+  return written(score, isSigned(e)) + error;
+}
+
+function ranks(e) {
+  const order = e.features.map((_, j) => j);
+  order.sort((a, b) => Math.abs(e.features[b].score) - Math.abs(e.features[a].score));
+  const rank = [];
+  order.forEach((j, place) => { rank[j] = place + 1; });
+  return rank;
+}
+const rank = methods.map(ranks);
+
+function say(readout, m, j) {
+  const e = methods[m], feature = e.features[j];
+  const strong = document.createElement("b");
+  strong.textContent = feature.text;
+  const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
+  const others = methods
+    .map((other, k) => (k === m ? null : `${labelOf(other)} ${described(other, j)}`))
+    .filter(Boolean);
+  const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
+  readout.replaceChildren(strong, `  ${labelOf(e)} ${described(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
+}
+
+function mark(j) {
+  for (const node of all(".same")) node.classList.remove("same");
+  if (j !== null) for (const node of all(`[data-f="${j}"]`)) node.classList.add("same");
+}
+
+// Words: hover, focus, arrow keys.
+for (const text of all(".words[data-m]")) {
+  const m = Number(text.dataset.m), walk = "walk" in text.dataset;
+  const readout = walk ? text.parentElement.querySelector(".readout") : null;
+  const words = all(".w", text);
+  words.forEach((word, place) => {
+    const j = Number(word.dataset.f), said = `${methods[m].features[j].text}: ${described(methods[m], j)}`;
+    word.title = `${labelOf(methods[m])} ${described(methods[m], j)}`;
+    word.addEventListener("mouseenter", () => { mark(j); if (walk) say(readout, m, j); });
+    if (!walk) return;
+    word.setAttribute("role", "button");
+    word.setAttribute("aria-label", said);
+    word.tabIndex = place ? -1 : 0;
+    word.addEventListener("focus", () => { mark(j); say(readout, m, j); });
+    word.addEventListener("click", () => focusWord(words, place));
+  });
+  text.addEventListener("mouseleave", () => mark(null));
+  if (walk) text.addEventListener("keydown", (event) => {
+    const here = words.indexOf(document.activeElement);
+    const there = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: words.length - 1 }[event.key];
+    if (here < 0 || there === undefined || there < 0 || there >= words.length) return;
+    event.preventDefault();
+    focusWord(words, there);
+  });
+}
+
+function focusWord(words, place) {
+  words.forEach((word, k) => { word.tabIndex = k === place ? 0 : -1; });
+  words[place].focus();
+}
+
+// The switch between methods.
+const tabs = all("[role=tab]"), panels = all("[role=tabpanel]"), choosers = all("[data-choose]");
+
+function choose(index, { focus = false } = {}) {
+  tabs.forEach((tab, k) => {
+    tab.setAttribute("aria-selected", String(k === index));
+    tab.tabIndex = k === index ? 0 : -1;
+  });
+  panels.forEach((panel, k) => { panel.hidden = k !== index; });
+  choosers.forEach((button, k) => button.setAttribute("aria-pressed", String(k === index)));
+  if (focus) tabs[index].focus();
+}
+
+tabs.forEach((tab, k) => {
+  tab.addEventListener("click", () => choose(k));
+  tab.addEventListener("keydown", (event) => {
+    const there = { ArrowRight: (k + 1) % tabs.length, ArrowLeft: (k + tabs.length - 1) % tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
+    if (there === undefined) return;
+    event.preventDefault();
+    choose(there, { focus: true });
+  });
+});
+choosers.forEach((button, k) => button.addEventListener("click", () => {
+  choose(k);
+  document.getElementById("closer").scrollIntoView({ block: "start" });
+  tabs[k].focus({ preventScroll: true });
+}));
+if (tabs.length) choose(0);
+for (const readout of all(".readout")) readout.setAttribute("aria-live", "polite");
+
+// The theme: the reader's system decides until the reader does.
+const root = document.documentElement, theme = document.getElementById("theme");
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+function showTheme() {
+  theme.textContent = isDark() ? "Light" : "Dark";
+  theme.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+}
+theme.removeAttribute("aria-pressed");
+theme.hidden = false;
+theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
+system.addEventListener("change", showTheme);
+showTheme();
+
+// Attention: an image's opacity is its value.
+const tokenBlock = document.getElementById("limelight-tokens");
+if (tokenBlock) {
+  const { tokens, block } = JSON.parse(tokenBlock.textContent);
+  const readout = document.getElementById("attention-readout");
+  const name = (cell) => {
+    const first = tokens[cell * block], last = tokens[Math.min((cell + 1) * block, tokens.length) - 1];
+    return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
+  };
+  for (const image of all("img.head")) {
+    let values = null;
+    const size = () => image.naturalWidth;
+    const read = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = canvas.height = size();
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0);
+      return context.getImageData(0, 0, size(), size()).data;
+    };
+    image.addEventListener("mousemove", (event) => {
+      values ??= read();
+      const box = image.getBoundingClientRect();
+      const cell = (at, length) => Math.max(0, Math.min(size() - 1, Math.floor((at / length) * size())));
+      const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
+      const value = (values[4 * (row * size() + column) + 3] / 255) * Number(image.dataset.peak);
+      readout.textContent = `Head ${Number(image.dataset.head) + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
+    });
+  }
+}
