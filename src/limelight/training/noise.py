@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from limelight.shapes import Array, Bool, Int
+from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK
 
 
@@ -18,8 +18,8 @@ def kept_share(dropout: float) -> float:
 
 def kept_entries(
     shape: tuple[int, ...], dropout: float, *, rng: np.random.Generator, device: Any
-) -> Bool[Array, "..."]:
-    """Return a mask, true where an entry is kept.
+) -> Float[Array, "..."]:
+    """Return a mask: 1 where an entry is kept, else 0.
 
     One random byte decides per entry: on a CPU this takes a tenth of torch's ``bernoulli_``.
     """
@@ -30,7 +30,7 @@ def kept_entries(
         generator = torch.Generator(device=device).manual_seed(int(rng.integers(2**63)))
         random = torch.empty(count, dtype=torch.uint8, device=device)
         random.random_(0, 256, generator=generator)
-    return (random >= lost).view(shape)
+    return (random >= lost).view(shape).float()
 
 
 def with_words_lost(

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from limelight.datasets.labelled import LabelledTexts
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 from limelight.model import AttentionClassifier, save_folder
 from limelight.training.checkpoint import CHECKPOINT, Checkpoint
@@ -36,6 +36,7 @@ def train(
     device: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     resume: bool = True,
+    checkpoint_minutes: float = 5.0,
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
@@ -47,13 +48,13 @@ def train(
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    folder = None if output is None else _usable_folder(Path(output))
+    device = _usable_device(device)
+    folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     prepared = prepare(data, settings, validation=validation, seed=seed)
     checkpoint = None
     if folder is not None:
         arguments = _arguments(prepared, settings, seed, device, validation)
-        checkpoint = Checkpoint(folder, arguments)
+        checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
         if not resume:
             checkpoint.path.unlink(missing_ok=True)
     state = fit(
@@ -66,7 +67,18 @@ def train(
     return classifier
 
 
-def _usable_folder(folder: Path) -> Path:
+def _usable_device(device: str | None) -> str:
+    """Return ``device``, or the graphics card if there is one, else the processor."""
+    found = "cuda" if torch.cuda.is_available() else "cpu"
+    kind = (device or found).partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise InputError(nearest("device", kind, ("cpu", "cuda")))
+    if kind == "cuda" and found == "cpu":
+        raise InputError("torch finds no CUDA device here; leave --device out or say cpu.")
+    return device or found
+
+
+def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     """Return ``folder``, made if need be, after checking that training may write there."""
     known = {*_MODEL_FILES, CHECKPOINT, HISTORY, "README.md"}
     try:
@@ -83,6 +95,11 @@ def _usable_folder(folder: Path) -> Path:
         raise InputError(
             f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
             "choose a new or empty one."
+        )
+    if not fresh and (folder / "config.json").exists() and not (folder / CHECKPOINT).exists():
+        raise InputError(
+            f"the output folder '{folder}' already holds a trained model; "
+            "choose another, or start over with --fresh."
         )
     return folder
 

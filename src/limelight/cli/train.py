@@ -1,0 +1,151 @@
+"""``limelight train``."""
+
+__all__ = ["train"]
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from limelight.cli.console import error_console
+from limelight.datasets import LabelledTexts, read_labelled
+from limelight.errors import InputError, MissingExtraError, nearest
+
+if TYPE_CHECKING:
+    from limelight.training import Progress, Recipe
+
+
+def train(
+    data: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    recipe: str = "default",
+    validation: str | None = None,
+    classes: str | None = None,
+    seed: int = 0,
+    epochs: int | None = None,
+    set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    device: str | None = None,
+    fresh: bool = False,
+) -> None:
+    """Train the paper's classifier and write it to a folder.
+
+    A run that was interrupted continues when the same command is given again.
+
+    Parameters
+    ----------
+    data
+        File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
+        which the training reviews are taken.
+    output
+        Folder for the model, its history and, while training, its checkpoint.
+    recipe
+        "default" trains best; "paper" is the authors' training.
+    validation
+        File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
+        everything and keeps the last epoch.
+    classes
+        Names of the classes in the order of their numbers, with commas: "negative,positive".
+    seed
+        Same seed, same model.
+    epochs
+        Epochs to train, instead of the recipe's.
+    set
+        Change any other setting of the recipe: "dropout=0.4". May be repeated.
+    device
+        "cpu" or "cuda"; the graphics card is used where there is one.
+    fresh
+        Start over instead of continuing, and replace a model that is there already.
+    """
+    training = _training()
+    settings = _changed(training.recipe_named(recipe), set, epochs)
+    names = None if classes is None else tuple(name.strip() for name in classes.split(","))
+    texts = read_labelled(data, names)
+    held = _validation(validation, texts)
+    with _shown_progress(settings.epochs) as progress:
+        model = training.train(
+            texts,
+            recipe=settings,
+            output=output,
+            validation=held,
+            seed=seed,
+            device=device,
+            progress=progress,
+            resume=not fresh,
+        )
+    record = model.record["training"]
+    kept = record["kept_epoch"]
+    score = record["validation_accuracy"][kept - 1]
+    told = "" if score is None else f", validation accuracy {score:.2%}"
+    print(f"{output}: epoch {kept} kept{told}")
+
+
+def _training() -> Any:
+    try:
+        from limelight import training
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError("training needs torch", "train") from None
+    return training
+
+
+def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
+    """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
+    known = {field.name: type(getattr(recipe, field.name)) for field in fields(recipe)}
+    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set needs name=value; got {pair!r}.")
+        if name not in known:
+            raise InputError(nearest("setting", name, known))
+        changes[name] = _parsed(name, value, known[name])
+    return replace(recipe, **changes)
+
+
+def _parsed(name: str, value: str, kind: type) -> Any:
+    special: dict[str, Any] = {"none": None, "true": True, "false": False}
+    if value.lower() in special:
+        return special[value.lower()]
+    if kind is str:
+        return value
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(value)
+    raise InputError(f"{name} must be a number; got {value!r}.")
+
+
+def _validation(given: str | None, texts: LabelledTexts) -> LabelledTexts | float | None:
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        return read_labelled(given, texts.class_names, part="test")
+
+
+@contextlib.contextmanager
+def _shown_progress(epochs: int) -> Iterator[Callable[["Progress"], None]]:
+    """Yield a callback: a bar that moves on a terminal, else one line per epoch."""
+    console = error_console()
+    if not console.is_terminal:
+        yield lambda at: print(_line(at), file=console.file, flush=True) if at.epoch_ended else None
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task(f"epoch 1/{epochs}", total=None)
+        yield lambda at: bar.update(
+            task, completed=at.step, total=at.steps, description=_line(at).rpartition(",")[0]
+        )
+
+
+def _line(at: "Progress") -> str:
+    score = "" if at.accuracy is None else f", validation accuracy {at.accuracy:.2%}"
+    return f"epoch {at.epoch}/{at.epochs}, loss {at.loss:.4f}{score}, {at.seconds:.0f} s"

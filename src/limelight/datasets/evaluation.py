@@ -1,0 +1,128 @@
+"""How well a model does on labelled texts."""
+
+__all__ = ["Evaluation", "evaluate", "wilson_interval"]
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from limelight.datasets.labelled import LabelledTexts
+from limelight.errors import InputError
+from limelight.shapes import Int
+from limelight.text import token_strings
+
+_CHUNK = 500  # texts at a time
+
+
+class Classifier(Protocol):
+    """What can be evaluated."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """Return one probability per class for every text."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """``confusion[i, j]`` texts of class i were given class j."""
+
+    classes: tuple[str, ...]
+    confusion: Int[np.ndarray, "classes classes"]
+    seconds: float
+    source: str
+
+    @property
+    def texts(self) -> int:
+        """How many texts were classified."""
+        return int(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of texts given their own class."""
+        return float(np.trace(self.confusion)) / self.texts
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson interval of the accuracy."""
+        return wilson_interval(int(np.trace(self.confusion)), self.texts)
+
+    def of_class(self, number: int) -> dict[str, Any]:
+        """Return name, count, precision and recall of a class; ``None`` where one is undefined."""
+        right = int(self.confusion[number, number])
+        count, given = self.confusion[number].sum(), self.confusion[:, number].sum()
+        return {
+            "class": self.classes[number],
+            "count": int(count),
+            "precision": right / int(given) if given else None,
+            "recall": right / int(count) if count else None,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "data": self.source,
+            "texts": self.texts,
+            "accuracy": self.accuracy,
+            "interval_95": list(self.interval),
+            "classes": [self.of_class(number) for number in range(len(self.classes))],
+            "confusion": self.confusion.tolist(),
+            "seconds": self.seconds,
+            "texts_per_second": self.texts / self.seconds if self.seconds else None,
+        }
+
+
+def evaluate(
+    model: Classifier,
+    data: LabelledTexts,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all."""
+    if not len(data):
+        raise InputError(f"'{data.source}' has no rows.")
+    size = len(model.classes)
+    if data.classes not in (None, model.classes) or data.labels.max() >= size:
+        raise InputError(
+            f"the classes of '{data.source}' ({', '.join(data.class_names)}) are not those of "
+            f"the model ({', '.join(model.classes)})."
+        )
+    confusion = np.zeros((size, size), dtype=np.int64)
+    start = time.perf_counter()
+    for first in range(0, len(data), _CHUNK):
+        texts, labels = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
+        predicted = _probabilities(model, texts, first, data.source).argmax(axis=1)
+        np.add.at(confusion, (labels, predicted), 1)
+        if progress:
+            progress(first + len(texts), len(data))
+    seconds = time.perf_counter() - start
+    return Evaluation(
+        classes=model.classes, confusion=confusion, seconds=seconds, source=data.source
+    )
+
+
+def _probabilities(model: Classifier, texts: Sequence[str], first: int, source: str) -> np.ndarray:
+    try:
+        return model.predict_proba(texts)
+    except InputError:  # it counts from the start of the chunk: say the row of the file instead
+        for row, text in enumerate(texts, start=first + 1):
+            if not token_strings(text):
+                raise InputError(
+                    f"row {row} of '{source}' has a text without words; remove the row."
+                ) from None
+        raise
+
+
+def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Return the score interval of a proportion: the p with |p̂ − p| ≤ z √(p (1 − p) / n)."""
+    share, spread = right / total, z * z / total
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,92 @@
+"""Rows of a data file: its columns ``text`` and ``label``, one file format per function."""
+
+__all__ = ["Row", "csv_rows", "jsonl_rows", "parquet_rows"]
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from limelight.errors import InputError, MissingExtraError
+
+Row = tuple[Any, Any]
+_COLUMNS = ("text", "label")
+_LONGEST_CELL = 1 << 30  # characters; the csv module's own limit is shorter than some documents
+
+
+def parquet_rows(path: Path) -> Iterator[Row]:
+    """Yield text and label of every row, a batch in memory at a time."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError("reading parquet files needs pyarrow", "data") from None
+    try:
+        with pq.ParquetFile(path) as file:
+            _require_columns(file.schema_arrow.names, path)
+            for batch in file.iter_batches(batch_size=2048, columns=list(_COLUMNS)):
+                columns = (batch.column(name).to_pylist() for name in _COLUMNS)
+                yield from zip(*columns, strict=True)
+    except UnicodeDecodeError:
+        raise InputError(f"'{path}' holds text that is not UTF-8. Convert it first.") from None
+    except pa.ArrowException as error:
+        raise InputError(f"'{path}' is not a whole parquet file ({error}).") from None
+
+
+def csv_rows(path: Path) -> Iterator[Row]:
+    """Yield text and label of every row; the first line names the columns."""
+    limit = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        reader = csv.DictReader(io.StringIO(_decoded(path), newline=""))
+        _require_columns(reader.fieldnames or (), path)
+        for row in reader:
+            yield row["text"], row["label"]
+    except csv.Error as error:
+        raise InputError(f"'{path}' is not a csv file ({error}).") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def jsonl_rows(path: Path) -> Iterator[Row]:
+    """Yield text and label of every line, each a JSON object."""
+    for number, line in enumerate(io.StringIO(_decoded(path)), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(f"row {number} of '{path}' is not a JSON object.")
+        _require_columns(row, path, f"row {number} of ")
+        yield row["text"], row["label"]
+
+
+def _require_columns(names: Iterable[str], path: Path, where: str = "") -> None:
+    names = list(names)
+    missing = [repr(name) for name in _COLUMNS if name not in names]
+    if missing:
+        noun = "columns" if len(missing) > 1 else "column"
+        found = ", ".join(map(repr, names)) or "none"
+        raise InputError(
+            f"{where}'{path}' lacks the {noun} {' and '.join(missing)}; it has {found}."
+        )
+
+
+def _decoded(path: Path) -> str:
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error):
+            raise InputError(f"'{path}' is not a whole gzip file.") from None
+    if not content.strip():
+        raise InputError(f"'{path}' has no rows.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"'{path}' must be UTF-8 text; byte {error.start} is not. Convert it first."
+        ) from None
