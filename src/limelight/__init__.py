@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limelight.errors import DomainError, InputError
+    from limelight.explainers import compare, explain
+    from limelight.explanation import Comparison, Explanation
     from limelight.loading import load
     from limelight.model import AttentionClassifier, save_folder
 
@@ -13,12 +15,27 @@ __version__ = "0.1.0"
 # Public names and where they live; each is imported when it is first used.
 _HOME = {
     "AttentionClassifier": "limelight.model",
+    "Comparison": "limelight.explanation",
     "DomainError": "limelight.errors",
+    "Explanation": "limelight.explanation",
     "InputError": "limelight.errors",
+    "compare": "limelight.explainers",
+    "explain": "limelight.explainers",
     "load": "limelight.loading",
     "save_folder": "limelight.model",
 }
-__all__ = ["AttentionClassifier", "DomainError", "InputError", "__version__", "load", "save_folder"]
+__all__ = [  # noqa: RUF022  (the verbs first)
+    "load",
+    "explain",
+    "compare",
+    "Explanation",
+    "Comparison",
+    "AttentionClassifier",
+    "save_folder",
+    "InputError",
+    "DomainError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

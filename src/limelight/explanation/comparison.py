@@ -26,11 +26,13 @@ class Comparison:
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]
-    first); they belong to the picture and are not stored in JSON.
+    first); they belong to the picture and are not stored in JSON. ``notices`` says which methods
+    were left out and why.
     """
 
     explanations: tuple[Explanation, ...]
     attention: Float[np.ndarray, "K T T"] | None = None
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.explanations:

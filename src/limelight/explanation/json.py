@@ -72,6 +72,7 @@ class ComparisonRecord(_Record):
     text: str
     explanations: list[ExplanationRecord]
     agreement: Agreement
+    notices: list[str] = []
 
 
 def explanation_to_json(explanation: Explanation, *, indent: int | None = None) -> str:
@@ -91,6 +92,7 @@ def comparison_to_json(comparison: Comparison, *, indent: int | None = None) -> 
         text=comparison.text,
         explanations=[_record(explanation) for explanation in comparison],
         agreement=comparison.agreement,
+        notices=list(comparison.notices),
     )
     return _encoded(record, indent)
 
@@ -98,7 +100,9 @@ def comparison_to_json(comparison: Comparison, *, indent: int | None = None) -> 
 def comparison_from_json(content: str | bytes) -> Comparison:
     """Return the comparison that ``content`` spells out; the agreement is computed again."""
     record = _decoded(content, ComparisonRecord)
-    return Comparison(explanations=tuple(map(_explanation, record.explanations)))
+    return Comparison(
+        explanations=tuple(map(_explanation, record.explanations)), notices=tuple(record.notices)
+    )
 
 
 def schema_of(record: type[msgspec.Struct]) -> bytes:

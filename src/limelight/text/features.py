@@ -2,6 +2,7 @@
 
 __all__ = ["FEATURES", "FeatureKind", "Features", "features_of"]
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, final, get_args
 
@@ -19,7 +20,10 @@ FEATURES: tuple[FeatureKind, ...] = get_args(FeatureKind)
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Feature strings, every place of each in the text, and the feature of each token."""
+    """Feature strings, every place of each in the text, and the feature of each token.
+
+    ``of_token`` is -1 at protected words, which stay as they are and are no features.
+    """
 
     kind: FeatureKind
     strings: tuple[str, ...]
@@ -30,20 +34,30 @@ class Features:
         return len(self.strings)
 
 
-def features_of(document: Document, kind: FeatureKind = "words") -> Features:
+def features_of(
+    document: Document, kind: FeatureKind = "words", *, protect: Collection[str] = ()
+) -> Features:
     """Return one feature per distinct token string ("words") or per token ("positions").
 
-    Words stand in the order of their first occurrence. Strings outside the vocabulary stay
+    Features stand in the order of their first occurrence. Strings outside the vocabulary stay
     distinct, although the model sees UNK for each.
     """
-    strings, spans = document.tokens.strings, document.tokens.spans
-    if kind == "positions":
-        return Features(kind, strings, tuple((span,) for span in spans), np.arange(len(strings)))
-    if kind != "words":
+    if kind not in FEATURES:
         raise InputError(nearest("features", kind, FEATURES))
-    row = {word: j for j, word in enumerate(dict.fromkeys(strings))}
-    places: list[list[Span]] = [[] for _ in row]
-    for word, span in zip(strings, spans, strict=True):
-        places[row[word]].append(span)
-    of_token = np.array([row[word] for word in strings])
-    return Features(kind, tuple(row), tuple(map(tuple, places)), of_token)
+    row: dict[str | int, int] = {}
+    of_token = np.full(len(document.tokens), -1)
+    strings: list[str] = []
+    places: list[list[Span]] = []
+    tokens = zip(document.tokens.strings, document.tokens.spans, strict=True)
+    for t, (string, span) in enumerate(tokens):
+        if string in protect:
+            continue
+        j = row.setdefault(string if kind == "words" else t, len(row))
+        if j == len(strings):
+            strings.append(string)
+            places.append([])
+        places[j].append(span)
+        of_token[t] = j
+    if not strings:
+        raise InputError("every word of the text is protected; leave at least one to explain.")
+    return Features(kind, tuple(strings), tuple(map(tuple, places)), of_token)

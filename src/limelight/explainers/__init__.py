@@ -1,0 +1,22 @@
+"""Methods: settings that are called, and the registry that names them."""
+
+from limelight.explainers.api import COMPARED, compare, explain
+from limelight.explainers.reading import Reading, Scores, read
+from limelight.explainers.registry import METHODS, Method, find_method, settings_of
+from limelight.explainers.targets import OUTPUTS, Output, Targets
+
+__all__ = [
+    "COMPARED",
+    "METHODS",
+    "OUTPUTS",
+    "Method",
+    "Output",
+    "Reading",
+    "Scores",
+    "Targets",
+    "compare",
+    "explain",
+    "find_method",
+    "read",
+    "settings_of",
+]

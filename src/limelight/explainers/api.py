@@ -1,0 +1,219 @@
+"""``explain`` and ``compare``."""
+
+__all__ = ["COMPARED", "Progress", "compare", "explain"]
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any, overload
+
+from limelight import __version__
+from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.reading import Reading, Scores, read
+from limelight.explainers.registry import Explainer, Method, find_method, settings_of
+from limelight.explainers.targets import OUTPUTS, Output
+from limelight.explanation import Comparison, Explanation
+from limelight.model import AttentionClassifier
+from limelight.text import FeatureKind
+
+COMPARED = ("alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig")
+Progress = Callable[[int, int], None]
+Texts = list[str] | tuple[str, ...]
+_CHUNK = 32  # documents whose arrays are held at a time
+
+
+@overload
+def explain(
+    model: AttentionClassifier, text: str, method: str = ..., **options: Any
+) -> Explanation: ...
+@overload
+def explain(
+    model: AttentionClassifier, text: Texts, method: str = ..., **options: Any
+) -> list[Explanation]: ...
+def explain(
+    model: AttentionClassifier,
+    text: str | Texts,
+    method: str = "gxi",
+    *,
+    target: str | int | None = None,
+    features: FeatureKind = "words",
+    output: Output = "logit",
+    protect: Collection[str] = (),
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Any:
+    """Return the score of every feature of ``text``; a list of texts gives a list.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` returns.
+    text
+        One text, or a list of texts.
+    method
+        A name from ``limelight methods``.
+    target
+        Class by name or index, or "predicted"; by default the last of two, else the predicted
+        one. "all" gives, for each text, a list with one explanation per class.
+    features
+        "words": all occurrences of a word together; "positions": every token by itself.
+    output
+        What is explained: the "logit" of the target, or its "probability".
+    protect
+        Words that stay as they are and get no score.
+    progress
+        Called with (texts done, texts in all).
+    settings
+        Settings of the method, such as ``tolerance``.
+    """
+    row = find_method(method)
+    explainer = row.configured(settings)
+    every = target == "all" and "all" not in model.classes
+    by_target = [
+        [
+            explanation
+            for reading in _readings(
+                model,
+                text,
+                progress,
+                target=name,
+                features=features,
+                output=output,
+                protect=protect,
+            )
+            for explanation in _explanations(row, explainer, reading)
+        ]
+        for name in (model.classes if every else [target])
+    ]
+    by_text = [list(one) for one in zip(*by_target, strict=True)] if every else by_target[0]
+    return by_text[0] if isinstance(text, str) else by_text
+
+
+@overload
+def compare(model: AttentionClassifier, text: str, **options: Any) -> Comparison: ...
+@overload
+def compare(model: AttentionClassifier, text: Texts, **options: Any) -> list[Comparison]: ...
+def compare(
+    model: AttentionClassifier,
+    text: str | Texts,
+    *,
+    methods: Sequence[str] | None = None,
+    target: str | int | None = None,
+    features: FeatureKind = "words",
+    output: Output = "logit",
+    protect: Collection[str] = (),
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Any:
+    """Return one explanation per method of the same text; a list of texts gives a list.
+
+    ``methods`` are the paper's and ours by default; one that is not defined for a text (LIME of
+    a single word) is then left out with a notice, while a method that was asked for by name and
+    is not defined is an error. A setting goes to every method that has it and must be one of
+    some method's. The other arguments are those of :func:`explain`.
+    """
+    rows = [find_method(name) for name in (COMPARED if methods is None else methods)]
+    if not rows:
+        raise InputError("compare needs at least one method; got none.")
+    explainers = [(row, _configured(row, rows, settings)) for row in rows]
+    comparisons = [
+        _comparison(explainers, one, strict=methods is not None)
+        for reading in _readings(
+            model, text, progress, target=target, features=features, output=output, protect=protect
+        )
+        for one in reading.apart()
+    ]
+    return comparisons[0] if isinstance(text, str) else comparisons
+
+
+def _configured(row: Method, rows: Sequence[Method], settings: Mapping[str, Any]) -> Explainer:
+    """Give ``row`` those of the settings that it has; none may belong to no method at all."""
+    known = {name: None for one in rows for name in settings_of(one)}
+    for name in settings:
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
+    return row.configured({k: v for k, v in settings.items() if k in settings_of(row)})
+
+
+def _comparison(
+    explainers: Sequence[tuple[Method, Explainer]], reading: Reading, *, strict: bool
+) -> Comparison:
+    explanations: list[Explanation] = []
+    missing: list[str] = []
+    for row, explainer in explainers:
+        try:
+            explanations.extend(_explanations(row, explainer, reading))
+        except DomainError as error:
+            if strict:
+                raise
+            missing.append(f"{row.label} is left out: {error}")
+    return Comparison(
+        explanations=tuple(explanations),
+        attention=reading.model.attention_matrices(reading.documents[0]),
+        notices=tuple(missing),
+    )
+
+
+def _readings(
+    model: AttentionClassifier,
+    text: str | Texts,
+    progress: Progress | None,
+    *,
+    output: Output,
+    **question: Any,
+) -> Iterator[Reading]:
+    """Read the texts a few at a time, so that memory does not grow with their number."""
+    if output not in OUTPUTS:
+        raise InputError(nearest("output", output, OUTPUTS))
+    texts = [text] if isinstance(text, str) else list(text)
+    for start in range(0, len(texts), _CHUNK):
+        chunk = texts[start : start + _CHUNK]
+        yield read(model, chunk, output=output, **question)
+        if progress is not None:
+            progress(start + len(chunk), len(texts))
+
+
+def _explanations(row: Method, explainer: Explainer, reading: Reading) -> list[Explanation]:
+    return [
+        _explanation(row, explainer, reading, i, scores)
+        for i, scores in enumerate(explainer(reading))
+    ]
+
+
+def _explanation(
+    row: Method, explainer: Explainer, reading: Reading, i: int, found: Scores
+) -> Explanation:
+    model, document, features = reading.model, reading.documents[i], reading.features[i]
+    named = model.classes[-reading.outputs.shape[1] :]  # a single output is the second class's
+    chosen: dict[str, Any] = asdict(explainer) if is_dataclass(explainer) else {}
+    return Explanation(
+        text=document.text,
+        features=features.strings,
+        spans=features.spans,
+        scores=found.scores,
+        stderr=found.stderr,
+        bound=found.bound,
+        method=row.id,
+        target=reading.targets.names()[i],
+        prediction=dict(zip(named, map(float, reading.outputs[i]), strict=True)),
+        base_value=float(reading.base_values[i]),
+        intercept=found.intercept,
+        heads=found.heads,
+        pairs=found.pairs,
+        anchor=found.anchor,
+        notices=document.notices + found.notices,
+        settings={
+            "label": row.label,
+            "signed": row.signed,
+            "classes": list(model.classes),
+            "features": features.kind,
+            "aggregation": "sum over occurrences" if features.kind == "words" else "none",
+            "replacement": "unk",
+            "output": reading.targets.output,
+            "protect": sorted(reading.protect),
+            "cut_at": document.tokens.spans[-1][1] if document.cut else None,
+            **chosen,
+            **found.settings,
+            "model": model.fingerprint,
+            "version": __version__,
+        },
+    )

@@ -1,0 +1,42 @@
+"""α-avg and α-max."""
+
+__all__ = ["Attention"]
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from limelight.explainers.reading import Reading, Scores
+from limelight.shapes import Float
+from limelight.text import Document
+from limelight.theory.attention import max_attention, mean_attention
+
+_SUMMARY = {"mean": mean_attention, "max": max_attention}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """Settings of the attention methods: how the heads are summarised."""
+
+    over_heads: Literal["mean", "max"]
+
+    def __call__(self, reading: Reading) -> list[Scores]:
+        """Score every feature by the attention of [cls] to it."""
+        alpha = reading.alpha
+        scores = reading.pooled(_SUMMARY[self.over_heads](alpha))
+        heads = reading.pooled(alpha)
+        spread = [_where_it_goes(*pair) for pair in zip(alpha, reading.documents, strict=True)]
+        return [
+            Scores(scores=s, heads=h, notices=(notice,))
+            for s, h, notice in zip(scores, heads, spread, strict=True)
+        ]
+
+
+def _where_it_goes(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
+    mean, end = alpha.mean(axis=0), 1 + len(document.ids)
+    return (
+        f"Of the attention {mean[1:end].sum():.0%} goes to the text, {mean[0]:.0%} to [cls] "
+        f"and {mean[end:].sum():.0%} to padding."
+    )

@@ -1,0 +1,53 @@
+"""Integrated gradients."""
+
+__all__ = ["Integrated"]
+
+from dataclasses import dataclass
+from typing import final
+
+from limelight.errors import InputError
+from limelight.explainers.reading import Reading, Scores
+from limelight.theory.integrated_gradients import integrated_gradients
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Integrated:
+    """Settings of integrated gradients along UNK → word: nodes double until ``tolerance`` holds."""
+
+    tolerance: float = 1e-11
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
+
+    def __call__(self, reading: Reading) -> list[Scores]:
+        """Score every feature by the gradient summed along its way from UNK to the word."""
+        ig = integrated_gradients(
+            reading.logit,
+            reading.u,
+            reading.base_logit,
+            reading.base_u,
+            weigh=reading.targets.weights,
+            value_of=reading.targets.value,
+            tolerance=self.tolerance,
+        )
+        scores = reading.pooled(ig.scores.sum(axis=-2))
+        heads = reading.pooled(ig.scores * ig.scores.shape[-2])
+        return [
+            Scores(
+                scores=s,
+                heads=h,
+                notices=self._notice(float(gap), float(change)),
+                settings={"completeness_gap": float(gap), "nodes": ig.nodes},
+            )
+            for s, h, gap, change in zip(scores, heads, ig.gap, ig.change, strict=True)
+        ]
+
+    def _notice(self, gap: float, change: float) -> tuple[str, ...]:
+        if max(gap, change) <= self.tolerance:
+            return ()
+        return (
+            f"The scores add up to the change of the output within {gap:.1g}, not within the "
+            f"tolerance {self.tolerance:.1g}.",
+        )

@@ -1,0 +1,173 @@
+"""Some documents as one set of arrays: what every method computes from."""
+
+__all__ = ["Reading", "Scores", "read"]
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from limelight.explainers.targets import Output, Targets, target_indices
+from limelight.explanation import Anchor, Pairs
+from limelight.model import AttentionClassifier
+from limelight.shapes import Float, Int
+from limelight.text import UNK, Document, FeatureKind, Features, features_of, window
+from limelight.theory.attention import attention
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """What a method finds for one document; the rest of an explanation is the same for all."""
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"] | None = None
+    bound: float | None = None
+    intercept: float | None = None
+    heads: Float[np.ndarray, "K d"] | None = None
+    pairs: Pairs | None = None
+    anchor: Anchor | None = None
+    notices: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """``n`` documents under one model, each with its features and its target.
+
+    Arrays are computed when first asked for and shared by all methods. Padding takes part in
+    attention, so the window is the same for every document and nothing is ragged.
+    """
+
+    model: AttentionClassifier
+    documents: tuple[Document, ...]
+    features: tuple[Features, ...]
+    targets: Targets
+    protect: frozenset[str] = frozenset()
+
+    def apart(self) -> Iterator["Reading"]:
+        """Yield every document as a reading of its own."""
+        for i in range(len(self.documents)):
+            yield replace(
+                self,
+                documents=self.documents[i : i + 1],
+                features=self.features[i : i + 1],
+                targets=replace(self.targets, index=self.targets.index[i : i + 1]),
+            )
+
+    @cached_property
+    def ids(self) -> Int[np.ndarray, "n T_max"]:
+        """Vocabulary rows over the whole window."""
+        return window([document.ids for document in self.documents], T_max=self.model.T_max)
+
+    @cached_property
+    def logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits of the documents."""
+        return _positions_last(self.model.tables.logit(self.ids))
+
+    @cached_property
+    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of [cls] to every position."""
+        return attention(self.logit)
+
+    @cached_property
+    def u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """What every position would contribute alone."""
+        return _positions_last(self.model.tables.value(self.ids))
+
+    @cached_property
+    def outputs(self) -> Float[np.ndarray, "n C"]:
+        """The model's outputs."""
+        return (self.alpha[:, None] * self.u).sum(-1).mean(-1)
+
+    @cached_property
+    def base_ids(self) -> Int[np.ndarray, "n T_max"]:
+        """The documents with every feature removed: UNK at its places."""
+        ids = self.ids.copy()
+        for line, features in zip(ids, self.features, strict=True):
+            line[1 + np.flatnonzero(features.of_token >= 0)] = UNK
+        return ids
+
+    @cached_property
+    def base_outputs(self) -> Float[np.ndarray, "n C"]:
+        """The model's outputs with every feature removed."""
+        logit, u = self.base_logit, self.base_u
+        return (attention(logit)[:, None] * u).sum(-1).mean(-1)
+
+    @cached_property
+    def base_values(self) -> Float[np.ndarray, " n"]:
+        """The explained output with every feature removed."""
+        return self.targets.value(self.base_outputs)
+
+    @cached_property
+    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits with every feature removed."""
+        return _positions_last(self.model.tables.logit(self.base_ids))
+
+    @cached_property
+    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """Values with every feature removed."""
+        return _positions_last(self.model.tables.value(self.base_ids))
+
+    @cached_property
+    def target_weights(self) -> Float[np.ndarray, "n C"]:
+        """∂F/∂f_c at the documents."""
+        return self.targets.weights(self.outputs)
+
+    @cached_property
+    def target_u(self) -> Float[np.ndarray, "n K T_max"]:
+        """Values seen by the target: Σ_c ∂F/∂f_c u_c."""
+        return np.einsum("nc,nckt->nkt", self.target_weights, self.u)
+
+    @cached_property
+    def embedded(self) -> Float[np.ndarray, "n T_max d_e"]:
+        """The embedded tokens, positions included."""
+        return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
+
+    @cached_property
+    def of_position(self) -> Int[np.ndarray, "n T_max"]:
+        """The feature at every position; -1 at [cls], padding and protected words."""
+        places = np.full(self.ids.shape, -1)
+        for line, features in zip(places, self.features, strict=True):
+            line[1 : 1 + len(features.of_token)] = features.of_token
+        return places
+
+    def pooled(self, scores: Float[np.ndarray, "n *K T_max"]) -> list[Float[np.ndarray, "*K d"]]:
+        """Return, for every document, scores of positions summed over each feature's places."""
+        flat = scores.reshape(len(scores), -1, scores.shape[-1])
+        pooled = []
+        for rows, features in zip(flat, self.features, strict=True):
+            inside = features.of_token >= 0
+            at, d = features.of_token[inside], len(features)
+            tokens = rows[:, 1 : 1 + len(inside)][:, inside]
+            sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
+            pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
+        return pooled
+
+
+def read(
+    model: AttentionClassifier,
+    texts: Sequence[str],
+    *,
+    features: FeatureKind = "words",
+    target: str | int | None = None,
+    output: Output = "logit",
+    protect: Collection[str] = (),
+) -> Reading:
+    """Return ``texts`` as ``model`` sees them, with what is to be explained."""
+    documents = tuple(model.read(text) for text in texts)
+    logits = model.logits_of_ids([document.ids for document in documents])
+    return Reading(
+        model=model,
+        documents=documents,
+        features=tuple(features_of(d, features, protect=protect) for d in documents),
+        targets=Targets(target_indices(target, model.classes, logits), model.classes, output),
+        protect=frozenset(protect),
+    )
+
+
+def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
+    return np.ascontiguousarray(np.moveaxis(table, 1, -1))

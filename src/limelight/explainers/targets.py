@@ -1,0 +1,85 @@
+"""Which class is explained, and on which scale."""
+
+__all__ = ["OUTPUTS", "Output", "Targets", "target_indices"]
+
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.model import class_probabilities
+from limelight.shapes import Float, Int
+
+Output = Literal["logit", "probability"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """One class per document, and the scale on which its output is explained.
+
+    With a single model output f the second class has the logit f and the first the logit -f.
+    """
+
+    index: Int[np.ndarray, " n"]
+    classes: tuple[str, ...]
+    output: Output = "logit"
+
+    def names(self) -> list[str]:
+        """Return the class name of every document."""
+        return [self.classes[i] for i in self.index]
+
+    def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
+        """Return the explained number F of the model's outputs."""
+        if self.output == "logit":
+            return (f * self._logit_weights(f.shape[-1])).sum(-1)
+        return (_probabilities(f) * self._chosen()).sum(-1)
+
+    def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
+        """Return ∂F/∂f_c: what a change of each output does to the explained number."""
+        weights = self._logit_weights(f.shape[-1])
+        if self.output == "logit":
+            return np.broadcast_to(weights, f.shape)
+        p = _probabilities(f)
+        of_target = (p * self._chosen()).sum(-1, keepdims=True)
+        if f.shape[-1] == 1:
+            return weights * of_target * (1 - of_target)
+        return of_target * (self._chosen() - p)
+
+    def _chosen(self) -> Float[np.ndarray, "n classes"]:
+        return np.eye(len(self.classes))[self.index]
+
+    def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
+        return np.where(self.index == 1, 1.0, -1.0)[:, None] if outputs == 1 else self._chosen()
+
+
+def target_indices(
+    target: str | int | None,
+    classes: tuple[str, ...],
+    logits: Float[np.ndarray, "n C"],
+) -> Int[np.ndarray, " n"]:
+    """Return the class that ``target`` means for every document.
+
+    None is the last of two classes and the predicted one of several.
+    """
+    if target is None:
+        target = "predicted" if len(classes) > 2 else len(classes) - 1
+    if target == "predicted" and target not in classes:
+        return class_probabilities(logits).argmax(axis=1)
+    if isinstance(target, str):
+        if target not in classes:
+            raise InputError(nearest("class", target, [*classes, "predicted", "all"]))
+        target = classes.index(target)
+    if not -len(classes) <= target < len(classes):
+        raise InputError(
+            f"there are {len(classes)} classes, so a target index lies in 0..{len(classes) - 1}; "
+            f"got {target}. The classes are: {', '.join(classes)}."
+        )
+    return np.full(len(logits), target % len(classes))
+
+
+def _probabilities(f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
+    flat = class_probabilities(f.reshape(-1, f.shape[-1]))
+    return flat.reshape(*f.shape[:-1], -1)

@@ -1,0 +1,79 @@
+r"""The gradient of the model at every embedded token (Theorem 4.1, and the row it leaves out)."""
+
+__all__ = ["gradient", "gradient_times_input", "head_gradients"]
+
+from array_api_compat import array_namespace
+
+from limelight.shapes import Array, Float
+from limelight.theory.attention import head_outputs
+
+
+def head_gradients(
+    alpha: Float[Array, "*n K T"],
+    u: Float[Array, "*n K T"],
+    e: Float[Array, "*n T d_e"],
+    *,
+    key: Float[Array, "K d_e"],
+    value: Float[Array, "*#n K d_e"],
+    query: Float[Array, "K d_e d_e"],
+) -> Float[Array, "*n K T d_e"]:
+    r"""Gradient of every head's output at every position of the window, [cls] included.
+
+    With ``value`` = :math:`W_v^\top W_\ell^\top`, ``key`` = :math:`W_k^\top q / \sqrt{d_{att}}` and
+    ``query`` = :math:`W_q^\top W_k / \sqrt{d_{att}}`,
+
+    .. math::
+        \nabla_{e_t} f_i = \alpha_t \bigl( W_v^\top W_\ell^\top
+        + \tfrac{1}{\sqrt{d_{att}}} (u_t - f_i) W_k^\top q \bigr)
+        + 1_{t = 0} \tfrac{1}{\sqrt{d_{att}}} W_q^\top \textstyle\sum_s \alpha_s (u_s - f_i) k_s .
+
+    Exact. The last term is not in the paper: moving [cls] also moves the query.
+    Statement, proof and figure: ``docs/theorems/gradient.md``.
+    """
+    xp = array_namespace(alpha)
+    surplus = alpha * (u - head_outputs(alpha, u)[..., None])
+    rows = alpha[..., None] * value[..., :, None, :] + surplus[..., None] * key[:, None, :]
+    pull = _query_pull(surplus, e, query)
+    return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2)
+
+
+def gradient(
+    alpha: Float[Array, "*n K T"],
+    u: Float[Array, "*n K T"],
+    e: Float[Array, "*n T d_e"],
+    *,
+    key: Float[Array, "K d_e"],
+    value: Float[Array, "*#n K d_e"],
+    query: Float[Array, "K d_e d_e"],
+) -> Float[Array, "*n T d_e"]:
+    """Gradient of the model, the mean of :func:`head_gradients` over heads.
+
+    The same formula as two products with (K, d_e) matrices, so that the heads' gradients are
+    never stored.
+    """
+    xp = array_namespace(alpha)
+    K = alpha.shape[-2]
+    surplus = alpha * (u - head_outputs(alpha, u)[..., None])
+    along = xp.concat([alpha, surplus], axis=-2)
+    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2)
+    rows = xp.matmul(xp.matrix_transpose(along), read)
+    pull = xp.sum(_query_pull(surplus, e, query), axis=-2)
+    return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2) / K
+
+
+def gradient_times_input(
+    gradient: Float[Array, "*n T d_e"], e: Float[Array, "*n T d_e"]
+) -> Float[Array, "*n T"]:
+    r"""Return G×I, :math:`e_t \cdot \nabla_{e_t} f`."""
+    return array_namespace(gradient).sum(gradient * e, axis=-1)
+
+
+def _query_pull(
+    surplus: Float[Array, "*n K T"],
+    e: Float[Array, "*n T d_e"],
+    query: Float[Array, "K d_e d_e"],
+) -> Float[Array, "*n K d_e"]:
+    """The term of [cls]: how every head's output answers to its query."""
+    xp = array_namespace(surplus)
+    carried = xp.matmul(surplus, e)
+    return xp.matmul(query, carried[..., None])[..., 0]
