@@ -1,0 +1,114 @@
+"""The canonical form of a ratio game, in which nothing under- or overflows.
+
+Of its two states (kept, removed) each word has a lighter one, with the smaller denominator, and a heavier
+one. With X_j = 1 when word j is in its heavier state and D_min = D_0 + Σ min(a, b),
+
+    f − c = (n_0 + Σ_j X_j Δ_j) / (1 + Σ_j X_j δ_j),    δ_j = |a_j − b_j| / D_min ≥ 0,
+
+so that e^{−λD} needs only factors e^{−λδ} ≤ 1, and small probabilities of the heavier state keep
+their relative accuracy although δ may be 1e7 times the denominator of the others.
+"""
+
+__all__ = ["HeavyForm", "heavy_form"]
+
+import math
+from typing import NamedTuple
+
+from array_api_compat import array_namespace
+
+from limelight.errors import DomainError
+from limelight.shapes import Array, Bool, Float
+from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
+
+_ROUNDING = 2.0**-52
+_STEPS = 6  # of Dinkelbach's method; it converges quadratically, and stopping early only widens the range
+
+
+class HeavyForm(NamedTuple):
+    """G = batch × K one-head games in canonical form; f − c has the sup norm ``half_range`` at most."""
+
+    delta: Float[Array, "G d"]
+    step: Float[Array, "G C d"]  # Δ
+    n0: Float[Array, "G C"]
+    kept_is_heavy: Bool[Array, "G d"]
+    ratio: Float[Array, " G"]  # D_max/D_min
+    c: Float[Array, "G C"]
+    half_range: Float[Array, "G C"]
+    magnitude: Float[Array, "G C"]  # at least Σ|terms of N|/D and |c|: what rounding errors scale with
+
+
+def heavy_form(game: RatioGame) -> HeavyForm:
+    """The canonical form, shifted by the middle c of a proven range of each head's f.
+
+    Raises DomainError where the denominator is not positive and finite for every set of words.
+    """
+    xp = array_namespace(game.a)
+    low, high = denominator_range(game)
+    if not bool(xp.all((low > 0) & (high < xp.inf))):
+        raise DomainError(
+            "a ratio game needs 0 < D < ∞ whatever is removed; a head has D_0 + Σ min(a, b) = 0 or no finite D."
+        )
+    inverse = (1 / low)[..., None]
+    kept_is_heavy = game.a > game.b
+    delta = xp.abs(game.a - game.b) * inverse
+    sign = xp.where(kept_is_heavy, inverse, -inverse)
+    step = (game.A - game.B) * sign[..., None, :, :]
+    light = xp.where(kept_is_heavy[..., None, :, :], game.B, game.A)
+    n0 = (game.N0 + xp.sum(light, axis=-1)) * inverse[..., None, :, 0]
+    G, C, d = math.prod(low.shape), game.C, game.d
+    rows = tuple(range(len(game.batch)))
+    heads_first = (*rows, len(rows) + 1, len(rows))
+
+    def by_head(x: Array, *shape: int) -> Array:
+        return xp.reshape(xp.permute_dims(x, (*heads_first, *range(len(rows) + 2, x.ndim))), shape)
+
+    delta, step = xp.reshape(delta, (G, d)), by_head(step, G, C, d)
+    n0 = by_head(n0, G, C)
+    u_low, u_high = (by_head(u, G, C) for u in value_range(game))
+    terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
+    magnitude = xp.minimum(
+        by_head(terms * inverse[..., None, :, 0], G, C), xp.maximum(xp.abs(u_low), xp.abs(u_high))
+    )
+    f_low, f_high = _extremes(n0, step, delta, margin=_ROUNDING * (d + 8) * magnitude)
+    f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
+    c = (f_low + f_high) / 2
+    return HeavyForm(
+        delta=delta,
+        step=step - c[..., None] * delta[:, None, :],
+        n0=n0 - c,
+        kept_is_heavy=xp.reshape(kept_is_heavy, (G, d)),
+        ratio=xp.reshape(high / low, (G,)),
+        c=c,
+        half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
+        magnitude=magnitude,
+    )
+
+
+def _extremes(
+    n0: Float[Array, "G C"],
+    step: Float[Array, "G C d"],
+    delta: Float[Array, "G d"],
+    *,
+    margin: Float[Array, "G C"],
+) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+    """Proven bounds on min f and max f over all sets of words.
+
+    Dinkelbach: θ ← N/D at the set that maximises N − θD. For every θ, max f ≤ θ + max(N − θD)⁺/D_min;
+    θ is raised by a rounding margin first, so that the second term vanishes at convergence.
+    """
+    xp = array_namespace(n0)
+    C = n0.shape[-1]
+    n0, step = xp.concat([n0, -n0], axis=-1), xp.concat([step, -step], axis=-2)
+    delta = delta[:, None, :]
+    theta = n0
+    for _ in range(_STEPS):
+        gain = step - theta[..., None] * delta
+        up = xp.astype(gain > 0, gain.dtype)
+        excess = n0 - theta + xp.sum(gain * up, axis=-1)
+        theta = theta + excess / (1 + xp.sum(delta * up, axis=-1))
+    theta = theta + xp.concat([margin, margin], axis=-1)
+    gain = step - theta[..., None] * delta
+    gain = xp.where(gain > 0, gain, xp.zeros_like(gain))
+    excess = n0 - theta + xp.sum(gain, axis=-1)
+    top = theta + xp.where(excess > 0, excess, xp.zeros_like(excess))
+    return -top[:, C:], top[:, :C]

@@ -1,0 +1,164 @@
+"""LIME without sampling: the coefficients to which it converges, with a proven bound.
+
+Population weighted least squares with intercept. With m_0, m_1, V, κ the moments of the design (`lime_weights`), ρ the ridge
+penalty and c_j = E[ψ Z_j f] − (m_1/m_0) E[ψ f],
+
+    β_j = [c_j − κ/(V + ρ + dκ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
+
+E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals (`removal_mixture`), with the sets of
+size 0 and d, of which there is one each, put right by hand.
+"""
+
+__all__ = ["Lime", "lime"]
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from limelight.errors import InputError
+from limelight.shapes import Array, Float
+from limelight.theory.conditionals import Expectations, expectations
+from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
+from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
+
+
+class Lime(NamedTuple):
+    """Coefficients and intercept of the limit, with bounds on their numerical errors."""
+
+    scores: Float[Array, "*batch C d"]
+    bound: Float[Array, "*batch C"]
+    intercept: Float[Array, "*batch C"]
+    intercept_bound: Float[Array, "*batch C"]
+
+
+class _Plan(NamedTuple):
+    """All that depends on d and the settings: nodes, and how errors of f reach β and the intercept."""
+
+    design: LimeDesign
+    mixture: RemovalMixture
+    by_size: tuple[float, float]  # error of the mixture times max|f − c|, in β and in the intercept
+    by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
+    by_rounding: tuple[float, float]
+
+
+def lime(
+    game: RatioGame,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-6,
+) -> Lime:
+    """The limit of LIME for n → ∞ samples; ``tolerance`` is relative to the range of f.
+
+    ``bandwidth`` ν > 0 (inf: no weights); ``penalty`` ρ ≥ 0 per sample (alpha = 1 of the `lime` package with n samples is ρ = 1/n);
+    ``rows`` = n adds the untouched document beside n samples (None: it vanishes in the limit). Domain: d ≥ 2.
+    """
+    if not 0 < tolerance < 1:
+        raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
+    form = heavy_form(game)
+    plans = [_plan(d, bandwidth, penalty, rows, tolerance) for d in sizes_of(game)]
+    p = stacked([plan.mixture.p for plan in plans], fill=0.5)
+    omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
+    share = tolerance / max(plan.by_reciprocal[0] for plan in plans)
+    sums = expectations(
+        form, of_each_head(game, p), of_each_head(game, omega), tolerance=share
+    )
+    table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
+    beta, intercept = _regression(game, form, sums, table)
+    error = _errors(form, sums, table)
+    return Lime(
+        scores=heads_mean(game, beta),
+        bound=heads_mean(game, error[0]),
+        intercept=heads_mean(game, intercept),
+        intercept_bound=heads_mean(game, error[1]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    d: int, bandwidth: float, penalty: float, rows: int | None, tolerance: float
+) -> _Plan:
+    design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
+    slope, base = design.amplification(), np.abs(design.intercept())
+    target = np.concatenate([[1 / d], design.weight[1:]])
+    mixture = removal_mixture(target, slope, tolerance=0.9 * tolerance, free_ends=True)
+    reached = np.abs(mixture.attained) + mixture.residual
+    mean = design.m1 / design.m0
+    at_stake = float(np.sum(np.abs(mixture.omega)) + np.sum(np.abs(_corrections(design, mixture))))
+    summed = 1 + mean + 2 * d * abs(design.pull)
+    in_beta = at_stake * summed / (design.V + penalty)
+    in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + penalty)) / design.m0
+    return _Plan(
+        design=design,
+        mixture=mixture,
+        by_size=(float(slope @ mixture.residual), float(base @ mixture.residual)),
+        by_reciprocal=(float(slope @ reached), float(base @ reached)),
+        by_rounding=(in_beta, in_base),
+    )
+
+
+def _corrections(design: LimeDesign, mixture: RemovalMixture) -> tuple[float, float]:
+    """Weights to add at the one set of size 0 and the one of size d."""
+    first = design.weight[0] - mixture.attained[0]
+    last = design.weight[-1] - mixture.attained[-1]
+    return float(first), float(last)
+
+
+def _numbers(plan: _Plan) -> list[float]:
+    design = plan.design
+    moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
+    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding]
+    return [*moments, *_corrections(design, plan.mixture), *errors]
+
+
+def _regression(
+    game: RatioGame, form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+) -> tuple[Float[Array, "G C d"], Float[Array, "G C"]]:
+    """β and the intercept of each head."""
+    xp = array_namespace(game.a)
+    m0, m1, V, pull, first, last = (table[:, i : i + 1] for i in range(6))
+    heavy = form.kept_is_heavy[:, None, :]
+    kept = xp.where(heavy, sums.heavy, sums.total[..., None] - sums.heavy)
+    full, empty = _ends(form)
+    kept = kept + (first * full)[..., None]
+    total = sums.total + first * full + last * empty
+    c = kept - (m1 / m0 * total)[..., None]
+    if game.sizes is not None:
+        real = xp.reshape(word_mask(game), (-1, 1, game.d))
+        real = xp.repeat(real, game.K, axis=0)
+        c = xp.where(real, c, xp.zeros_like(c))
+    beta = (c - (pull * xp.sum(c, axis=-1))[..., None]) / V[..., None]
+    if game.sizes is not None:
+        beta = xp.where(real, beta, xp.zeros_like(beta))
+    return beta, total / m0 - m1 / m0 * xp.sum(beta, axis=-1) + form.c
+
+
+def _ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+    """f − c with every word kept, and with every word removed."""
+    xp = array_namespace(form.delta)
+    zero = xp.zeros_like(form.delta)
+    heavy = form.kept_is_heavy
+    full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
+    full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
+    full = (form.n0 + xp.sum(full_N, axis=-1)) / (1 + xp.sum(full_D, axis=-1))[:, None]
+    empty_N = form.n0 + xp.sum(form.step - full_N, axis=-1)
+    return full, empty_N / (1 + xp.sum(empty_D, axis=-1))[:, None]
+
+
+def _errors(
+    form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+    """|error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding, of β and of the intercept."""
+    epsilon, rounding = sums.error[:, None], sums.rounding[:, None]
+
+    def error(i: int) -> Float[Array, "G C"]:
+        size, reciprocal, round_off = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4))
+        return form.half_range * (size + epsilon * reciprocal) + form.magnitude * rounding * round_off
+
+    return error(0), error(1)

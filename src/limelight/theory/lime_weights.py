@@ -1,0 +1,98 @@
+"""LIME's design: what its sampling and its weights alone say, before any model is asked.
+
+A size s is drawn uniformly from 1..d, then a set of s words to remove; the sample weighs ψ(s). Moments of this design:
+m_0 = E[ψ], m_1 = E[ψ Z_1], m_2 = E[ψ Z_1 Z_2], V = m_1 − m_2, κ = m_2 − m_1²/m_0.
+"""
+
+__all__ = ["LimeDesign", "lime_design", "size_weight"]
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.shapes import Array, Float
+
+
+class LimeDesign(NamedTuple):
+    """Weight of each size 0..d, and the moments of the kept indicators Z under it."""
+
+    d: int
+    weight: Float[Array, " sizes"]  # ψ(s)/d; at s = 0 the weight of row 0
+    m0: float
+    m1: float
+    V: float
+    spread: float  # V + dκ
+    penalty: float
+
+    @property
+    def kappa(self) -> float:
+        """κ = m_2 − m_1²/m_0."""
+        return (self.spread - self.V) / self.d
+
+    @property
+    def pull(self) -> float:
+        """κ/(V + ρ + dκ), the share of Σ c_k that leaves each coefficient."""
+        return self.kappa / (self.spread + self.penalty)
+
+    def coefficient(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
+        """β_j = E[ψ f κ_s] with κ_s the first array where Z_j = 1 and the second where Z_j = 0, for s = 0..d."""
+        s = np.arange(self.d + 1)
+        mean = self.d * self.m1 / self.m0
+        common = self.m1 / self.m0 + self.pull * (self.d - s - mean)
+        return (1 - common) / (self.V + self.penalty), -common / (self.V + self.penalty)
+
+    def intercept(self) -> Float[Array, " sizes"]:
+        """Intercept = E[ψ f κ_s] with κ_s this array."""
+        s = np.arange(self.d + 1)
+        mean = self.d * self.m1 / self.m0
+        return (1 - self.m1 * (self.d - s - mean) / (self.spread + self.penalty)) / self.m0
+
+    def amplification(self) -> Float[Array, " sizes"]:
+        """What a unit of weight at size s does to β_j at most: the mean of |κ_s| over the sets of that size."""
+        kept, removed = self.coefficient()
+        s = np.arange(self.d + 1)
+        return ((self.d - s) * np.abs(kept) + s * np.abs(removed)) / self.d
+
+
+def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
+    """ψ(s) = exp(−(1 − √(1 − s/d))²/(2ν²)) for s = 0..d: LIME's weight, by the cosine distance. ν = ∞ gives 1."""
+    s = np.arange(d + 1)
+    return np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
+
+
+@lru_cache(maxsize=4096)
+def lime_design(
+    d: int, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
+) -> LimeDesign:
+    """The design of LIME on d words.
+
+    ``rows`` = n: beside n sampled rows stands the untouched document with weight 1 (row 0 of the `lime` package), which adds
+    1/n at s = 0. None: n → ∞, where row 0 vanishes. Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
+    """
+    if d < 2:
+        raise DomainError(
+            f"'lime' needs at least 2 words, for with one every sample is the same; got d = {d}. "
+            "Use 'loo' (leave-one-out) instead."
+        )
+    if not bandwidth > 0:
+        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
+    if not 0 <= penalty < math.inf:
+        raise InputError(f"penalty must be finite and not negative; got {penalty}.")
+    if rows is not None and rows < 1:
+        raise InputError(f"rows must be at least 1; got {rows}.")
+    s = np.arange(d + 1)
+    weight = size_weight(d, bandwidth) / d
+    weight[0] = 0.0 if rows is None else 1.0 / rows
+    m0 = float(np.sum(weight))
+    V = float(weight @ (s * (d - s))) / (d * (d - 1))
+    if V < 1e-290:
+        raise DomainError(
+            f"bandwidth {bandwidth} leaves no weight on any sample of {d} words; use a larger one."
+        )
+    kept = float(weight @ (d - s))
+    # The difference form m_1 − m_2 + d(m_2 − m_1²/m_0) cancels to 0 for small d and ν.
+    spread = float(weight @ (d - s - kept / m0) ** 2) / d
+    return LimeDesign(d=d, weight=weight, m0=m0, m1=kept / d, V=V, spread=spread, penalty=penalty)

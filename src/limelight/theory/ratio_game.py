@@ -1,0 +1,191 @@
+"""Ratio games: what a one-layer attention classifier is to every perturbation method.
+
+Words are kept (Z_j = 1) or removed (Z_j = 0). For each head
+
+    f(Z) = N(Z)/D(Z) = (N_0 + Σ_j [Z_j A_j + (1 − Z_j) B_j]) / (D_0 + Σ_j [Z_j a_j + (1 − Z_j) b_j])
+
+and the value of the game is the mean over the heads. The C classes share the denominators.
+"""
+
+__all__ = [
+    "RatioGame",
+    "Valued",
+    "denominator_range",
+    "empty_value",
+    "full_value",
+    "head_values",
+    "of_heads",
+    "shifted",
+    "value",
+    "value_range",
+    "word_mask",
+]
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
+
+from array_api_compat import array_namespace
+
+from limelight.errors import InputError
+from limelight.shapes import Array, Bool, Float, Int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RatioGame:
+    """K ratios over the same d words, for C classes, with any leading batch dimensions.
+
+    Domain: a, b, D_0 ≥ 0 and D(Z) > 0 for every Z. ``sizes`` gives the number of real words of each item
+    of a padded batch; the padding words come last and have a = b = A = B = 0.
+    """
+
+    D0: Float[Array, "*batch K"]
+    a: Float[Array, "*batch K d"]
+    b: Float[Array, "*batch K d"]
+    N0: Float[Array, "*batch C K"]
+    A: Float[Array, "*batch C K d"]
+    B: Float[Array, "*batch C K d"]
+    sizes: Int[Array, "*batch"] | None = None
+
+    def __post_init__(self) -> None:
+        K, d = self.a.shape[-2:]
+        C = self.N0.shape[-2]
+        batch = tuple(self.a.shape[:-2])
+        wanted = {
+            "D0": (*batch, K),
+            "b": (*batch, K, d),
+            "N0": (*batch, C, K),
+            "A": (*batch, C, K, d),
+            "B": (*batch, C, K, d),
+        }
+        for name, shape in wanted.items():
+            if (came := tuple(getattr(self, name).shape)) != shape:
+                raise InputError(f"{name} must have shape {shape} beside a; got {came}.")
+        if d == 0 or K == 0:
+            raise InputError(f"a ratio game needs words and heads; got d = {d}, K = {K}.")
+
+    @property
+    def d(self) -> int:
+        """Number of words, padding included."""
+        return int(self.a.shape[-1])
+
+    @property
+    def K(self) -> int:
+        """Number of heads."""
+        return int(self.a.shape[-2])
+
+    @property
+    def C(self) -> int:
+        """Number of classes."""
+        return int(self.N0.shape[-2])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Leading dimensions."""
+        return tuple(self.a.shape[:-2])
+
+
+class Valued(NamedTuple):
+    """One score per word and class, and a proven bound on the error of each of them."""
+
+    scores: Float[Array, "*batch C d"]
+    bound: Float[Array, "*batch C"]
+
+
+def head_values(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C K n"]:
+    """f_i(Z) of every head i for each row Z of ``keep`` (True: the word stays)."""
+    xp = array_namespace(game.a)
+    Z = xp.astype(keep, game.a.dtype)
+    Zt = xp.matrix_transpose(Z)
+    D = (game.D0 + xp.sum(game.b, axis=-1))[..., None] + (game.a - game.b) @ Zt
+    step = game.A - game.B
+    N = (game.N0 + xp.sum(game.B, axis=-1))[..., None] + step @ Zt[..., None, :, :]
+    return N / D[..., None, :, :]
+
+
+def value(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C n"]:
+    """f(Z), the mean over the heads, for each row Z of ``keep`` (True: the word stays)."""
+    xp = array_namespace(game.a)
+    return xp.mean(head_values(game, keep), axis=-2)
+
+
+def full_value(game: RatioGame) -> Float[Array, "*batch C"]:
+    """f with every word kept: the model's own answer."""
+    xp = array_namespace(game.a)
+    D = game.D0 + xp.sum(game.a, axis=-1)
+    N = game.N0 + xp.sum(game.A, axis=-1)
+    return xp.mean(N / D[..., None, :], axis=-1)
+
+
+def empty_value(game: RatioGame) -> Float[Array, "*batch C"]:
+    """f with every word removed: the base value."""
+    xp = array_namespace(game.a)
+    D = game.D0 + xp.sum(game.b, axis=-1)
+    N = game.N0 + xp.sum(game.B, axis=-1)
+    return xp.mean(N / D[..., None, :], axis=-1)
+
+
+def denominator_range(
+    game: RatioGame,
+) -> tuple[Float[Array, "*batch K"], Float[Array, "*batch K"]]:
+    """D_min = D_0 + Σ min(a, b) and D_max = D_0 + Σ max(a, b) of each head."""
+    xp = array_namespace(game.a)
+    low = game.D0 + xp.sum(xp.minimum(game.a, game.b), axis=-1)
+    high = game.D0 + xp.sum(xp.maximum(game.a, game.b), axis=-1)
+    return low, high
+
+
+def shifted(game: RatioGame, c: Float[Array, "*batch C K"]) -> RatioGame:
+    """The game f − c, by N ← N − cD in each head."""
+    D0 = game.D0[..., None, :]
+    a, b = game.a[..., None, :, :], game.b[..., None, :, :]
+    return replace(
+        game,
+        N0=game.N0 - c * D0,
+        A=game.A - c[..., None] * a,
+        B=game.B - c[..., None] * b,
+    )
+
+
+def of_heads(game: RatioGame, heads: slice) -> RatioGame:
+    """The game of some heads only; ``slice(i, i + 1)`` gives the values of head i alone."""
+    return replace(
+        game,
+        D0=game.D0[..., heads],
+        a=game.a[..., heads, :],
+        b=game.b[..., heads, :],
+        N0=game.N0[..., heads],
+        A=game.A[..., heads, :],
+        B=game.B[..., heads, :],
+    )
+
+
+def value_range(
+    game: RatioGame,
+) -> tuple[Float[Array, "*batch C K"], Float[Array, "*batch C K"]]:
+    """Bounds min u ≤ f_i(Z) ≤ max u of each head, u over A_j/a_j, B_j/b_j and N_0/D_0.
+
+    Each f_i(Z) is an average of these u with weights a_j, b_j, D_0; terms of weight 0 take no part. A term
+    without weight but with a value (a_j = 0, A_j ≠ 0) is no average: the range is then infinite.
+    """
+    xp = array_namespace(game.a)
+    N0, D0 = game.N0[..., None], game.D0[..., None]
+    D0 = xp.broadcast_to(D0[..., None, :, :], N0.shape)
+    a = xp.broadcast_to(game.a[..., None, :, :], game.A.shape)
+    b = xp.broadcast_to(game.b[..., None, :, :], game.B.shape)
+    N = xp.concat([N0, game.A, game.B], axis=-1)
+    g = xp.concat([D0, a, b], axis=-1)
+    u = N / xp.where(g > 0, g, xp.ones_like(g))
+    lost = (g == 0) & (N != 0)
+    low = xp.where(g > 0, u, xp.where(lost, -xp.inf, xp.inf))
+    high = xp.where(g > 0, u, xp.where(lost, xp.inf, -xp.inf))
+    return xp.min(low, axis=-1), xp.max(high, axis=-1)
+
+
+def word_mask(game: RatioGame) -> Bool[Array, "*batch d"]:
+    """True at real words, False at the padding of a batch of documents of different d."""
+    xp = array_namespace(game.a)
+    if game.sizes is None:
+        return xp.ones_like(game.a[..., 0, :], dtype=xp.bool)
+    index = xp.cumulative_sum(xp.ones_like(game.a[..., 0, :]), axis=-1)
+    return index <= xp.astype(game.sizes, game.a.dtype)[..., None]
