@@ -1,14 +1,16 @@
 """Methods: settings that are called, and the registry that names them."""
 
 from limelight.explainers.api import COMPARED, compare, explain
+from limelight.explainers.method import Explainer, Method, settings_of
 from limelight.explainers.reading import Reading, Scores, read
-from limelight.explainers.registry import METHODS, Method, find_method, settings_of
+from limelight.explainers.registry import METHODS, find_method
 from limelight.explainers.targets import OUTPUTS, Output, Targets
 
 __all__ = [
     "COMPARED",
     "METHODS",
     "OUTPUTS",
+    "Explainer",
     "Method",
     "Output",
     "Reading",

@@ -8,8 +8,9 @@ from typing import Any, overload
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.method import Explainer, Method, settings_of
 from limelight.explainers.reading import Reading, Scores, read
-from limelight.explainers.registry import Explainer, Method, find_method, settings_of
+from limelight.explainers.registry import find_method
 from limelight.explainers.targets import OUTPUTS, Output
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
@@ -102,6 +103,7 @@ def compare(
     output: Output = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
+    attention: bool = False,
     **settings: Any,
 ) -> Any:
     """Return one explanation per method of the same text; a list of texts gives a list.
@@ -109,14 +111,16 @@ def compare(
     ``methods`` are the paper's and ours by default; one that is not defined for a text (LIME of
     a single word) is then left out with a notice, while a method that was asked for by name and
     is not defined is an error. A setting goes to every method that has it and must be one of
-    some method's. The other arguments are those of :func:`explain`.
+    some method's. ``attention`` adds the heads' attention matrices for the page and the figure
+    (T × T numbers per head, which nothing else needs). The other arguments are those of
+    :func:`explain`.
     """
     rows = [find_method(name) for name in (COMPARED if methods is None else methods)]
     if not rows:
         raise InputError("compare needs at least one method; got none.")
     explainers = [(row, _configured(row, rows, settings)) for row in rows]
     comparisons = [
-        _comparison(explainers, one, strict=methods is not None)
+        _comparison(explainers, one, strict=methods is not None, attention=attention)
         for reading in _readings(
             model, text, progress, target=target, features=features, output=output, protect=protect
         )
@@ -135,7 +139,11 @@ def _configured(row: Method, rows: Sequence[Method], settings: Mapping[str, Any]
 
 
 def _comparison(
-    explainers: Sequence[tuple[Method, Explainer]], reading: Reading, *, strict: bool
+    explainers: Sequence[tuple[Method, Explainer]],
+    reading: Reading,
+    *,
+    strict: bool,
+    attention: bool,
 ) -> Comparison:
     explanations: list[Explanation] = []
     missing: list[str] = []
@@ -146,9 +154,10 @@ def _comparison(
             if strict:
                 raise
             missing.append(f"{row.label} is left out: {error}")
+    matrices = reading.model.attention_matrices(reading.documents[0]) if attention else None
     return Comparison(
         explanations=tuple(explanations),
-        attention=reading.model.attention_matrices(reading.documents[0]),
+        attention=matrices,
         notices=tuple(missing),
     )
 

@@ -1,12 +1,14 @@
 """α-avg and α-max."""
 
-__all__ = ["Attention"]
+__all__ = ["ROWS", "Attention"]
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, final
 
 import numpy as np
 
+from limelight.explainers.method import Method
 from limelight.explainers.reading import Reading, Scores
 from limelight.shapes import Float
 from limelight.text import Document
@@ -40,3 +42,27 @@ def _where_it_goes(alpha: Float[np.ndarray, "K T_max"], document: Document) -> s
         f"Of the attention {mean[1:end].sum():.0%} goes to the text, {mean[0]:.0%} to [cls] "
         f"and {mean[end:].sum():.0%} to padding."
     )
+
+
+ROWS = (
+    Method(
+        id="alpha-avg",
+        label="α-avg",
+        formula="mean over heads of α_t (Eq. 10)",
+        sees="where [cls] looks",
+        blind="values, the last layer, and so the sign and the class",
+        cost="one forward pass",
+        signed=False,
+        explainer=partial(Attention, over_heads="mean"),
+    ),
+    Method(
+        id="alpha-max",
+        label="α-max",
+        formula="max over heads of α_t (Eq. 11)",
+        sees="where at least one head looks",
+        blind="values, the last layer, and so the sign and the class",
+        cost="one forward pass",
+        signed=False,
+        explainer=partial(Attention, over_heads="max"),
+    ),
+)

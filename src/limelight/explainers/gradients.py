@@ -1,15 +1,17 @@
 """G-avg, G-l1, G-l2 and G×I."""
 
-__all__ = ["Gradient"]
+__all__ = ["ROWS", "Gradient"]
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, final
 
 import numpy as np
 
+from limelight.explainers.method import Method
 from limelight.explainers.reading import Reading, Scores
 from limelight.shapes import Float
-from limelight.theory.gradient import gradient, gradient_times_input, head_gradients
+from limelight.theory.gradient import gradient_times_input, head_gradients
 
 Summary = Literal["mean", "l1", "l2", "input"]
 
@@ -28,10 +30,10 @@ class Gradient:
 
     def __call__(self, reading: Reading) -> list[Scores]:
         """Score every feature by the gradient of the target at its places."""
-        scores = reading.pooled(self._summary(model_gradient(reading), reading.embedded))
+        scores = reading.pooled(self._summary(reading.gradient, reading.embedded))
         if not self.per_head:
             return [Scores(scores=s) for s in scores]
-        of_heads = head_gradients(**_at(reading))
+        of_heads = head_gradients(**reading.at_the_text)
         heads = reading.pooled(self._summary(of_heads, reading.embedded[:, None]))
         return [Scores(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
@@ -49,19 +51,43 @@ class Gradient:
                 return gradient_times_input(G, np.broadcast_to(e, G.shape))
 
 
-def model_gradient(reading: Reading) -> Float[np.ndarray, "n T d_e"]:
-    """Return the gradient of the explained output at every position of the window."""
-    return gradient(**_at(reading))
-
-
-def _at(reading: Reading) -> dict[str, np.ndarray]:
-    """The arguments of Theorem 4.1 for the explained output, which may mix several classes."""
-    directions = reading.model.directions
-    return {
-        "alpha": reading.alpha,
-        "u": reading.target_u,
-        "e": reading.embedded,
-        "key": directions.key,
-        "value": np.einsum("nc,cke->nke", reading.target_weights, directions.value),
-        "query": directions.query,
-    }
+ROWS = (
+    Method(
+        id="g-avg",
+        label="G-avg",
+        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, to first order",
+        blind="what happens far from the text; the axes of the embedding are arbitrary",
+        cost="one forward pass and two small products",
+        explainer=partial(Gradient, summary="mean"),
+    ),
+    Method(
+        id="g-l1",
+        label="G-l1",
+        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost="one forward pass and two small products",
+        signed=False,
+        explainer=partial(Gradient, summary="l1"),
+    ),
+    Method(
+        id="g-l2",
+        label="G-l2",
+        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost="one forward pass and two small products",
+        signed=False,
+        explainer=partial(Gradient, summary="l2"),
+    ),
+    Method(
+        id="gxi",
+        label="G×I",
+        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, with a sign",
+        blind="saturation: it compares with the zero vector, which is no word",
+        cost="one forward pass and two small products",
+        explainer=partial(Gradient, summary="input"),
+    ),
+)

@@ -1,11 +1,12 @@
 """Integrated gradients."""
 
-__all__ = ["Integrated"]
+__all__ = ["ROWS", "Integrated"]
 
 from dataclasses import dataclass
 from typing import final
 
 from limelight.errors import InputError
+from limelight.explainers.method import Method
 from limelight.explainers.reading import Reading, Scores
 from limelight.theory.integrated_gradients import integrated_gradients
 
@@ -51,3 +52,16 @@ class Integrated:
             f"The scores add up to the change of the output within {gap:.1g}, not within the "
             f"tolerance {self.tolerance:.1g}.",
         )
+
+
+ROWS = (
+    Method(
+        id="ig",
+        label="IG",
+        formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
+        sees="the whole way from UNK to the word; scores add up to f − f(all UNK)",
+        blind="mixtures of kept and removed words off that way",
+        cost="32 to 128 forward passes on the tables",
+        explainer=Integrated,
+    ),
+)

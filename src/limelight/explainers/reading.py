@@ -15,6 +15,7 @@ from limelight.model import AttentionClassifier
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, FeatureKind, Features, features_of, window
 from limelight.theory.attention import attention
+from limelight.theory.gradient import gradient
 
 
 @final
@@ -126,6 +127,24 @@ class Reading:
     def embedded(self) -> Float[np.ndarray, "n T_max d_e"]:
         """The embedded tokens, positions included."""
         return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
+
+    @cached_property
+    def at_the_text(self) -> dict[str, np.ndarray]:
+        """The arguments of Theorem 4.1 for the explained output, which may mix several classes."""
+        directions = self.model.directions
+        return {
+            "alpha": self.alpha,
+            "u": self.target_u,
+            "e": self.embedded,
+            "key": directions.key,
+            "value": np.einsum("nc,cke->nke", self.target_weights, directions.value),
+            "query": directions.query,
+        }
+
+    @cached_property
+    def gradient(self) -> Float[np.ndarray, "n T_max d_e"]:
+        """The gradient of the explained output at every position, [cls] included."""
+        return gradient(**self.at_the_text)
 
     @cached_property
     def of_position(self) -> Int[np.ndarray, "n T_max"]:

@@ -1,0 +1,107 @@
+"""``limelight explain``."""
+
+__all__ = ["explain"]
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limelight.cli.result import (
+    chosen_format,
+    parsed_settings,
+    progress_shown,
+    show,
+    write,
+)
+from limelight.cli.texts import given_texts
+from limelight.errors import InputError
+from limelight.explainers import explain as explanations_of
+from limelight.explanation import Explanation
+from limelight.explanation.table import explanations_csv
+from limelight.loading import load
+
+
+def explain(
+    *text: str,
+    method: Annotated[str, Parameter(name=["--method", "-m"])] = "gxi",
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    features: str = "words",
+    scale: str = "logit",
+    protect: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    lines: Annotated[bool, Parameter(negative=())] = False,
+    model: Path | None = None,
+    format: str | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Show which words of a text move the model, by one method.
+
+    Parameters
+    ----------
+    text
+        The text to explain; "-" reads standard input.
+    method
+        A name from "limelight methods".
+    target
+        Class to explain, by name or number, or "predicted" or "all"; by default the last of two
+        classes, else the predicted one.
+    features
+        "words": all occurrences of a word together; "positions": every token by itself.
+    scale
+        Explain the "logit" of the class or its "probability".
+    protect
+        Word that stays as it is and gets no score. May be repeated.
+    set
+        Setting of the method, as name=value. May be repeated.
+    file
+        Read the text from this file.
+    lines
+        Take every line of the file or of standard input as a text of its own.
+    model
+        Folder of the model; the IMDB sentiment model of the package if none is given.
+    format
+        "terminal", "json" (one object per line), "html" or "csv"; by default what the name of the
+        output file says, else "terminal".
+    output
+        Write to this file instead of standard output.
+    """
+    form = chosen_format(format, output)
+    texts = given_texts(text, file, lines=lines)
+    with progress_shown(len(texts)) as progress:
+        found = explanations_of(
+            load(model),
+            texts,
+            method,
+            target=class_given(target),
+            features=features,
+            output=scale,
+            protect=protect,
+            progress=progress,
+            **parsed_settings(set),
+        )
+    explanations = _flat(found)
+    match form:
+        case "terminal":
+            show(explanations, output)
+        case "json":
+            write("".join(e.to_json() + "\n" for e in explanations), output)
+        case "csv":
+            write(explanations_csv(enumerate(explanations)), output)
+        case "html":
+            if len(explanations) > 1:
+                raise InputError(
+                    f"an HTML page shows one explanation; got {len(explanations)}. "
+                    "Use 'compare' for several methods, or --format json for several texts."
+                )
+            write(explanations[0].as_html(), output)
+
+
+def class_given(target: str | None) -> str | int | None:
+    """Return a target as the library takes it: digits are a class number."""
+    return int(target) if target is not None and target.lstrip("-").isdecimal() else target
+
+
+def _flat(found: list[Explanation] | list[list[Explanation]]) -> list[Explanation]:
+    return [e for row in found for e in (row if isinstance(row, list) else [row])]

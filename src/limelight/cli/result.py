@@ -1,0 +1,87 @@
+"""What ``explain`` and ``compare`` share: where the result goes, and in which form."""
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "chosen_format",
+    "parsed_settings",
+    "progress_shown",
+    "show",
+    "write",
+]
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rich.console import Console, RenderableType
+
+from limelight.cli.console import error_console, output_console
+from limelight.errors import InputError, nearest
+from limelight.files import write_whole
+
+Format = Literal["terminal", "json", "html", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+def chosen_format(format: str | None, output: Path | None) -> Format:
+    """Return the format asked for; the name of the output file says it where nobody did."""
+    if format is None:
+        suffix = "" if output is None else output.suffix.removeprefix(".")
+        format = suffix if suffix in FORMATS else "terminal"
+    for known in FORMATS:
+        if format == known:
+            return known
+    raise InputError(nearest("format", format, FORMATS))
+
+
+def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is no number stays a string."""
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"a setting is written name=value; got {pair!r}.")
+        try:
+            settings[name.strip().replace("-", "_")] = json.loads(value)
+        except ValueError:
+            settings[name.strip().replace("-", "_")] = value
+    return settings
+
+
+def write(content: str, output: Path | None) -> None:
+    """Write ``content`` to the file, whole or not at all, or to standard output."""
+    if output is not None:
+        write_whole(output, content)
+        return
+    # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
+    sys.stdout.buffer.write(content.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def show(results: Sequence[RenderableType], output: Path | None) -> None:
+    """Print results one after the other, to the terminal or as plain text to a file."""
+    plain = io.StringIO()
+    console = output_console() if output is None else Console(file=plain, width=100, no_color=True)
+    for i, result in enumerate(results):
+        console.print(*([""] if i else []), result, sep="\n")
+    if output is not None:
+        write_whole(output, plain.getvalue())
+
+
+@contextlib.contextmanager
+def progress_shown(texts: int) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a callback that moves a progress bar; nothing for a single text or in a pipe."""
+    console = error_console()
+    if texts < 2 or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("explaining", total=texts)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

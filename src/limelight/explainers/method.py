@@ -1,0 +1,54 @@
+"""What a method is: a name, what it computes, sees and cannot see, and how to call it."""
+
+__all__ = ["Explainer", "Method", "settings_of"]
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Protocol, final
+
+from limelight.errors import InputError, nearest
+from limelight.explainers.reading import Reading, Scores
+
+
+class Explainer(Protocol):
+    """Settings of a method that can be called."""
+
+    def __call__(self, reading: Reading) -> list[Scores]:
+        """Return the scores of every document."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One row of the catalogue that ``limelight methods`` prints."""
+
+    id: str
+    label: str
+    formula: str
+    sees: str
+    blind: str
+    cost: str
+    signed: bool = True
+    explainer: Callable[..., Explainer]
+
+    def configured(self, settings: Mapping[str, Any]) -> Explainer:
+        """Return the explainer with ``settings``; an unknown one is an error that lists all."""
+        known = settings_of(self)
+        for name in settings:
+            if name not in known:
+                if not known:
+                    raise InputError(f"method {self.id!r} has no settings; got {name!r}.")
+                raise InputError(nearest(f"setting of method {self.id!r}", name, known))
+        return self.explainer(**settings)
+
+
+@cache
+def settings_of(method: Method) -> Mapping[str, Any]:
+    """Return the settings a user may give to ``method``, with their defaults."""
+    preset = getattr(method.explainer, "keywords", {})
+    parameters = inspect.signature(method.explainer).parameters.values()
+    return MappingProxyType({p.name: p.default for p in parameters if p.name not in preset})
