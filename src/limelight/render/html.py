@@ -38,7 +38,7 @@ def explanation_page(e: Explanation) -> str:
         _folded("Every score", all_scores([e])),
         _folded("Settings", settings([e])),
     ]
-    return _page(f"{label(e)} for “{e.target}”", main, e.to_json())
+    return _page(e.target, label(e), main, e.to_json())
 
 
 def comparison_page(c: Comparison) -> str:
@@ -55,7 +55,7 @@ def comparison_page(c: Comparison) -> str:
         _folded("Every score", all_scores(several)),
         _folded("Settings", settings(several)),
     ]
-    return _page(f"{len(several)} methods for “{several[0].target}”", main, c.to_json())
+    return _page(several[0].target, f"{len(several)} methods", main, c.to_json())
 
 
 def explanation_fragment(e: Explanation) -> str:
@@ -90,7 +90,8 @@ def _folded(title: str, *content: Html) -> Html:
     return element("details", element("summary", title), *content)
 
 
-def _page(title: str, main: Sequence[Html], json: str) -> str:
+def _page(target: str, by: str, main: Sequence[Html], json: str) -> str:
+    title = f"What speaks for “{target}”?"
     style = "\n".join((palette_css(), resource("words.css"), resource("page.css")))
     script = resource("page.js")
     policy = (
@@ -102,7 +103,7 @@ def _page(title: str, main: Sequence[Html], json: str) -> str:
         Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">'),
-        element("title", f"{title} · limelight"),
+        element("title", f"{title} {by} · limelight"),
         Html(f"<style>{style}</style>"),
     )
     body = raw(

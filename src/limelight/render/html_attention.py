@@ -11,11 +11,11 @@ import numpy as np
 
 from limelight.explanation import Comparison
 from limelight.render.markup import Html, data_block, element, raw
-from limelight.render.palette import ramp
 from limelight.render.pieces import token_strings_of
-from limelight.shapes import Float, Int
+from limelight.shapes import Float, Num
 
 LABELLED = 16  # more tokens than this leave no room for their names
+INK = (58, 70, 186)
 CELLS = 128  # a finer picture than this is only bytes
 
 
@@ -73,9 +73,8 @@ def pooled(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S
     return padded.reshape(size, block, size, block).max(axis=(1, 3))
 
 
-def matrix_png(pixels: Int[np.ndarray, "S S"]) -> bytes:
+def matrix_png(pixels: Num[np.ndarray, "S S"]) -> bytes:
     """Return an image whose opacity is the value, so that it lies on light and dark paper."""
-    colour = bytes(ramp("neutral", "light")[-1])
     height, width = pixels.shape
     rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row starts with its filter: none
     rows[:, 1:] = pixels
@@ -83,7 +82,7 @@ def matrix_png(pixels: Int[np.ndarray, "S S"]) -> bytes:
         (
             b"\x89PNG\r\n\x1a\n",
             _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", colour * 256),
+            _chunk(b"PLTE", bytes(INK) * 256),
             _chunk(b"tRNS", bytes(range(256))),
             _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
             _chunk(b"IEND", b""),

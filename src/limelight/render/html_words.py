@@ -59,8 +59,9 @@ def legend(explanations: Sequence[Explanation]) -> Html:
         keys.append(
             element("span", element("span", "grey", class_="cut"), " not read by the model")
         )
-    several = "; each method has its own scale" if len(explanations) > 1 else ""
-    note = f"Deeper colour, larger score{several}. The colours are safe for colour-blind readers."
+    note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
+    if len(explanations) > 1:
+        note += " Each method has its own scale: the number after its words is the deepest colour."
     if any(len(spans) > 1 for spans in explanations[0].spans):
         note += " A score counts all occurrences of its word."
     return element("div", *keys, element("span", note, class_="note"), class_="legend")

@@ -39,7 +39,7 @@ FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
 _FULL: dict[Theme, dict[Side, Rgb]] = {
     "light": {"for": (0, 158, 115), "against": (224, 101, 30), "neutral": (126, 138, 224)},
-    "dark": {"for": (0, 122, 90), "against": (184, 72, 4), "neutral": (84, 97, 196)},
+    "dark": {"for": (0, 122, 90), "against": (176, 68, 4), "neutral": (84, 97, 196)},
 }
 # On a terminal the background is unknown. These have the luminance that stands out from black
 # and from white alike and carry white letters; strength shows as distance from grey.

@@ -1,8 +1,9 @@
 """A text cut into features, the text between them, and what the model never read."""
 
-__all__ = ["Piece", "occurrences", "pieces", "token_strings_of", "visible", "writable"]
+__all__ = ["Piece", "occurrences", "pieces", "shortened", "token_strings_of", "visible", "writable"]
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -34,6 +35,16 @@ def pieces(e: Explanation) -> list[Piece]:
         found.append(Piece(e.text[start:end], feature))
         at = end
     return found + _between(e, at, len(e.text))
+
+
+def shortened(cut: Iterable[Piece], rest: int = 60) -> list[Piece]:
+    """Keep only the first characters of text that no method read: repeated, it would drown them."""
+    return [
+        piece
+        if piece.seen or len(piece.text) <= rest
+        else Piece(f"{piece.text[:rest]}… ({len(piece.text)} characters)", seen=False)
+        for piece in cut
+    ]
 
 
 def occurrences(e: Explanation) -> list[tuple[int, int, int]]:

@@ -23,14 +23,13 @@ from limelight.render.palette import (
     strengths,
     terminal_colour,
 )
-from limelight.render.pieces import Piece, pieces, visible
+from limelight.render.pieces import Piece, pieces, shortened, visible
 from limelight.render.wording import written
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25
 PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
-SHOWN_REST = 60
 
 
 @final
@@ -72,15 +71,8 @@ def coloured_words(explanations: Sequence[Explanation], look: Look) -> list[Text
     """Return the text once per explanation; they share its cuts, which are made once."""
     cut = pieces(explanations[0])
     if len(explanations) > 1:
-        cut = [_shortened(piece) for piece in cut]
+        cut = shortened(cut)
     return [_words(e, cut, look) for e in explanations]
-
-
-def _shortened(piece: Piece) -> Piece:
-    """Cut a long rest that no method read: once per method it would drown the others."""
-    if piece.seen or len(piece.text) <= SHOWN_REST:
-        return piece
-    return Piece(f"{piece.text[:SHOWN_REST]}… ({len(piece.text)} characters)", seen=False)
 
 
 def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
@@ -121,10 +113,10 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     if look.colour:
         plain = Style(dim=False)
         if signed:
-            text.append(f" for {target} ", word_style("for", 1) + plain)
-            text.append(" ").append(" against ", word_style("against", 1) + plain).append(" ")
+            text.append(f" for {target} ", word_style("for", 1.0) + plain)
+            text.append(" ").append(" against ", word_style("against", 1.0) + plain).append(" ")
         if signless:
-            text.append(" size only, no sign ", word_style("neutral", 1) + plain).append(" ")
+            text.append(" size only, no sign ", word_style("neutral", 1.0) + plain).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger colour: larger score{scale}; ")
         text.append("strongest word", "underline").append(

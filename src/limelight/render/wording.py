@@ -59,12 +59,13 @@ def outcomes(e: Explanation) -> list[Outcome]:
             Outcome(name, float(logit), float(p), j == best)
             for j, (name, logit, p) in enumerate(zip(names, logits, chance, strict=True))
         ]
-    up = float(0.5 * (1 + np.tanh(logits[0] / 2)))
+    logit = float(logits[0])
+    up = 0.5 * (1 + math.tanh(logit / 2))
     others = [str(name) for name in e.settings.get("classes", ()) if str(name) != names[0]]
     other = others[0] if len(others) == 1 else f"not {names[0]}"
     return [
-        Outcome(names[0], float(logits[0]), up, logits[0] > 0),
-        Outcome(other, None, 1 - up, logits[0] <= 0),
+        Outcome(names[0], logit, up, logit > 0),
+        Outcome(other, None, 1 - up, logit <= 0),
     ]
 
 

@@ -1,0 +1,169 @@
+"""The page in a real browser."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from render_samples import HOSTILE, REVIEW, comparison, explanation
+
+from limelight.render.palette import ramp
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a value's page; when the test ends, nothing may have been asked for or complained."""
+    pages, asked, complaints = [], [], []
+
+    def open_page(value, width=1200, **options):
+        file = tmp_path / f"page{len(pages)}.html"
+        value.save_html(file)
+        page = browser.new_page(viewport={"width": width, "height": 900}, **options)
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+        page.goto(file.as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert complaints == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def colour(page, selector):
+    return page.eval_on_selector(selector, "node => getComputedStyle(node).backgroundColor")
+
+
+def rgb(hue, theme="light"):
+    return "rgb({}, {}, {})".format(*ramp(hue, theme)[-1])
+
+
+def test_the_words_are_there_and_coloured_by_sign(opened):
+    page = opened(explanation("good bad so", scores=np.array([0.8, -0.8, 0.0])))
+    assert page.inner_text(".reading") == "good bad so"
+    assert colour(page, ".reading [data-f='0']") == rgb("for")
+    assert colour(page, ".reading [data-f='1']") == rgb("against")
+    assert colour(page, ".reading [data-f='2']") == "rgba(0, 0, 0, 0)"
+
+
+def test_a_click_and_the_arrow_keys_switch_between_methods(opened):
+    page = opened(comparison())
+    visible = lambda: page.eval_on_selector_all(  # noqa: E731
+        ".panel", "nodes => nodes.filter(n => n.offsetParent).map(n => n.id)"
+    )
+    assert visible() == ["panel-0"]
+    page.click("#tab-2")
+    assert visible() == ["panel-2"]
+    assert page.get_attribute("#tab-2", "aria-selected") == "true"
+    page.keyboard.press("ArrowRight")
+    assert visible() == ["panel-3"]
+    assert page.evaluate("document.activeElement.id") == "tab-3"
+    page.keyboard.press("End")
+    assert visible() == ["panel-7"]
+    page.click(".overview [data-choose='1']")
+    assert visible() == ["panel-1"]
+
+
+def test_scores_are_reached_by_pointer_and_by_keyboard(opened):
+    c = comparison()
+    page = opened(c)
+    page.click("#tab-7")
+    page.hover("#panel-7 .reading [data-f='1']")
+    readout = page.inner_text("#panel-7 .readout")
+    assert readout.startswith("based")
+    assert " ± " in readout
+    page.focus("#panel-7 .reading [data-f='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#panel-7 .readout").startswith("explanations")
+    said = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert said.startswith("explanations: ")
+    stops = page.eval_on_selector_all(
+        "#panel-7 .w", "ws => ws.filter(w => w.tabIndex === 0).length"
+    )
+    assert stops == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
+    other = {"light": "dark", "dark": "light"}[scheme]
+    e = explanation("good bad", scores=np.array([0.8, -0.8]))
+    page = opened(e, color_scheme=scheme)
+    assert colour(page, ".reading [data-f='0']") == rgb("for", scheme)
+    before = colour(page, "html")
+    page.click("#theme")
+    page.wait_for_timeout(300)
+    assert colour(page, ".reading [data-f='0']") == rgb("for", other)
+    assert colour(page, "html") != before
+
+
+def test_markup_in_the_text_stays_text(opened):
+    for value in (explanation(HOSTILE), comparison(HOSTILE)):
+        page = opened(value)
+        assert "<script>alert(1)</script>" in page.inner_text(".reading")
+        assert page.eval_on_selector_all("script", "nodes => nodes.length") <= 3
+
+
+@pytest.mark.parametrize("text", [REVIEW, HOSTILE, "x" * 500, "שלום 😀 " * 9])
+@pytest.mark.parametrize("width", [360, 1600])
+def test_the_page_never_scrolls_sideways(opened, text, width):
+    page = opened(comparison(text, T_max=60), width)
+    page.eval_on_selector_all("details", "nodes => nodes.forEach(n => { n.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_attention_is_read_at_the_pointer(opened):
+    c = comparison()
+    page = opened(c)
+    box = page.locator("img.head").first.bounding_box()
+    cell = box["width"] / c.attention.shape[-1]
+    page.locator("img.head").first.hover(position={"x": 2.5 * cell, "y": 0.5 * cell})
+    said = page.inner_text("#attention-readout")
+    assert said.startswith("Head 1: “[cls]” attends to “based”, about ")
+    assert float(said.rsplit(" ", 1)[1]) == pytest.approx(c.attention[0, 0, 2], abs=0.01)
+
+
+def test_the_page_reads_without_its_script(opened):
+    page = opened(comparison(), java_script_enabled=False)
+    assert page.locator(".panel:visible").count() == 8
+    assert page.inner_text(".overview").count("questionable") == 8
+
+
+def test_every_control_has_a_name(opened):
+    page = opened(comparison())
+    unnamed = page.eval_on_selector_all(
+        "button, [role=tab], [role=region], [role=group], img, summary",
+        "nodes => nodes.filter(n => !(n.ariaLabel || n.alt || n.innerText)).length",
+    )
+    assert unnamed == 0
+
+
+def test_printing_keeps_the_colours_and_drops_the_controls(opened):
+    page = opened(explanation("good bad", scores=np.array([0.8, -0.8])), color_scheme="dark")
+    page.emulate_media(media="print")
+    assert colour(page, ".reading [data-f='0']") == rgb("for", "light")
+    assert not page.is_visible("#theme")

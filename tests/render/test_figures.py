@@ -1,0 +1,81 @@
+import sys
+
+import numpy as np
+import pytest
+from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
+
+from limelight.errors import InputError, MissingExtraError
+from limelight.render import figures
+from limelight.render.pieces import token_strings_of
+
+pytest.importorskip("matplotlib", reason="figures are an extra")
+
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+def drawn():
+    c = comparison()
+    tokens = token_strings_of(c.explanations[0])
+    gradient = np.random.default_rng(0).normal(size=(len(tokens), 11))
+    return {
+        "sentence": figures.coloured_sentence(c),
+        "review": figures.coloured_sentence(explanation(REVIEW, T_max=40)),
+        "bars": figures.bar_chart(explanation(REVIEW, "lime-sampled"), k=7),
+        "attention": figures.attention_figure(c.attention, tokens),
+        "gradient": figures.gradient_heatmap(gradient, tokens),
+        "two gradients": figures.gradient_heatmap(
+            {"theory": gradient, "practice": gradient}, tokens
+        ),
+        "pairs": figures.interaction_heatmap(with_pairs()),
+    }
+
+
+@pytest.mark.parametrize("suffix", STARTS)
+def test_every_figure_is_saved_in_every_format(tmp_path, suffix):
+    for name, figure in drawn().items():
+        path = tmp_path / f"{name}{suffix}"
+        figures.save_figure(figure, path)
+        assert path.read_bytes().startswith(STARTS[suffix])
+
+
+def test_bars_have_error_bars_where_there_are_standard_errors():
+    with_errors = figures.bar_chart(explanation(method="lime-sampled"))
+    without = figures.bar_chart(explanation(method="lime"))
+    assert len(with_errors.axes[0].collections) > len(without.axes[0].collections)
+    assert len(figures.bar_chart(explanation(), k=3).axes[0].patches) == 3
+
+
+def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp_path):
+    for text in ("costs $5 or $6_x", HOSTILE, "שלום 😀 日本語", "x" * 300):
+        figures.coloured_sentence(explanation(text), tmp_path / "a.svg")
+        figures.save_figure(figures.bar_chart(explanation(text)), tmp_path / "b.png")
+
+
+def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
+    figure = figures.coloured_sentence(explanation(REVIEW, T_max=40))
+    axes = figure.axes[0]
+    assert {"great", "awful", "lime"} <= {text.get_text() for text in axes.texts}
+    assert all(patch.get_x() + patch.get_width() <= axes.get_xlim()[1] for patch in axes.patches)
+
+
+def test_another_suffix_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"one of \.png, \.svg, \.pdf; got 'figure\.gif'\."):
+        figures.save_figure(figures.bar_chart(explanation()), "figure.gif")
+
+
+def test_a_method_without_pairs_has_no_interactions():
+    with pytest.raises(InputError, match="method 'lime' gives no pairs"):
+        figures.interaction_heatmap(explanation())
+
+
+def test_tokens_must_pair_with_rows():
+    with pytest.raises(InputError, match="got 2 tokens for 3 rows"):
+        figures.gradient_heatmap(np.zeros((3, 5)), ["a", "b"])
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(
+        MissingExtraError, match=r"figures need matplotlib; run: pip install .*plots"
+    ):
+        figures.bar_chart(explanation())

@@ -1,0 +1,166 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
+
+from limelight.explanation import Comparison, Explanation
+from limelight.render.html import explanation_fragment
+from limelight.render.html_attention import matrix_png, pooled
+from limelight.render.markup import data_block, element
+from limelight.text import tokenize
+
+
+class Read(HTMLParser):
+    """What a browser would see: the tags, the attributes, the text of chosen elements."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.inside, self.scripts, self.text = [], [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.inside:
+            while self.inside.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        (self.scripts if self.inside[-1:] == ["script"] else self.text).append(data)
+
+
+def data_of(page):
+    return re.search(r'id="limelight-data">(.*?)</script>', page, re.DOTALL).group(1)
+
+
+@pytest.mark.parametrize("text", [SENTENCE, HOSTILE, REVIEW])
+def test_the_data_in_a_page_parse_back(text):
+    c, e = comparison(text), explanation(text)
+    again = Comparison.from_json(data_of(c.as_html()))
+    assert again.text == c.text
+    np.testing.assert_array_equal(again["lime"].scores, c["lime"].scores)
+    assert Explanation.from_json(data_of(e.as_html())).features == e.features
+
+
+def test_the_text_of_the_user_adds_no_element_and_no_attribute():
+    harmless = re.sub(r"[<>&\"'\x1b]", "x", HOSTILE)
+    for make in (lambda t: explanation(t).as_html(), lambda t: explanation(t)._repr_html_()):
+        hostile, plain = Read(make(HOSTILE)), Read(make(harmless))
+        assert hostile.tags.count("script") == plain.tags.count("script")
+        assert {name for name, _ in hostile.attributes} == {name for name, _ in plain.attributes}
+        assert "alert(1)" in "".join(hostile.text)
+
+
+def test_hostile_settings_notices_targets_and_labels_are_escaped():
+    evil = "</script><img src=x onerror=alert(1)>"
+    fields = {
+        "target": evil,
+        "prediction": {evil: 1.0},
+        "notices": (evil,),
+        "settings": {"label": evil, "classes": ["a", evil], evil: evil},
+    }
+    for value in (explanation(**fields), Comparison(explanations=(explanation(**fields),) * 2)):
+        for page in (value.as_html(), value._repr_html_()):
+            assert "<img src=x" not in page
+            assert "onerror" not in {name for name, _ in Read(page).attributes}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(st.characters(exclude_categories=()), max_size=60))
+def test_any_text_can_be_written_and_read_back(text):
+    assert Read(element("p", text, title=text)).tags == ["p"]
+    if not len(tokenize(text)):
+        return
+    page = explanation(text).as_html()
+    page.encode()
+    assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
+
+
+def test_nothing_in_data_can_end_its_script():
+    block = data_block("x", json.dumps("</script><!--<script>"))
+    assert block.count("<") == 2
+    assert json.loads(block[block.index(">") + 1 : block.rindex("<")]) == "</script><!--<script>"
+
+
+@pytest.mark.parametrize("make", [comparison, explanation])
+def test_the_page_asks_for_nothing_and_its_policy_allows_only_its_own_parts(make):
+    page = make().as_html()
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert " style=" not in page
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag in ("<style>", '<script type="module">'):
+        content = page.split(tag, 1)[1].split("</", 1)[0]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_a_fragment_needs_no_script_and_styles_only_itself():
+    for value in (explanation(), comparison()):
+        fragment = value._repr_html_()
+        assert "<script" not in fragment
+        css = re.search(r"<style>(.*?)</style>", fragment, re.DOTALL).group(1)
+        flat = re.sub(r"@media[^{]*\{", "", css)
+        selectors = [rule.split("{")[0] for rule in flat.split("}") if "{" in rule]
+        assert all(".limelight" in selector for selector in selectors)
+
+
+def test_a_fragment_tells_scores_on_hover():
+    e = explanation("good bad", scores=np.array([0.812, -0.4]))
+    assert 'class="w f10 top" data-f="0" title="+0.812">good<' in explanation_fragment(e)
+    assert 'class="w a5" data-f="1" title="-0.400">bad<' in explanation_fragment(e)
+
+
+def test_methods_without_sign_are_never_green_or_red():
+    page = explanation_fragment(explanation(method="g-l1"))
+    assert re.search(r'class="w n\d', page)
+    assert not re.search(r'class="w [fa]\d', page)
+
+
+def test_text_past_the_window_is_greyed():
+    page = explanation(REVIEW, T_max=5).as_html()
+    assert 'class="cut"' in page
+    assert "not read by the model" in page
+
+
+def test_error_bars_appear_where_there_are_standard_errors():
+    assert 'class="whisker"' in explanation(method="lime-sampled").as_html()
+    assert 'class="whisker"' not in explanation(method="lime").as_html()
+
+
+def test_a_long_review_makes_a_small_page():
+    assert len(comparison(REVIEW).as_html()) < 600_000
+
+
+def test_a_comparison_without_attention_has_no_heads():
+    assert "What the heads attend to" not in comparison(attention=False).as_html()
+    assert comparison().as_html().count('class="head"') == 6
+
+
+def test_pooling_keeps_the_largest_value_of_each_square():
+    matrix = np.arange(25.0).reshape(5, 5)
+    assert pooled(matrix, 2).tolist() == [[6, 8, 9], [16, 18, 19], [21, 23, 24]]
+    assert pooled(matrix, 1) is not None
+    np.testing.assert_array_equal(pooled(matrix, 1), matrix)
+
+
+def test_the_opacity_of_the_image_is_the_value():
+    image = pytest.importorskip("PIL.Image")
+    import io
+
+    pixels = np.arange(9, dtype=np.uint8).reshape(3, 3) * 31
+    read = image.open(io.BytesIO(matrix_png(pixels))).convert("RGBA")
+    np.testing.assert_array_equal(np.array(read)[..., 3], pixels)

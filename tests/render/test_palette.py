@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from render_samples import explanation
+
+from limelight.render.palette import (
+    LEVELS,
+    TERMINAL_INK,
+    contrast,
+    level,
+    palette_css,
+    ramp,
+    side,
+    strengths,
+    terminal_colour,
+)
+
+HUES = ("for", "against", "neutral")
+INK = {"light": (28, 33, 38), "dark": (233, 236, 239)}  # --ink of words.css
+sizes = st.floats(-1, 1)
+
+
+@given(sizes, sizes)
+def test_a_larger_score_has_no_paler_colour(one, other):
+    low, high = sorted((one, other), key=abs)
+    assert 0 <= level(low) <= level(high) <= LEVELS
+
+
+def test_the_ends_of_the_scale():
+    assert [level(size) for size in (0.0, 0.04, 0.06, 1.0, -1.0)] == [0, 0, 1, LEVELS, LEVELS]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("hue", HUES)
+def test_ramps_move_away_from_the_paper_and_words_stay_readable(hue, theme):
+    colours = ramp(hue, theme)
+    distances = [contrast(colour, colours[0]) for colour in colours]
+    assert distances == sorted(distances)
+    assert len(set(colours)) == LEVELS + 1
+    assert min(contrast(colour, INK[theme]) for colour in colours) >= 4.5
+
+
+@given(st.sampled_from(HUES), st.floats(0, 1))
+def test_white_letters_are_readable_on_every_terminal_colour(hue, strength):
+    assert contrast(terminal_colour(hue, strength), (255, 255, 255)) >= 4.5
+
+
+@pytest.mark.parametrize("hue", HUES)
+def test_coloured_letters_are_readable_on_black_and_on_white(hue):
+    ink = TERMINAL_INK[hue]
+    assert min(contrast(ink, (0, 0, 0)), contrast(ink, (255, 255, 255))) >= 4
+
+
+def test_signs_become_sides_and_methods_without_sign_have_one():
+    signed, signless = explanation(method="lime"), explanation(method="g-l1")
+    assert {side(signed, size) for size in (-1.0, 1.0)} == {"for", "against"}
+    assert {side(signless, size) for size in (-1.0, 1.0)} == {"neutral"}
+
+
+def test_strengths_are_scores_over_the_largest():
+    e = explanation(method="lime")
+    np.testing.assert_allclose(strengths(e), e.scores / np.abs(e.scores).max())
+    assert strengths(explanation(method="g-l1")).min() >= 0
+
+
+def test_scores_of_zero_have_no_colour():
+    e = explanation("one two", scores=np.zeros(2))
+    assert strengths(e).tolist() == [0, 0]
+
+
+def test_the_pair_of_signs_stays_apart_for_colour_blind_readers():
+    """Viénot's deuteranope sees sums of red and green: blue must tell the two apart."""
+    to_deuteranope = np.array([[0.292, 0.708, 0.0], [0.292, 0.708, 0.0], [-0.022, 0.022, 1.0]])
+    seen = [to_deuteranope @ np.array(ramp(hue)[-1]) for hue in ("for", "against")]
+    assert np.linalg.norm(seen[0] - seen[1]) > 60
+
+
+def test_the_style_sheet_names_every_colour_in_both_themes():
+    css = palette_css()
+    assert all(css.count(f"--{hue[0]}{LEVELS}:") == 3 for hue in HUES)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from render_samples import HOSTILE, REVIEW, SENTENCE, explanation
+
+from limelight.explanation import Explanation
+from limelight.render.pieces import pieces, shortened, token_strings_of, visible, writable
+from limelight.text import tokenize
+
+
+@given(st.text(min_size=1, max_size=60), st.integers(2, 9))
+def test_the_pieces_joined_are_the_text(text, T_max):
+    assume(len(tokenize(text)))
+    e = explanation(text, T_max=T_max)
+    assert "".join(piece.text for piece in pieces(e)) == text
+
+
+@given(
+    st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=6)
+)
+def test_overlapping_and_odd_spans_lose_no_character(text, spans):
+    inside = [tuple(min(at, len(text)) for at in span) for span in spans]
+    e = Explanation(
+        text=text,
+        features=tuple("x" for _ in inside),
+        spans=tuple((span,) for span in inside),
+        scores=np.zeros(len(inside)),
+        method="lime",
+        target="positive",
+        prediction={"positive": 0.0},
+    )
+    assert "".join(piece.text for piece in pieces(e)) == text
+
+
+def test_features_are_cut_out_in_order():
+    found = [(piece.text, piece.feature) for piece in pieces(explanation("Good, good film"))]
+    assert found == [("Good", 0), (",", 1), (" ", None), ("good", 0), (" ", None), ("film", 2)]
+
+
+def test_text_past_the_window_is_not_seen():
+    e = explanation(REVIEW, T_max=5)
+    read = "".join(piece.text for piece in pieces(e) if piece.seen)
+    assert read == "I did not expect" == e.text[: e.explained_end]
+    assert all(piece.feature is None for piece in pieces(e) if not piece.seen)
+
+
+def test_a_long_unread_rest_is_shortened_and_its_length_said():
+    rest = shortened(pieces(explanation(REVIEW, T_max=5)))[-1]
+    assert rest.text.endswith(f"… ({len(REVIEW) - len('I did not expect')} characters)")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=40))
+def test_no_control_character_survives(text):
+    shown = visible(text)
+    assert not any(ord(c) < 32 and c not in "\n\t" for c in shown)
+    assert not any(0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in shown)
+    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028")
+    assert visible(shown) == shown
+
+
+def test_an_escape_sequence_is_shown_not_obeyed():
+    assert visible("\x1b[31mred\x9b0m\u202e\x7f") == "␛[31mred⟨009B⟩0m⟨202E⟩␡"
+
+
+@pytest.mark.parametrize("text", [SENTENCE, HOSTILE, "שלום 😀 日本語"])
+def test_ordinary_text_is_left_alone(text):
+    plain = text.replace("\x1b", "")
+    assert visible(plain) == plain
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=20))
+def test_writable_text_keeps_its_length_and_can_be_encoded(text):
+    assert len(writable(text)) == len(text)
+    writable(text).encode()
+
+
+def test_the_tokens_of_the_model_start_with_cls():
+    assert token_strings_of(explanation("good bad good")) == ["[cls]", "good", "bad", "good"]

@@ -1,0 +1,163 @@
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs
+from rich.cells import cell_len
+from rich.console import Console
+
+from limelight.explanation import Anchor
+from limelight.text import tokenize
+
+WIDTHS = (40, 72, 100, 200)
+CONTROL = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def printed(value, width=100, *, colour=False, **options):
+    output = io.StringIO()
+    system = {"force_terminal": True, "color_system": "truecolor"} if colour else {}
+    Console(file=output, width=width, highlight=False, **system, **options).print(value)
+    return output.getvalue()
+
+
+def lines(value, width=100, *, colour=False):
+    return [CONTROL.sub("", line) for line in printed(value, width, colour=colour).splitlines()]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize(
+    "text", [SENTENCE, REVIEW, HOSTILE, "x" * 500, "日本語" * 90, "שלום 😀 🏳️‍🌈"]
+)
+def test_no_line_is_wider_than_the_terminal(text, colour, width):
+    for value in (comparison(text, T_max=50), explanation(text, "lime-sampled", T_max=50)):
+        shown = lines(value, width, colour=colour)
+        assert max(map(cell_len, shown)) <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_word_and_method_is_shown(width):
+    shown = "\n".join(lines(comparison(), width))
+    assert all(shown.count(word) >= 8 for word in SENTENCE.split())
+    assert all(name in shown for name in ("α-avg", "G×I", "lime (sampled)"))
+
+
+def test_in_a_pipe_signs_and_numbers_take_the_place_of_colour():
+    e = explanation("good bad so so", scores=np.array([0.812, -0.4, 0.01]))
+    assert "*good+0.81* bad-0.40 so so" in printed(e)
+    assert "\x1b" not in printed(e)
+
+
+def test_methods_without_sign_get_numbers_without_sign():
+    e = explanation("good bad", "g-l1", scores=np.array([0.812, 0.4]))
+    assert "*good=0.81* bad=0.40" in printed(e)
+
+
+def test_no_color_is_obeyed(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    e = explanation("good bad", scores=np.array([0.812, -0.4]))
+    shown = printed(e, colour=True)
+    assert "*good+0.81* bad-0.40" in CONTROL.sub("", shown)
+    assert "48;2;" not in shown
+    assert "38;2;" not in shown
+
+
+def test_signs_have_different_backgrounds_and_the_strongest_word_is_underlined():
+    e = explanation("good bad so", scores=np.array([0.8, -0.7, 0.0]))
+    shown = printed(e, colour=True)
+    good = re.search(r"\x1b\[([0-9;]*)mgood\x1b", shown).group(1)
+    bad = re.search(r"\x1b\[([0-9;]*)mbad\x1b", shown).group(1)
+    assert "48;2;0;125;92" in good
+    assert good.startswith("1;4;")
+    assert "48;2;" in bad
+    assert good.split("48;")[1] != bad.split("48;")[1]
+
+
+def test_the_scale_of_each_method_is_stated():
+    c = comparison()
+    shown = printed(c)
+    assert all(f"{np.abs(e.scores).max():.2g}"[:3] in shown for e in c)
+    assert "±" in shown
+    assert "0…" in shown
+
+
+def test_disagreement_with_the_reference_and_the_worst_pairs_are_listed():
+    shown = printed(comparison())
+    assert "Where they disagree with lime" in shown
+    assert "Furthest apart" in shown
+    ranks = comparison().agreement.rank_correlation
+    lowest = min(value for row in ranks for value in row if value is not None)
+    assert f"rank correlation {lowest:+.2f}" in shown
+
+
+def test_one_method_alone_disagrees_with_nobody():
+    assert "disagree" not in printed(comparison(methods=("lime",)))
+
+
+def test_markup_and_escape_sequences_of_the_text_stay_text():
+    for colour in (True, False):
+        shown = printed(
+            explanation(HOSTILE, scores=np.zeros(len(set(tokenize(HOSTILE).strings)))),
+            200,
+            colour=colour,
+        )
+        plain = CONTROL.sub("", shown)
+        assert "[bold]x[/bold]" in plain
+        assert "␛[31mred␛[0m" in plain
+        assert "\x1b[31m" not in shown
+
+
+def test_text_past_the_window_is_marked():
+    assert "⟦not read⟧" in printed(explanation(REVIEW, T_max=5))
+
+
+def test_standard_errors_bounds_and_notices_are_said():
+    assert "Sampled: ± is one standard error." in printed(explanation(method="lime-sampled"))
+    assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))
+    assert "No sampling error." in printed(explanation(method="gxi"))
+    assert "! the last 40 were cut off." in printed(
+        explanation(notices=("the last 40 were cut off.",))
+    )
+    assert "With every word removed the model says +0.100." in printed(explanation())
+
+
+def test_a_notice_of_one_method_names_it():
+    shown = printed(
+        type(c := comparison())(
+            explanations=(*c.explanations[:2], explanation(notices=("poor fit.",)))
+        )
+    )
+    assert "! lime: poor fit." in shown
+
+
+def test_pairs_and_anchors_are_shown():
+    assert "explanations × but" in printed(with_pairs())
+    anchor = Anchor(features=(0, 4), precision=0.96, precision_interval=(0.94, 0.98), coverage=0.2)
+    assert "Anchor: attention, popular (precision 96.0%" in printed(explanation(anchor=anchor))
+
+
+def test_several_classes_show_the_most_probable_one():
+    e = explanation(prediction={"sports": 0.0, "world": 2.0}, target="sports")
+    assert "The model says world (88.1%, logit +2.000)." in printed(e)
+
+
+def test_a_terminal_without_unicode_gets_only_what_it_can_write():
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    console = Console(file=stream, width=60, highlight=False)
+    console.print(comparison("naïve 😀 film"))
+    console.print(explanation("naïve 😀 film"))
+    stream.flush()
+    assert b"na?ve" in raw.getvalue()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(min_size=1, max_size=80), st.sampled_from([40, 90]))
+def test_any_text_fits_and_obeys_nothing(text, width):
+    assume(len(tokenize(text)))
+    for line in lines(comparison(text, ("lime", "g-l1"), attention=False, T_max=9), width):
+        assert cell_len(line) <= width
+        assert not any(ord(c) < 32 for c in line)
