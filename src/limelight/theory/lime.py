@@ -6,13 +6,14 @@ penalty and c_j = E[ψ Z_j f] − (m_1/m_0) E[ψ f],
     β_j = [c_j − κ/(V + ρ + dκ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
 
 E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals (`removal_mixture`), with the sets of
-size 0 and d, of which there is one each, put right by hand.
+size 0 and d, of which there is one each, put right by hand. Where no mixture serves (few words and a small bandwidth), the
+answer comes from `lime_recurrence`, within the same tolerance.
 """
 
 __all__ = ["Lime", "lime"]
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -21,8 +22,16 @@ from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import LimeDesign, lime_design
-from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
+from limelight.theory.per_document import (
+    heads_mean,
+    in_order,
+    of_documents,
+    of_each_head,
+    sizes_of,
+    stacked,
+)
 from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
@@ -45,6 +54,11 @@ class _Plan(NamedTuple):
     by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
     by_rounding: tuple[float, float]
 
+    def serves(self, tolerance: float) -> bool:
+        """Whether the mixture meets the tolerance; with few words and a small bandwidth none does."""
+        steps = 4 * self.design.d + 30 * len(self.mixture.p)
+        return self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+
 
 def lime(
     game: RatioGame,
@@ -61,8 +75,12 @@ def lime(
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
-    form = heavy_form(game)
     plans = [_plan(d, bandwidth, penalty, rows, tolerance) for d in sizes_of(game)]
+    poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
+    if poor:
+        settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows}
+        return _by_two_roads(game, poor, tolerance=tolerance, **settings)
+    form = heavy_form(game)
     p = stacked([plan.mixture.p for plan in plans], fill=0.5)
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     share = tolerance / max(plan.by_reciprocal[0] for plan in plans)
@@ -101,6 +119,18 @@ def _plan(
         by_reciprocal=(float(slope @ reached), float(base @ reached)),
         by_rounding=(in_beta, in_base),
     )
+
+
+def _by_two_roads(
+    game: RatioGame, poor: list[int], *, tolerance: float, **settings: Any
+) -> Lime:
+    """The documents in ``poor`` by recurrence, the others by the mixture."""
+    good = sorted(set(range(len(sizes_of(game)))) - set(poor))
+    slow = Lime(*lime_by_recurrence(of_documents(game, poor), tolerance=tolerance, **settings))
+    if not good:
+        return Lime(*in_order(game, [slow], poor))
+    fast = lime(of_documents(game, good), tolerance=tolerance, **settings)
+    return Lime(*in_order(game, [fast, slow], good + poor))
 
 
 def _corrections(design: LimeDesign, mixture: RemovalMixture) -> tuple[float, float]:

@@ -24,6 +24,7 @@ class LimeDesign(NamedTuple):
     m0: float
     m1: float
     V: float
+    excess: Float[Array, " sizes"]  # d − s minus the mean number of kept words
     spread: float  # V + dκ
     penalty: float
 
@@ -39,16 +40,16 @@ class LimeDesign(NamedTuple):
 
     def coefficient(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
         """β_j = E[ψ f κ_s] with κ_s the first array where Z_j = 1 and the second where Z_j = 0, for s = 0..d."""
-        s = np.arange(self.d + 1)
-        mean = self.d * self.m1 / self.m0
-        common = self.m1 / self.m0 + self.pull * (self.d - s - mean)
+        common = self.common()
         return (1 - common) / (self.V + self.penalty), -common / (self.V + self.penalty)
+
+    def common(self) -> Float[Array, " sizes"]:
+        """What β_j takes off Z_j at size s before it divides by V + ρ."""
+        return self.m1 / self.m0 + self.pull * self.excess
 
     def intercept(self) -> Float[Array, " sizes"]:
         """Intercept = E[ψ f κ_s] with κ_s this array."""
-        s = np.arange(self.d + 1)
-        mean = self.d * self.m1 / self.m0
-        return (1 - self.m1 * (self.d - s - mean) / (self.spread + self.penalty)) / self.m0
+        return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
     def amplification(self) -> Float[Array, " sizes"]:
         """What a unit of weight at size s does to β_j at most: the mean of |κ_s| over the sets of that size."""
@@ -92,7 +93,23 @@ def lime_design(
         raise DomainError(
             f"bandwidth {bandwidth} leaves no weight on any sample of {d} words; use a larger one."
         )
-    kept = float(weight @ (d - s))
+    excess = _centred(weight)
     # The difference form m_1 − m_2 + d(m_2 − m_1²/m_0) cancels to 0 for small d and ν.
-    spread = float(weight @ (d - s - kept / m0) ** 2) / d
-    return LimeDesign(d=d, weight=weight, m0=m0, m1=kept / d, V=V, spread=spread, penalty=penalty)
+    return LimeDesign(
+        d=d,
+        weight=weight,
+        m0=m0,
+        m1=float(weight @ (d - s)) / d,
+        V=V,
+        excess=excess,
+        spread=float(weight @ excess**2) / d,
+        penalty=penalty,
+    )
+
+
+def _centred(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
+    """Mean size minus s. One size can hold all weight but 1e-20 of it when d is small: sum differences, do not subtract."""
+    s = np.arange(len(weight))
+    if len(weight) > 256:
+        return weight @ s / np.sum(weight) - s
+    return (s - s[:, None]) @ weight / np.sum(weight)

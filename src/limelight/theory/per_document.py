@@ -1,8 +1,9 @@
 """From documents to heads and back: numbers of words, node tables, means over heads."""
 
-__all__ = ["heads_mean", "of_each_head", "sizes_of", "stacked"]
+__all__ = ["heads_mean", "in_order", "of_documents", "of_each_head", "sizes_of", "stacked"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -41,3 +42,27 @@ def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "*batch
     """The mean over the heads of each document."""
     xp = array_namespace(game.a)
     return xp.mean(xp.reshape(x, (*game.batch, game.K, *x.shape[1:])), axis=len(game.batch))
+
+
+def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
+    """Some documents of the flattened batch, as a batch of their own."""
+    xp = array_namespace(game.a)
+    index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
+    depth = len(game.batch)
+
+    def some(x: Array) -> Array:
+        return None if x is None else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
+
+    return RatioGame(**{f.name: some(getattr(game, f.name)) for f in fields(game)})
+
+
+def in_order(
+    game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]
+) -> Iterator[Array]:
+    """Results of several ``of_documents`` put back in the batch; ``rows`` are their documents, one part after another."""
+    xp = array_namespace(game.a)
+    back = sorted(range(len(rows)), key=rows.__getitem__)
+    index = xp.asarray(back, dtype=xp.int64, device=device(game.a))
+    for column in zip(*parts, strict=True):
+        x = xp.take(xp.concat(list(column), axis=0), index, axis=0)
+        yield xp.reshape(x, (*game.batch, *x.shape[1:]))

@@ -95,11 +95,11 @@ class Valued(NamedTuple):
 def head_values(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C K n"]:
     """f_i(Z) of every head i for each row Z of ``keep`` (True: the word stays)."""
     xp = array_namespace(game.a)
-    Z = xp.astype(keep, game.a.dtype)
-    Zt = xp.matrix_transpose(Z)
-    D = (game.D0 + xp.sum(game.b, axis=-1))[..., None] + (game.a - game.b) @ Zt
-    step = game.A - game.B
-    N = (game.N0 + xp.sum(game.B, axis=-1))[..., None] + step @ Zt[..., None, :, :]
+    kept = xp.matrix_transpose(xp.astype(keep, game.a.dtype))
+    gone = 1 - kept
+    # Kept and removed apart: D(all) + (b − a)·(1 − Z) would cancel when one word holds nearly everything.
+    D = game.D0[..., None] + game.a @ kept + game.b @ gone
+    N = game.N0[..., None] + game.A @ kept[..., None, :, :] + game.B @ gone[..., None, :, :]
     return N / D[..., None, :, :]
 
 

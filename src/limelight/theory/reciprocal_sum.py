@@ -17,6 +17,7 @@ from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 
 _ENDS = ((-0.5, 2.0), (-0.5, 2.5), (-1.0, 2.5), (-1.0, 3.0), (-1.5, 2.5))
+_WORST_CONDITION = 64.0  # weights of both signs are welcome while their rounding errors are not
 _FOURTH = 3.2  # at least sup_z |(z d/dz)⁴ (z e^{−z})| = 3.194; a test checks it
 
 
@@ -31,7 +32,8 @@ class ReciprocalSum(NamedTuple):
     @property
     def condition(self) -> float:
         """A bound on x Σ|w_i| e^{−λ_i x}: how much larger than 1/x the summed terms are."""
-        return 1 + self.error + 2 * float(np.sum(np.where(self.weights < 0, -self.weights, 0) / self.nodes)) / math.e
+        negative = np.where(self.weights < 0, -self.weights, 0) / self.nodes
+        return 1 + self.error + 2 * float(np.sum(negative)) / math.e
 
 
 def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
@@ -57,8 +59,9 @@ def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
         near = [fit for fit in fits if fit[2] < tolerance]
         for nodes, weights, _ in sorted(near, key=lambda fit: fit[2]):
             error = certified_error(nodes, weights, R, slack=tolerance / 16)
-            if error <= tolerance:
-                return ReciprocalSum(nodes=nodes, weights=weights, error=error, R=R)
+            fit = ReciprocalSum(nodes=nodes, weights=weights, error=error, R=R)
+            if error <= tolerance and fit.condition < _WORST_CONDITION:
+                return fit
     return _trapezoid(R, tolerance)
 
 

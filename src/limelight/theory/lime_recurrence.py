@@ -1,0 +1,100 @@
+"""LIME's limit by the other road: dynamic programming over numbers of kept words, exact in the sizes.
+
+Slower than `lime` (O(d²) per node λ and head) and free of its mixture over p, hence its oracle, and its stand-in where d and
+the bandwidth are so small that no mixture serves. Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
+"""
+
+__all__ = ["lime_by_recurrence"]
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from limelight.shapes import Array, Float
+from limelight.theory.conditionals import grouped_by_rule
+from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.per_document import heads_mean, sizes_of
+from limelight.theory.ratio_game import RatioGame
+from limelight.theory.reciprocal_sum import ReciprocalSum
+from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
+
+_CELLS = 2**22  # of (λ, word, number kept) in memory at a time
+_ROUNDING = 2.0**-52
+
+
+def lime_by_recurrence(
+    game: RatioGame,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-9,
+) -> tuple[
+    Float[Array, "*batch C d"],
+    Float[Array, "*batch C"],
+    Float[Array, "*batch C"],
+    Float[Array, "*batch C"],
+]:
+    """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the range of f."""
+    form = heavy_form(game)
+    xp = array_namespace(game.a)
+    designs = [
+        lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows) for d in sizes_of(game)
+    ]
+    by_head = [design for design in designs for _ in range(game.K)]
+    share = 2 * tolerance / max(float(x.weight @ x.amplification()) for x in designs)
+    results: dict[int, tuple[Array, ...]] = {}
+    for rule, heads in grouped_by_rule(form, share):
+        for i in heads:
+            results[i] = _head(HeavyForm(*(x[i] for x in form)), by_head[i], rule)
+    columns = zip(*(results[i] for i in sorted(results)), strict=True)
+    scores, bound, base, base_bound = (heads_mean(game, xp.stack(x, axis=0)) for x in columns)
+    return scores, bound, base, base_bound
+
+
+def _head(
+    form: HeavyForm, design: LimeDesign, rule: ReciprocalSum
+) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
+    xp = array_namespace(form.delta)
+    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
+    d, V = design.d, design.V + design.penalty
+    sums = _sums(form, design, rule)
+    # by_count and weight run over the number kept, the design over the number removed
+    fixed = xp.asarray((design.weight * design.common())[::-1].copy(), **like)
+    base = xp.asarray((design.weight * design.intercept())[::-1].copy(), **like)
+    beta = (sums.kept - xp.sum(sums.by_count * fixed, axis=-1)[:, None]) / V
+    beta = xp.concat([beta, xp.zeros_like(form.step[:, d:])], axis=-1)
+    intercept = xp.sum(sums.by_count * base, axis=-1) + form.c
+    slope = float(design.weight @ design.amplification())
+    in_base = float(design.weight @ np.abs(design.intercept()))
+    rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition
+    terms = float(design.m1 + design.weight @ np.abs(design.common())) / V
+    bound = form.half_range * rule.error * slope + form.magnitude * rounding * terms
+    base_bound = form.half_range * rule.error * in_base + form.magnitude * rounding * in_base
+    return beta, bound, intercept, base_bound
+
+
+def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums:
+    xp = array_namespace(form.delta)
+    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
+    d = design.d
+    heavy, delta, step = form.kept_is_heavy[:d], form.delta[:d], form.step[:, :d]
+    zero = xp.zeros_like(step)
+    weight = xp.asarray(design.weight[::-1].copy(), **like)
+    parts = []
+    at_once = max(1, _CELLS // (d * d))
+    for i in range(0, len(rule.nodes), at_once):
+        nodes = xp.asarray(rule.nodes[i : i + at_once], **like)
+        w = xp.asarray(rule.weights[i : i + at_once], **like) * xp.exp(-nodes)
+        E = xp.exp(-nodes[:, None] * delta)
+        steps = Steps(
+            keep_factor=xp.where(heavy, E, xp.ones_like(E))[:, :, None],
+            keep_value=xp.where(heavy, step, zero)[:, :, None],
+            drop_factor=xp.where(heavy, xp.ones_like(E), E),
+            drop_value=xp.where(heavy, zero, step),
+            tail_factor=xp.ones((len(nodes), d + 1), **like),
+            tail_value=form.n0[:, None] * xp.ones((1, d + 1), **like),
+        )
+        parts.append(chain_sums(steps, w, weight))
+    kept, by_count = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))
+    return ChainSums(kept=kept, by_count=by_count)
