@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 from limelight.render.palette import ramp
+
+from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = Path("/usr/bin/chromium")

@@ -2,11 +2,12 @@ import sys
 
 import numpy as np
 import pytest
-from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.render import figures
 from limelight.render.pieces import token_strings_of
+
+from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
 pytest.importorskip("matplotlib", reason="figures are an extra")
 

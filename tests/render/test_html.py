@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
 
 from limelight.explanation import Comparison, Explanation
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
 from limelight.text import tokenize
+
+from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
 
 
 class Read(HTMLParser):

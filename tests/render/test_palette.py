@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from render_samples import explanation
 
 from limelight.render.palette import (
     LEVELS,
@@ -15,6 +14,8 @@ from limelight.render.palette import (
     strengths,
     terminal_colour,
 )
+
+from render_samples import explanation
 
 HUES = ("for", "against", "neutral")
 INK = {"light": (28, 33, 38), "dark": (233, 236, 239)}  # --ink of words.css

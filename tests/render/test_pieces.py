@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from render_samples import HOSTILE, REVIEW, SENTENCE, explanation
 
 from limelight.explanation import Explanation
 from limelight.render.pieces import pieces, shortened, token_strings_of, visible, writable
 from limelight.text import tokenize
+
+from render_samples import HOSTILE, REVIEW, SENTENCE, explanation
 
 
 @given(st.text(min_size=1, max_size=60), st.integers(2, 9))

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs
 from rich.cells import cell_len
 from rich.console import Console
 
 from limelight.explanation import Anchor
 from limelight.text import tokenize
+
+from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs
 
 WIDTHS = (40, 72, 100, 200)
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")

@@ -11,14 +11,14 @@ from limelight.render.disagreement import (
 )
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
-from limelight.render.wording import label
+from limelight.render.wording import label, minus
 
 
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
     """Return the table against the reference, the worst pairs, and all rank correlations."""
     pairs = strongest_disagreements(c)
     rows = [
-        element("li", element("b", f"{pair.first} and {pair.second}"), f": {pair.sentence}.")
+        element("li", element("b", f"{pair.first} and {pair.second}"), f": {minus(pair.sentence)}.")
         for pair in pairs
     ]
     worst = raw(element("h3", "Furthest apart"), element("ul", *rows, class_="apart"))
@@ -76,4 +76,4 @@ def _shade(value: float | None) -> str | None:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+    return "–" if value is None else minus(f"{value:+.2f}")

@@ -20,7 +20,7 @@ from limelight.explanation import Explanation
 from limelight.render.html_words import legend, scale_note, words
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
-from limelight.render.wording import label, notices, outcomes, precision_sentence, written
+from limelight.render.wording import label, minus, notices, outcomes, precision_sentence, written
 
 SHOWN_FEATURES = 20
 
@@ -39,14 +39,14 @@ def prediction(e: Explanation) -> Html:
     ]
     facts = [element("p", "Explained: the score of ", element("b", e.target), ".")]
     if e.base_value is not None:
-        facts.append(element("p", f"With every word removed: {_minus(f'{e.base_value:+.3f}')}."))
+        facts.append(element("p", f"With every word removed: {minus(f'{e.base_value:+.3f}')}."))
     return element(
         "div", element("dl", *rows), element("div", *facts, class_="note"), class_="says"
     )
 
 
 def _logit(logit: float | None) -> Html:
-    text = "" if logit is None else f" logit {_minus(f'{logit:+.3f}')}"
+    text = "" if logit is None else f" logit {minus(f'{logit:+.3f}')}"
     return element("span", text, class_="note")
 
 
@@ -152,7 +152,7 @@ def _score_row(e: Explanation, j: int, peak: float, reach: float) -> Html:
     error = None if e.stderr is None else float(e.stderr[j])
     cells = [
         element("th", element("bdi", e.features[j]), times, scope="row"),
-        element("td", _minus(written(float(e.scores[j]), peak=peak, signed=e.signed))),
+        element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed))),
     ]
     if error is not None:
         cells.append(element("td", written(error, peak=peak, signed=False), class_="note"))
@@ -187,7 +187,7 @@ def all_scores(explanations: Sequence[Explanation]) -> Html:
     rows = []
     for j, feature in enumerate(explanations[0].features):
         cells = [
-            element("td", _minus(written(float(e.scores[j]), peak=peak, signed=e.signed)))
+            element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed)))
             for e, peak in zip(explanations, peaks, strict=True)
         ]
         rows.append(element("tr", element("th", element("bdi", feature), scope="row"), *cells))
@@ -225,8 +225,3 @@ def _setting_group(name: str, values: dict[str, object]) -> Html:
 
 def _setting(value: object) -> Html:
     return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def _minus(number: str) -> str:
-    """Return the number with a true minus sign."""
-    return number.replace("-", "−")

@@ -18,17 +18,20 @@ SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
 
 def feature_table(e: Explanation, look: Look, width: int) -> Table:
     """Return the strongest features with scores, standard errors and bars."""
+    order = np.argsort(-np.abs(e.scores), kind="stable")[:SHOWN_FEATURES].tolist()
+    names = [_name(e, j, look) for j in order]
+    widest = min(max((name.cell_len for name in names), default=4), max(8, width // 3))
     table = _plain_table()
-    table.add_column("word", overflow="ellipsis", max_width=max(8, width // 3), no_wrap=True)
+    table.add_column("word", overflow="ellipsis", max_width=widest, no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     if e.stderr is not None:
         table.add_column("±", justify="right", no_wrap=True)
-    numbers = 22 if e.stderr is not None else 12
-    longest = max(4, min(40, width - max(8, width // 3) - numbers - 4))
+    numbers = 20 if e.stderr is not None else 12
+    longest = max(4, min(40, width - max(widest, 4) - numbers))
     table.add_column("", no_wrap=True, overflow="crop")
     peak, sizes = largest(e), strengths(e)
-    for j in np.argsort(-np.abs(e.scores), kind="stable")[:SHOWN_FEATURES]:
-        cells = [_name(e, int(j), look), Text(written(e.scores[j], peak=peak, signed=e.signed))]
+    for j, name in zip(order, names, strict=True):
+        cells = [name, Text(written(e.scores[j], peak=peak, signed=e.signed))]
         if e.stderr is not None:
             cells.append(Text(written(e.stderr[j], peak=peak, signed=False), "dim"))
         table.add_row(*cells, _bar(e, float(sizes[j]), longest, look))

@@ -3,6 +3,7 @@
 __all__ = [
     "Outcome",
     "label",
+    "minus",
     "notices",
     "outcomes",
     "precision_sentence",
@@ -33,6 +34,11 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
     return f"{value:{sign}.{max(decimals, 0)}f}"
+
+
+def minus(number: str) -> str:
+    """Return the number with a true minus sign, for print; terminals keep the hyphen."""
+    return number.replace("-", "−")
 
 
 @final
