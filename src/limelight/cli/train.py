@@ -113,7 +113,7 @@ def _parsed(name: str, value: str, kind: type) -> Any:
         return special[value.lower()]
     if kind is str:
         return value
-    for number in (int, float):
+    for number in (float,) if kind is float else (int, float):
         with contextlib.suppress(ValueError):
             return number(value)
     raise InputError(f"{name} must be a number; got {value!r}.")

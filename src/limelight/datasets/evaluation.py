@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from limelight.text import token_strings
 _CHUNK = 500  # texts at a time
 
 
+@runtime_checkable
 class Classifier(Protocol):
     """What can be evaluated."""
 

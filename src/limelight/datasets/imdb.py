@@ -7,6 +7,7 @@ import os
 import tarfile
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -71,6 +72,8 @@ def _download(archive: Archive, part: Path, report: Report) -> None:
     try:
         have = _receive(archive, part, have, report)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         reason = getattr(error, "reason", None) or error
         raise InputError(f"cannot download {archive.url} ({reason}); try again later.") from None
     if have < archive.size:
@@ -115,13 +118,16 @@ def _unpack(part: Path, folder: Path, report: Report) -> None:
     total = part.stat().st_size
     with part.open("rb") as raw, whole_folder(folder) as fresh:
         try:
-            with tarfile.open(fileobj=raw, mode="r|gz") as tar:
+            with tarfile.open(fileobj=raw, mode="r:gz") as tar:
                 for number, member in enumerate(tar):
                     _extract(tar, member, fresh)
                     if number % 500 == 0:
                         report("unpack", raw.tell(), total)
-        except (tarfile.TarError, EOFError) as error:
+        except (tarfile.TarError, EOFError, zlib.error) as error:
             raise InputError(f"the archive cannot be unpacked ({error}).") from None
+        for name in ("train/neg", "train/pos", "test/neg", "test/pos"):
+            if not (fresh / name).is_dir():
+                raise InputError(f"the archive cannot be unpacked (it lacks {FOLDER}/{name}).")
     report("unpack", total, total)
 
 

@@ -103,8 +103,10 @@ def _numbered(
                 f"{', '.join(map(str, present[:10]))}. Name the classes instead."
             )
         return np.array(numbers), None
+    named = any(isinstance(label, str) and label.strip() for label in raw)
     for i, label in enumerate(raw):
-        if not isinstance(label, str) or not label.strip():
+        usable = isinstance(label, str) and label.strip() if named else numbers[i] is not None
+        if not usable:
             raise InputError(
                 f"row {i + 1} of '{path}' has the label {label!r}; "
                 "labels are names, or whole numbers from 0."

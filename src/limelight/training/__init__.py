@@ -6,7 +6,7 @@ from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
 from limelight.training.preparing import Prepared, prepare
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.train import train
+from limelight.training.run import train
 
 __all__ = [
     "RECIPES",

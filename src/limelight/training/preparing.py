@@ -46,7 +46,7 @@ def prepare(
     data: LabelledTexts,
     recipe: Recipe,
     *,
-    validation: LabelledTexts | float | None = None,
+    validation: LabelledTexts | int | float | None = None,
     seed: int = 0,
 ) -> Prepared:
     """Return ``data`` encoded and split; the vocabulary counts all of ``data``, as the paper does.

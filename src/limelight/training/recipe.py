@@ -66,7 +66,7 @@ class Recipe:
         _require("T_max", self.T_max, self.T_max >= 2, "at least 2")
 
 
-def _require(name: str, value: float, holds: bool, what: str) -> None:
+def _require(name: str, value: int | float, holds: bool, what: str) -> None:
     if not holds:
         raise InputError(f"{name} must be {what}; got {value}.")
 

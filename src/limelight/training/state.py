@@ -79,13 +79,12 @@ class TrainingState:
         self.loss_sum.fill_(notes["loss_sum"])
 
     def _group(self, group: str, tensors: dict[str, np.ndarray]) -> dict[str, Array] | None:
+        """Return the weights saved under ``group``, in the order of the module's own."""
+        names = [name for name, _ in self.module.named_parameters()]
+        if f"{group}.{names[0]}" not in tensors:
+            return None
         device = self.loss_sum.device
-        found = {
-            name.removeprefix(f"{group}."): torch.tensor(array, device=device)
-            for name, array in tensors.items()
-            if name.startswith(f"{group}.")
-        }
-        return found or None
+        return {name: torch.tensor(tensors[f"{group}.{name}"], device=device) for name in names}
 
 
 def new_state(prepared: Prepared, recipe: Recipe, *, seed: int, device: Any) -> TrainingState:

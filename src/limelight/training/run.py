@@ -31,7 +31,7 @@ def train(
     *,
     recipe: Recipe | str = "default",
     output: str | os.PathLike[str] | None = None,
-    validation: LabelledTexts | float | None = None,
+    validation: LabelledTexts | int | float | None = None,
     seed: int = 0,
     device: str | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -109,7 +109,7 @@ def _arguments(
     recipe: Recipe,
     seed: int,
     device: str,
-    validation: LabelledTexts | float | None,
+    validation: LabelledTexts | int | float | None,
 ) -> dict[str, Any]:
     return {
         **asdict(recipe),

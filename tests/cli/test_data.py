@@ -1,0 +1,49 @@
+import hashlib
+from dataclasses import replace
+
+from archives import GOOD, served
+from limelight.datasets import imdb
+from limelight.datasets.imdb import Archive
+
+
+def test_the_public_archive_is_the_one_that_is_asked_for():
+    assert (
+        Archive(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            84125825,
+            "7c2ac02c03563afcf9b574c7e56c153a",
+        )
+        == imdb.IMDB
+    )
+
+
+def test_data_imdb_prints_the_folder(limelight, tmp_path, monkeypatch):
+    with served(GOOD) as (url, _):
+        digest = hashlib.md5(GOOD).hexdigest()
+        monkeypatch.setattr(imdb, "IMDB", replace(imdb.IMDB, size=len(GOOD), md5=digest))
+        run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
+    assert (run.code, run.out) == (0, f"{tmp_path / 'aclImdb'}\n")
+    assert (tmp_path / "aclImdb" / "test" / "pos" / "0_8.txt").read_text() == "good"
+
+
+def test_another_file_at_that_address_is_refused(limelight, tmp_path):
+    with served(GOOD) as (url, _):
+        run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
+    assert run.code == 2
+    assert run.err.splitlines()[-1] == (
+        f"Error: the download stopped at {len(GOOD)} of 84125825 bytes; "
+        "run the same command to continue."
+    )
+
+
+def test_an_output_that_cannot_be_written(limelight, tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    run = limelight("data", "imdb", "--output", tmp_path / "taken")
+    assert (run.code, run.out) == (2, "")
+    assert run.err.splitlines()[-1] == f"Error: '{tmp_path / 'taken'}': file exists."
+
+
+def test_an_unknown_data_set_lists_the_known(limelight, tmp_path):
+    run = limelight("data", "imbd", "--output", tmp_path)
+    assert run.code == 2
+    assert "imdb" in run.err

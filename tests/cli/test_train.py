@@ -1,0 +1,121 @@
+import json
+import sys
+
+import pytest
+
+from limelight.model import load_folder
+
+SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
+         "--set", "T_max=13", "--set", "batch=4")  # fmt: skip
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    rows = [{"text": f"{w} film {i}", "label": w} for i in range(30) for w in ("good", "bad")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def train(limelight, data, tmp_path):
+    def run(*arguments):
+        return limelight("train", data, "--output", tmp_path / "model", *SMALL, *arguments)
+
+    return run
+
+
+def test_training_writes_a_model_and_says_where(train, tmp_path):
+    run = train("--epochs", "2", "--seed", "3", "--device", "cpu")
+    assert run.code == 0, run.err
+    model = load_folder(tmp_path / "model")
+    assert model.classes == ("bad", "good")
+    record = model.record["training"]
+    assert (record["seed"], record["settings"]["epochs"], record["settings"]["d_e"]) == (3, 2, 7)
+    kept = record["kept_epoch"]
+    score = record["validation_accuracy"][kept - 1]
+    assert run.out == (
+        f"{tmp_path / 'model'}: epoch {kept} kept, validation accuracy {score:.2%}\n"
+    )
+    first, second = run.err.splitlines()
+    assert first.startswith("epoch 1/2, loss 0.")
+    assert second.startswith("epoch 2/2, loss 0.")
+
+
+def test_validation_is_a_file_a_share_or_nothing(train, data, tmp_path):
+    assert train("--epochs", "1", "--validation", data).code == 0
+    record = load_folder(tmp_path / "model").record["training"]
+    assert (record["training_rows"], record["validation_rows"]) == (60, 60)
+    assert train("--epochs", "1", "--validation", "0.5", "--fresh").code == 0
+    record = load_folder(tmp_path / "model").record["training"]
+    assert (record["training_rows"], record["validation_rows"]) == (30, 30)
+    run = train("--epochs", "1", "--validation", "0", "--fresh")
+    assert run.out == f"{tmp_path / 'model'}: epoch 1 kept\n"
+
+
+def test_classes_are_named_in_order(train, tmp_path):
+    assert train("--epochs", "1", "--classes", "good, bad").code == 0
+    assert load_folder(tmp_path / "model").classes == ("good", "bad")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("--recipe", "papr"),
+            "no recipe 'papr'. Did you mean 'paper'? Choose from: paper, default.",
+        ),
+        (("--set", "dropout"), "--set needs name=value; got 'dropout'."),
+        (("--set", "dropout=much"), "dropout must be a number; got 'much'."),
+        (("--set", "dropout=2"), "dropout must be in [0, 1); got 2.0."),
+        (("--epochs", "0"), "epochs must be at least 1; got 0."),
+        (("--validation", "gone.csv"), "there is no data at 'gone.csv'; check the path."),
+    ],
+)
+def test_errors_are_one_sentence(train, tmp_path, arguments, sentence):
+    assert train(*arguments) == (2, "", f"Error: {sentence}\n")
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_unknown_setting_lists_all(train):
+    run = train("--set", "droput=0.1")
+    assert run.code == 2
+    assert run.err.startswith("Error: no setting 'droput'. Did you mean 'dropout'? Choose from: ")
+    assert "patience" in run.err
+
+
+def test_a_finished_model_is_not_overwritten(train, tmp_path):
+    assert train("--epochs", "1").code == 0
+    assert train("--epochs", "1") == (
+        2,
+        "",
+        f"Error: the output folder '{tmp_path / 'model'}' already holds a trained model; "
+        "choose another, or start over with --fresh.\n",
+    )
+
+
+def test_labels_of_one_class_only(train, data, tmp_path):
+    data.write_text('{"text": "a", "label": "x"}\n' * 5)
+    assert train() == (
+        2,
+        "",
+        "Error: all rows of reviews.jsonl have the label 'x'; "
+        "training needs at least two classes.\n",
+    )
+
+
+def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch):
+    for name in [*sys.modules]:
+        if name.startswith("limelight.training"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("limelight.training", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    run = limelight("train", data, "--output", tmp_path / "model")
+    assert run == (2, "", 'Error: training needs torch; run: pip install "limelight[train]".\n')
+
+
+def test_help_does_not_need_torch(limelight, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    run = limelight("train", "--help")
+    assert run.code == 0
+    assert "--validation" in run.out

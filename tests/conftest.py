@@ -1,0 +1,43 @@
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from limelight.cli import main
+
+import models
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real data and models beside the checkout."""
+    folder = Path(__file__).resolve().parents[2] / "shared"
+    if not (folder / "data").is_dir():
+        pytest.skip(f"needs the development data in {folder}")
+    return folder
+
+
+@pytest.fixture
+def tiny_model():
+    """Random models with distinct prime sizes; see ``models.tiny_model``."""
+    return models.tiny_model
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def limelight(capsys):
+    """Run the command line in this process: ``limelight("predict", "a text")``."""
+
+    def run(*arguments) -> Outcome:
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        code = left.value.code or 0
+        assert isinstance(code, int)
+        return Outcome(code, *capsys.readouterr())
+
+    return run

@@ -1,0 +1,111 @@
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from archives import GOOD, REVIEWS, described, packed, served
+from limelight.datasets import read_labelled
+from limelight.datasets.imdb import fetch_imdb
+from limelight.errors import InputError
+
+
+def test_the_archive_arrives_whole_and_can_be_read(tmp_path):
+    heard = []
+    with served(GOOD) as (url, _):
+        folder = fetch_imdb(
+            tmp_path / "new", archive=described(url), progress=lambda *at: heard.append(at)
+        )
+    assert folder == tmp_path / "new" / "aclImdb"
+    assert read_labelled(folder, part="test").texts == ("poor", "good")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["aclImdb"]
+    assert ("download", len(GOOD), len(GOOD)) in heard
+    assert heard[-1] == ("unpack", len(GOOD), len(GOOD))
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path):
+    (tmp_path / "aclImdb").mkdir()
+    with served(GOOD) as (url, asked):
+        fetch_imdb(tmp_path, archive=described(url))
+    assert asked == []
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_broken_download_continues(tmp_path, ranges):
+    with served(GOOD, stop_at=100) as (url, _), pytest.raises(InputError) as caught:
+        fetch_imdb(tmp_path, archive=described(url))
+    assert str(caught.value) == (
+        f"the download stopped at 100 of {len(GOOD)} bytes; run the same command to continue."
+    )
+    assert not (tmp_path / "aclImdb").exists()
+    with served(GOOD, ranges=ranges) as (url, asked):
+        fetch_imdb(tmp_path, archive=described(url))
+    assert asked == ["bytes=100-"]
+    assert (tmp_path / "aclImdb" / "train" / "pos" / "0_9.txt").read_bytes() == b"fine"
+
+
+def test_a_wrong_checksum_leaves_nothing(tmp_path):
+    with served(GOOD) as (url, _):
+        archive = replace(described(url), md5="0" * 32)
+        with pytest.raises(InputError) as caught:
+            fetch_imdb(tmp_path, archive=archive)
+    assert str(caught.value) == (
+        f"the file from {url} is not the IMDB archive: its {len(GOOD)} bytes have the md5 "
+        f"{hashlib.md5(GOOD).hexdigest()}, not {'0' * 32}. It was deleted."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_longer_file_is_not_the_archive(tmp_path):
+    with (
+        served(GOOD + b"more") as (url, _),
+        pytest.raises(InputError, match="not the IMDB archive"),
+    ):
+        fetch_imdb(tmp_path, archive=described(url))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("aclImdb/../../evil.txt", b"out"),
+        ("../evil.txt", b"out"),
+        ("/evil.txt", b"out"),
+        ("aclImdb//evil.txt", b"out"),
+        ("evil.txt", b"out"),
+        ("aclImdb/link", "/etc/passwd"),
+    ],
+)
+def test_members_outside_the_folder_and_links_are_refused(tmp_path, name, content):
+    bad = packed({**REVIEWS, name: content})
+    output = tmp_path / "a" / "b"
+    with served(bad) as (url, _), pytest.raises(InputError) as caught:
+        fetch_imdb(output, archive=described(url, bad))
+    assert str(caught.value) == (
+        f"the archive holds {name!r}, which is not a plain file or folder below aclImdb; "
+        "nothing was unpacked."
+    )
+    assert not (output / "aclImdb").exists()
+    assert not list(tmp_path.rglob("evil.txt"))
+
+
+def test_a_damaged_archive(tmp_path):
+    bad = GOOD[: len(GOOD) // 2]
+    with served(bad) as (url, _), pytest.raises(InputError, match="the archive cannot be unpacked"):
+        fetch_imdb(tmp_path, archive=described(url, bad))
+    assert not (tmp_path / "aclImdb").exists()
+
+
+def test_a_server_that_says_no(tmp_path):
+    with served(GOOD) as (url, _):
+        gone = url.replace("imdb", "gone")
+        with pytest.raises(InputError) as caught:
+            fetch_imdb(tmp_path, archive=described(gone))
+    assert str(caught.value) == f"cannot download {gone} (Not Found); try again later."
+
+
+def test_other_schemes_are_refused(tmp_path):
+    with pytest.raises(InputError) as caught:
+        fetch_imdb(tmp_path, archive=described("file:///etc/passwd"))
+    assert str(caught.value) == (
+        "the address must start with http:// or https://; got 'file:///etc/passwd'."
+    )

@@ -1,0 +1,238 @@
+import gzip
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from limelight.datasets import LabelledTexts, read_labelled
+from limelight.errors import InputError, MissingExtraError
+
+TEXTS = ('good, "very" good', "bad\nfilm", "šílené 🎬 فيلم")
+
+
+def write(path, labels, texts=TEXTS):
+    """Write the same table in the format that the name asks for."""
+    if ".parquet" in path.name:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"id": range(len(texts)), "text": texts, "label": labels}), path)
+        return path
+    if ".csv" in path.name:
+        quoted = (text.replace('"', '""') for text in texts)
+        lines = ["label,text", *(f'{b},"{t}"' for t, b in zip(quoted, labels, strict=True))]
+        content = "\r\n".join(lines)
+    else:
+        rows = ({"text": t, "label": b} for t, b in zip(texts, labels, strict=True))
+        content = "".join(json.dumps(row) + "\n" for row in rows)
+    data = content.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+FORMATS = ("d.parquet", "d.csv", "d.jsonl", "d.csv.gz", "d.jsonl.gz")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_texts_and_names(tmp_path, name):
+    data = read_labelled(write(tmp_path / name, ["pos", "neg", "pos"]))
+    assert data.texts == TEXTS
+    assert data.classes == ("neg", "pos")
+    np.testing.assert_array_equal(data.labels, [1, 0, 1])
+    assert data.source == name
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_numbers_stay_numbers_and_can_be_named(tmp_path, name):
+    path = write(tmp_path / name, [1, 0, 2])
+    assert read_labelled(path).classes is None
+    assert read_labelled(path).class_names == ("0", "1", "2")
+    named = read_labelled(path, ["a", "b", "c"])
+    assert named.classes == ("a", "b", "c")
+    np.testing.assert_array_equal(named.labels, [1, 0, 2])
+
+
+def test_given_classes_fix_the_numbers_of_names(tmp_path):
+    data = read_labelled(write(tmp_path / "d.csv", ["b", "a", "b"]), ["b", "a"])
+    np.testing.assert_array_equal(data.labels, [0, 1, 0])
+
+
+def imdb_folder(root):
+    for part in ("train", "test"):
+        for name in ("neg", "pos"):
+            folder = root / part / name
+            folder.mkdir(parents=True)
+            (folder / "0_1.txt").write_text(f"{part} {name}", encoding="utf-8")
+    return root
+
+
+def test_the_imdb_folder_means_the_part_that_is_wanted(tmp_path):
+    root = imdb_folder(tmp_path / "aclImdb")
+    assert read_labelled(root).texts == ("train neg", "train pos")
+    assert read_labelled(root, part="test").texts == ("test neg", "test pos")
+    assert read_labelled(root / "test").texts == ("test neg", "test pos")
+    data = read_labelled(root / "train")
+    assert data.classes == ("negative", "positive")
+    np.testing.assert_array_equal(data.labels, [0, 1])
+
+
+def refusal(path, classes=None):
+    with pytest.raises(InputError) as caught:
+        read_labelled(path, classes)
+    return str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    path = tmp_path / "d.csv"
+    assert refusal(path) == f"there is no data at '{path}'; check the path."
+
+
+def test_a_format_nobody_knows(tmp_path):
+    path = tmp_path / "d.tsv"
+    path.touch()
+    assert refusal(path) == (
+        f"cannot read '{path}': give a .parquet, .csv, .jsonl, .csv.gz or .jsonl.gz file, "
+        "or an aclImdb folder."
+    )
+
+
+def test_a_folder_that_is_not_imdb(tmp_path):
+    assert refusal(tmp_path) == (
+        f"'{tmp_path}' is not an aclImdb folder: '{tmp_path / 'train' / 'neg'}' is missing."
+    )
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.jsonl"])
+def test_an_empty_file(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"") if path.suffix == ".gz" else b"")
+    assert refusal(path) == f"'{path}' has no rows."
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.parquet"])
+def test_a_header_without_rows(tmp_path, name):
+    path = write(tmp_path / name, [], ())
+    assert refusal(path) == f"'{path}' has no rows."
+
+
+def test_missing_columns(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("text,stars\na,1\n")
+    assert refusal(path) == f"'{path}' lacks the column 'label'; it has 'text', 'stars'."
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "a", "label": 0}\n{"body": "a"}\n')
+    assert refusal(path) == (
+        f"row 2 of '{path}' lacks the columns 'text' and 'label'; it has 'body'."
+    )
+
+
+def test_missing_columns_of_a_parquet_file(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"body": ["a"]}), path)
+    assert refusal(path) == f"'{path}' lacks the columns 'text' and 'label'; it has 'body'."
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_unknown_label_names_its_row_and_the_classes(tmp_path, name):
+    path = write(tmp_path / name, ["neg", "pos", "meh"])
+    assert refusal(path, ["neg", "pos"]) == (
+        f"row 3 of '{path}' has the unknown label 'meh'; the classes are neg, pos."
+    )
+
+
+def test_a_number_beyond_the_classes(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0, 1, 2])
+    assert refusal(path, ["neg", "pos"]) == (
+        f"row 3 of '{path}' has the unknown label 2; the classes are neg, pos."
+    )
+
+
+def test_numbers_with_gaps(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0, 4, 4])
+    assert refusal(path) == (
+        f"labels that are numbers must count from 0 without gaps; '{path}' has 0, 4. "
+        "Name the classes instead."
+    )
+
+
+def test_a_label_that_is_neither_name_nor_number(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0, None, 1])
+    assert refusal(path) == (
+        f"row 2 of '{path}' has the label None; labels are names, or whole numbers from 0."
+    )
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_empty_text_names_its_row(tmp_path, name):
+    path = write(tmp_path / name, [0, 1], ("fine", " \t"))
+    assert refusal(path) == f"row 2 of '{path}' has an empty text; remove the row."
+
+
+def test_a_text_that_is_not_a_string(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0], (7,))
+    assert refusal(path) == f"row 1 of '{path}' has a text that is not a string: 7."
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.jsonl"])
+def test_text_that_is_not_utf_8(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"text,label\ncaf\xe9,1\n")
+    assert refusal(path) == f"'{path}' must be UTF-8 text; byte 14 is not. Convert it first."
+
+
+def test_files_that_are_not_what_their_name_says(tmp_path):
+    for name in ("d.parquet", "d.jsonl.gz", "d.jsonl"):
+        (tmp_path / name).write_bytes(b"no such thing")
+    assert refusal(tmp_path / "d.parquet").startswith(
+        f"'{tmp_path / 'd.parquet'}' is not a whole parquet file ("
+    )
+    path = tmp_path / "d.jsonl.gz"
+    assert refusal(path) == f"'{path}' is not a whole gzip file."
+    path = tmp_path / "d.jsonl"
+    assert refusal(path) == f"row 1 of '{path}' is not a JSON object."
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "d.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError) as caught:
+        read_labelled(tmp_path / "d.parquet")
+    assert str(caught.value) == (
+        'reading parquet files needs pyarrow; run: pip install "limelight[data]".'
+    )
+
+
+def test_a_megabyte_in_one_csv_cell(tmp_path):
+    long = "word " * 200_000
+    data = read_labelled(write(tmp_path / "d.csv", [0, 1], (long, "short")))
+    assert data.texts == (long, "short")
+
+
+def test_labels_are_the_values_own_copy():
+    labels = np.array([0, 1])
+    data = LabelledTexts(["a", "b"], labels)
+    labels[0] = 1
+    assert data.labels[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        data.labels[0] = 1
+
+
+def test_texts_and_labels_must_pair_up():
+    with pytest.raises(InputError, match="got 2 texts and 1 labels; they must pair up"):
+        LabelledTexts(["a", "b"], np.array([0]))
+
+
+def test_the_digest_sees_texts_labels_and_order():
+    digests = {
+        LabelledTexts(texts, np.array(labels)).digest
+        for texts in (["a", "b"], ["b", "a"], ["ab", ""])
+        for labels in ([0, 1], [1, 0])
+    }
+    assert len(digests) == 6
+
+
+def test_the_real_reviews_are_read(shared):
+    data = read_labelled(shared / "data" / "ag_news" / "test.parquet")
+    assert (len(data), data.class_names) == (7600, ("0", "1", "2", "3"))

@@ -1,0 +1,297 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toy import MARKS, toy_data, toy_recipe
+
+from limelight.datasets import LabelledTexts, evaluate
+from limelight.errors import InputError
+from limelight.model import load_folder
+from limelight.training import fit, prepare, train
+
+HERE = Path(__file__).parent
+
+
+def refusal(*args, **kwargs):
+    with pytest.raises(InputError) as caught:
+        train(*args, **{"recipe": toy_recipe(), "device": "cpu", **kwargs})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("classes", "single", "outputs"), [(2, True, 1), (2, False, 2), (3, True, 3)]
+)
+def test_a_model_learns_and_its_folder_says_how(tmp_path, classes, single, outputs):
+    data = toy_data(classes=classes)
+    recipe = toy_recipe(epochs=6, single_output=single)
+    model = train(data, recipe=recipe, output=tmp_path / "m", device="cpu")
+    assert evaluate(model, data).accuracy > 0.95
+    assert model.sizes["C"] == outputs
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == [
+        "config.json", "history.json", "model.safetensors", "vocab.txt",
+    ]  # fmt: skip
+    stored = load_folder(tmp_path / "m")
+    assert stored.fingerprint == model.fingerprint
+    assert stored.classes == MARKS[:classes]
+    record = stored.record["training"]
+    assert record["recipe"] == "custom"
+    assert record["settings"]["batch"] == 4
+    assert (record["data"], record["training_rows"], record["validation_rows"]) == (
+        "toy.csv", 168, 42,
+    )  # fmt: skip
+    assert record["torch"] == torch.__version__
+    history = json.loads((tmp_path / "m" / "history.json").read_text())
+    scores = [entry["accuracy"] for entry in history]
+    assert scores == record["validation_accuracy"]
+    assert record["kept_epoch"] == 1 + scores.index(max(scores))
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_the_validation_accuracy_is_that_of_the_numpy_model():
+    data, held = toy_data(), toy_data(101, seed=9)
+    model = train(data, recipe=toy_recipe(), validation=held, device="cpu")
+    record = model.record["training"]
+    assert record["training_rows"] == 210
+    best = record["validation_accuracy"][record["kept_epoch"] - 1]
+    assert evaluate(model, held).accuracy == best
+
+
+def test_the_same_seed_gives_the_same_model_and_another_another():
+    models = [train(toy_data(), recipe=toy_recipe(), seed=s, device="cpu") for s in (3, 3, 4)]
+    assert models[0].fingerprint == models[1].fingerprint
+    assert models[0].fingerprint != models[2].fingerprint
+
+
+def test_training_leaves_global_randomness_and_threads_alone():
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()
+    train(toy_data(), recipe=toy_recipe(epochs=1), device="cpu")
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
+    assert torch.get_num_threads() == before[2]
+
+
+def test_without_validation_all_rows_are_fitted_and_the_last_epoch_kept():
+    model = train(toy_data(), recipe=toy_recipe(), validation=0, device="cpu")
+    record = model.record["training"]
+    assert (record["training_rows"], record["validation_rows"]) == (210, 0)
+    assert (record["kept_epoch"], record["validation_accuracy"]) == (3, [None] * 3)
+    prepared = prepare(toy_data(), toy_recipe(validation=0.0))
+    state = fit(prepared, toy_recipe(validation=0.0))
+    np.testing.assert_array_equal(model.W_v, state.average["W_v"].numpy())
+
+
+def test_the_paper_keeps_the_weights_not_their_average():
+    recipe = toy_recipe(average=0.0)
+    state = fit(prepare(toy_data(), replace(recipe, validation=0.0)), recipe)
+    assert state.average is None
+    np.testing.assert_array_equal(state.best["W_v"], state.module.W_v.detach())
+
+
+def test_patience_ends_a_run_that_no_longer_improves():
+    recipe = toy_recipe(epochs=40, patience=2)
+    history = fit(prepare(toy_data(), recipe), recipe).history
+    best = max(history, key=lambda entry: entry["accuracy"])["epoch"]
+    assert len(history) == best + 2 < 40
+
+
+def run_killed(output, step):
+    return subprocess.run(
+        [sys.executable, str(HERE / "killed_run.py"), str(output), str(step)],
+        cwd=HERE, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues_and_ends_with_the_same_bits(tmp_path):
+    whole = train(toy_data(), recipe=toy_recipe(), device="cpu")
+    output = tmp_path / "killed"
+    # 42 steps an epoch: once in the middle of the first epoch, once in the second.
+    for step in (40, 84):
+        killed = run_killed(output, step)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert (output / "checkpoint.safetensors").exists()
+        assert not (output / "model.safetensors").exists()
+    steps = []
+    model = train(
+        toy_data(), recipe=toy_recipe(), output=output, device="cpu",
+        progress=lambda at: steps.append(at.step),
+    )  # fmt: skip
+    assert min(steps) > 60, "the run started over instead of continuing"
+    assert model.fingerprint == whole.fingerprint
+    assert load_folder(output).fingerprint == whole.fingerprint
+    assert not (output / "checkpoint.safetensors").exists()
+
+
+class InterruptedRunError(Exception):
+    pass
+
+
+def interrupted(output, step=42, **kwargs):
+    """Leave the checkpoint of a run that ended at ``step``."""
+
+    def stop(at):
+        if at.step >= step and at.epoch_ended:
+            raise InterruptedRunError
+
+    with pytest.raises(InterruptedRunError):
+        train(toy_data(), recipe=toy_recipe(), output=output, device="cpu", progress=stop, **kwargs)
+
+
+def test_other_arguments_do_not_continue_a_run(tmp_path):
+    interrupted(tmp_path)
+    sentence = refusal(toy_data(), output=tmp_path, seed=1, recipe=toy_recipe(epochs=5))
+    assert sentence == (
+        f"the run in '{tmp_path}' was started with other arguments (epochs was 3, now 5, "
+        "seed was 0, now 1); give the same to continue it, or start over with --fresh."
+    )
+    model = train(
+        toy_data(), recipe=toy_recipe(), seed=1, output=tmp_path, device="cpu", resume=False
+    )
+    assert model.record["training"]["seed"] == 1
+
+
+def test_other_data_do_not_continue_a_run(tmp_path):
+    interrupted(tmp_path)
+    assert "(data_sha256 was " in refusal(toy_data(seed=5), output=tmp_path)
+
+
+def test_a_damaged_checkpoint_says_so(tmp_path):
+    interrupted(tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+    sentence = refusal(toy_data(), output=tmp_path)
+    assert sentence.startswith(f"the checkpoint '{path}' is damaged (")
+    assert sentence.endswith("); start over with --fresh.")
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    whole = train(toy_data(), recipe=toy_recipe(), device="cpu")
+    sync, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) > 2:  # the trial write, then the first epoch
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    path = tmp_path / "checkpoint.safetensors"
+    assert refusal(toy_data(), output=tmp_path) == (
+        f"the checkpoint '{path}' could not be written (no space left on device); the one before "
+        "it is kept. Make room, then run the same command to continue."
+    )
+    monkeypatch.undo()
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    again = train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu")
+    assert again.fingerprint == whole.fingerprint
+
+
+def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("limelight.training.run.save_folder", full)
+    assert refusal(toy_data(), output=tmp_path) == (
+        f"the model could not be written to '{tmp_path}' (no space left on device); the checkpoint "
+        "is kept. Make room, then run the same command to finish."
+    )
+    monkeypatch.undo()
+    train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu", progress=pytest.fail)
+    assert load_folder(tmp_path).classes == ("bad", "good")
+
+
+def test_an_output_that_is_a_file(tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    assert refusal(toy_data(), output=path) == (
+        f"the output folder '{path}' cannot be written to (file exists); choose another."
+    )
+    assert path.read_text() == "mine"
+
+
+def test_an_output_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert refusal(toy_data(), output=tmp_path) == (
+        f"the output folder '{tmp_path}' holds other files ('thesis.tex'); "
+        "choose a new or empty one."
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_finished_model_is_not_overwritten_unasked(tmp_path):
+    recipe = toy_recipe(epochs=1)
+    train(toy_data(), recipe=recipe, output=tmp_path, device="cpu")
+    assert refusal(toy_data(), output=tmp_path) == (
+        f"the output folder '{tmp_path}' already holds a trained model; "
+        "choose another, or start over with --fresh."
+    )
+    train(toy_data(), recipe=recipe, output=tmp_path, device="cpu", resume=False, seed=2)
+    assert load_folder(tmp_path).record["training"]["seed"] == 2
+
+
+def test_a_loss_that_is_not_a_number(tmp_path):
+    sentence = refusal(toy_data(), output=tmp_path, recipe=toy_recipe(learning_rate=1e38))
+    assert sentence == "the loss became nan in epoch 1, by step 20; lower the learning rate."
+
+
+def test_a_single_class_cannot_be_learned():
+    data = LabelledTexts(["w1", "w2"], np.array([1, 1]), ("bad", "good"), "d.csv")
+    assert refusal(data) == (
+        "all rows of d.csv have the label 'good'; training needs at least two classes."
+    )
+
+
+def test_a_text_without_words_names_its_row():
+    data = LabelledTexts(["w1", ";;"], np.array([0, 1]), None, "d.csv")
+    assert refusal(data) == "row 2 of d.csv has a text without words; remove the row."
+
+
+def test_a_share_that_leaves_nothing():
+    data = LabelledTexts(["w1", "w2"], np.array([0, 1]), None, "d.csv")
+    assert refusal(data, validation=0.1) == (
+        "a share of 0.1 of 2 rows leaves nothing to train or validate on; "
+        "change the share or give more rows."
+    )
+
+
+def test_validation_data_of_other_classes():
+    held = toy_data(classes=3, seed=1)
+    assert refusal(toy_data(), validation=held) == (
+        "the classes of toy.csv (bad, good, odd) are not those of toy.csv (bad, good)."
+    )
+
+
+def test_devices_that_are_not_there():
+    assert refusal(toy_data(), device="cda") == (
+        "no device 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
+    )
+    if not torch.cuda.is_available():
+        assert refusal(toy_data(), device="cuda") == (
+            "torch finds no CUDA device here; leave --device out or say cpu."
+        )
+
+
+def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
+    texts = ["b a a", "b c a d"]
+    data = LabelledTexts(texts * 5, np.array([0, 1] * 5))
+    assert prepare(data, toy_recipe()).vocabulary.words == ("[cls]", "UNK", "a", "b", "c", "d")
+    few = prepare(data, toy_recipe(vocabulary_size=4)).vocabulary
+    assert few.words == ("[cls]", "UNK", "a", "b")
+    assert prepare(data, toy_recipe(min_count=6)).vocabulary.words == few.words
+
+
+def test_encoded_rows_are_those_the_classifier_reads(tiny_model):
+    from limelight.training.encoding import encode_texts
+
+    data = toy_data()
+    prepared = prepare(data, toy_recipe(validation=0.0))
+    again = encode_texts(data, prepared.vocabulary, T_max=13)
+    np.testing.assert_array_equal(prepared.training.ids, again.ids)
