@@ -9,7 +9,7 @@ z_j = v_j e^{−λδ_j}/φ_j, P = e^{−λ} Π φ_k, R = n_0 + Σ_k z_k Δ_k. Si
 with the integral replaced by a certified sum of exponentials (`reciprocal_sum`). Cost: O(d) per (p, λ) node for all d words.
 """
 
-__all__ = ["Expectations", "expectations", "grouped_by_rule"]
+__all__ = ["Expectations", "expectations", "grouped_by_rule", "product"]
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -21,7 +21,10 @@ from limelight.theory.heavy_form import HeavyForm
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
 
 _ROUNDING = 2.0**-52
-_CELLS = {"cpu": 2**17, "cuda": 2**26}  # of (p, λ, word) at a time: the second-level cache; a few GB
+_CELLS = {
+    "cpu": 2**17,
+    "cuda": 2**26,
+}  # of (p, λ, word) at a time: the second-level cache; a few GB
 
 
 class Expectations(NamedTuple):
@@ -63,9 +66,7 @@ def expectations(
     return Expectations(total, total_p, heavy, error[:, 0], error[:, 1])
 
 
-def grouped_by_rule(
-    form: HeavyForm, tolerance: float
-) -> Iterator[tuple[ReciprocalSum, list[int]]]:
+def grouped_by_rule(form: HeavyForm, tolerance: float) -> Iterator[tuple[ReciprocalSum, list[int]]]:
     """Heads that share a sum of exponentials, so that each is computed with no more nodes than it needs."""
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
     for row, ratio in enumerate(form.ratio.tolist()):
@@ -98,7 +99,9 @@ def _blocks(
         some = HeavyForm(*(x[i : i + heads] for x in form))
         E, w = _exponentials(some, rule)
         sums = [
-            _sums(some, E, w, p[i : i + heads, m : m + at_once], omega[i : i + heads, m : m + at_once])
+            _sums(
+                some, E, w, p[i : i + heads, m : m + at_once], omega[i : i + heads, m : m + at_once]
+            )
             for m in range(0, M, at_once)
         ]
         total, total_p, heavy = (_added(column) for column in zip(*sums, strict=True))
@@ -136,7 +139,7 @@ def _sums(
     phi = z + (1 - v)
     z /= phi
     # Π φ may underflow where it is below 1e-308; the terms lost are as small, for w and R are bounded.
-    P = _product(phi) * (omega[:, :, None] * w)
+    P = product(phi) * (omega[:, :, None] * w)
     g, M, Q = P.shape
     d = z.shape[-1]
     z, P = xp.reshape(z, (g, M * Q, d)), xp.reshape(P, (g, 1, M * Q))
@@ -150,7 +153,7 @@ def _sums(
     return total, xp.sum(by_p * p[:, None, :], axis=-1), heavy
 
 
-def _product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:
+def product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:
     """Π over the last axis, by halves: NumPy multiplies whole rows faster than it reduces them."""
     xp = array_namespace(phi)
     while (d := phi.shape[-1]) > 8:

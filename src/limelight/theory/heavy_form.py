@@ -34,7 +34,9 @@ class HeavyForm(NamedTuple):
     ratio: Float[Array, " G"]  # D_max/D_min
     c: Float[Array, "G C"]
     half_range: Float[Array, "G C"]
-    magnitude: Float[Array, "G C"]  # at least Σ|terms of N|/D and |c|: what rounding errors scale with
+    magnitude: Float[
+        Array, "G C"
+    ]  # at least Σ|terms of N|/D and |c|: what rounding errors scale with
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:

@@ -10,7 +10,7 @@ size 0 and d, of which there is one each, put right by hand. Where no mixture se
 answer comes from `lime_recurrence`, within the same tolerance.
 """
 
-__all__ = ["Lime", "lime"]
+__all__ = ["Lime", "LimePlan", "ends", "lime", "lime_plan"]
 
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Lime(NamedTuple):
     intercept_bound: Float[Array, "*batch C"]
 
 
-class _Plan(NamedTuple):
+class LimePlan(NamedTuple):
     """All that depends on d and the settings: nodes, and how errors of f reach β and the intercept."""
 
     design: LimeDesign
@@ -54,10 +54,18 @@ class _Plan(NamedTuple):
     by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
     by_rounding: tuple[float, float]
 
+    @property
+    def corrections(self) -> tuple[float, float]:
+        """Weights to add at the one set of size 0 and the one of size d."""
+        weight, attained = self.design.weight, self.mixture.attained
+        return float(weight[0] - attained[0]), float(weight[-1] - attained[-1])
+
     def serves(self, tolerance: float) -> bool:
         """Whether the mixture meets the tolerance; with few words and a small bandwidth none does."""
         steps = 4 * self.design.d + 30 * len(self.mixture.p)
-        return self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+        return (
+            self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+        )
 
 
 def lime(
@@ -75,18 +83,16 @@ def lime(
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
-    plans = [_plan(d, bandwidth, penalty, rows, tolerance) for d in sizes_of(game)]
+    settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows, "tolerance": tolerance}
+    plans = [lime_plan(d, **settings) for d in sizes_of(game)]
     poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
     if poor:
-        settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows}
-        return _by_two_roads(game, poor, tolerance=tolerance, **settings)
+        return _by_two_roads(game, poor, **settings)
     form = heavy_form(game)
     p = stacked([plan.mixture.p for plan in plans], fill=0.5)
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     share = tolerance / max(plan.by_reciprocal[0] for plan in plans)
-    sums = expectations(
-        form, of_each_head(game, p), of_each_head(game, omega), tolerance=share
-    )
+    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=share)
     table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
     beta, intercept = _regression(game, form, sums, table)
     error = _errors(form, sums, table)
@@ -99,20 +105,21 @@ def lime(
 
 
 @lru_cache(maxsize=4096)
-def _plan(
-    d: int, bandwidth: float, penalty: float, rows: int | None, tolerance: float
-) -> _Plan:
+def lime_plan(
+    d: int, *, bandwidth: float, penalty: float, rows: int | None, tolerance: float
+) -> LimePlan:
+    """Nodes and error factors for d words, cached."""
     design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
     slope, base = design.amplification(), np.abs(design.intercept())
     target = np.concatenate([[1 / d], design.weight[1:]])
     mixture = removal_mixture(target, slope, tolerance=0.9 * tolerance, free_ends=True)
     reached = np.abs(mixture.attained) + mixture.residual
     mean = design.m1 / design.m0
-    at_stake = float(np.sum(np.abs(mixture.omega)) + np.sum(np.abs(_corrections(design, mixture))))
+    at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + 1 / d)
     summed = 1 + mean + 2 * d * abs(design.pull)
     in_beta = at_stake * summed / (design.V + penalty)
     in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + penalty)) / design.m0
-    return _Plan(
+    return LimePlan(
         design=design,
         mixture=mixture,
         by_size=(float(slope @ mixture.residual), float(base @ mixture.residual)),
@@ -121,30 +128,21 @@ def _plan(
     )
 
 
-def _by_two_roads(
-    game: RatioGame, poor: list[int], *, tolerance: float, **settings: Any
-) -> Lime:
+def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
     """The documents in ``poor`` by recurrence, the others by the mixture."""
     good = sorted(set(range(len(sizes_of(game)))) - set(poor))
-    slow = Lime(*lime_by_recurrence(of_documents(game, poor), tolerance=tolerance, **settings))
+    slow = Lime(*lime_by_recurrence(of_documents(game, poor), **settings))
     if not good:
         return Lime(*in_order(game, [slow], poor))
-    fast = lime(of_documents(game, good), tolerance=tolerance, **settings)
+    fast = lime(of_documents(game, good), **settings)
     return Lime(*in_order(game, [fast, slow], good + poor))
 
 
-def _corrections(design: LimeDesign, mixture: RemovalMixture) -> tuple[float, float]:
-    """Weights to add at the one set of size 0 and the one of size d."""
-    first = design.weight[0] - mixture.attained[0]
-    last = design.weight[-1] - mixture.attained[-1]
-    return float(first), float(last)
-
-
-def _numbers(plan: _Plan) -> list[float]:
+def _numbers(plan: LimePlan) -> list[float]:
     design = plan.design
     moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
     errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding]
-    return [*moments, *_corrections(design, plan.mixture), *errors]
+    return [*moments, *plan.corrections, *errors]
 
 
 def _regression(
@@ -155,7 +153,7 @@ def _regression(
     m0, m1, V, pull, first, last = (table[:, i : i + 1] for i in range(6))
     heavy = form.kept_is_heavy[:, None, :]
     kept = xp.where(heavy, sums.heavy, sums.total[..., None] - sums.heavy)
-    full, empty = _ends(form)
+    full, empty = ends(form)
     kept = kept + (first * full)[..., None]
     total = sums.total + first * full + last * empty
     c = kept - (m1 / m0 * total)[..., None]
@@ -169,7 +167,7 @@ def _regression(
     return beta, total / m0 - m1 / m0 * xp.sum(beta, axis=-1) + form.c
 
 
-def _ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     """f − c with every word kept, and with every word removed."""
     xp = array_namespace(form.delta)
     zero = xp.zeros_like(form.delta)
@@ -189,6 +187,8 @@ def _errors(
 
     def error(i: int) -> Float[Array, "G C"]:
         size, reciprocal, round_off = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4))
-        return form.half_range * (size + epsilon * reciprocal) + form.magnitude * rounding * round_off
+        return (
+            form.half_range * (size + epsilon * reciprocal) + form.magnitude * rounding * round_off
+        )
 
     return error(0), error(1)

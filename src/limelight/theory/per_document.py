@@ -56,9 +56,7 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     return RatioGame(**{f.name: some(getattr(game, f.name)) for f in fields(game)})
 
 
-def in_order(
-    game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]
-) -> Iterator[Array]:
+def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:
     """Results of several ``of_documents`` put back in the batch; ``rows`` are their documents, one part after another."""
     xp = array_namespace(game.a)
     back = sorted(range(len(rows)), key=rows.__getitem__)

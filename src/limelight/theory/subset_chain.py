@@ -32,9 +32,7 @@ class ChainSums(NamedTuple):
     by_count: Float[Array, "C kept"]
 
 
-def chain_sums(
-    steps: Steps, w: Float[Array, " L"], weight: Float[Array, " kept"]
-) -> ChainSums:
+def chain_sums(steps: Steps, w: Float[Array, " L"], weight: Float[Array, " kept"]) -> ChainSums:
     """Both sums; ``weight`` is the weight of each number k = 0..d of kept words, all sets of k words together."""
     xp = array_namespace(w)
     d = steps.drop_factor.shape[-1]

@@ -1,0 +1,130 @@
+"""LIME's limit when removed words are deleted and the words behind them move up (`lime` with bow=True).
+
+Exact when no word repeats: a kept word's position is then one more than the number of kept words before it, and the chain of
+`subset_chain` over words and numbers kept knows both. With repeats the position depends on which words were kept: sample instead.
+"""
+
+__all__ = ["DeletionGame", "deletion_range", "lime_under_deletion"]
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from limelight.shapes import Array, Float
+from limelight.theory.lime import Lime
+from limelight.theory.lime_weights import lime_design
+from limelight.theory.reciprocal_sum import reciprocal_sum
+from limelight.theory.subset_chain import Steps, chain_sums
+
+_CELLS = 2**22
+_ROUNDING = 2.0**-52
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DeletionGame:
+    """One document of d distinct words under deletion.
+
+    ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when k of the words before it
+    were kept (k ≤ t; the rest is not read). ``tail_g[i, m]``, ``tail_N[c, i, m]``: Σg and Σgu over all that is not
+    a word ([cls], padding) when m words are kept. Domain: g, tail_g > 0.
+    """
+
+    g: Float[Array, "K d d"]
+    u: Float[Array, "C K d d"]
+    tail_g: Float[Array, "K kept"]
+    tail_N: Float[Array, "C K kept"]
+
+
+def lime_under_deletion(
+    game: DeletionGame,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-6,
+) -> Lime:
+    """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and head."""
+    xp = array_namespace(game.g)
+    K, d = game.g.shape[:2]
+    design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
+    like = {"dtype": game.g.dtype, "device": device(game.g)}
+    V = design.V + penalty
+    weight, fixed, base = (
+        xp.asarray(x[::-1].copy(), **like)
+        for x in (
+            design.weight,
+            design.weight * design.common(),
+            design.weight * design.intercept(),
+        )
+    )
+    slope = float(design.weight @ design.amplification())
+    in_base = float(design.weight @ np.abs(design.intercept()))
+    terms = float(design.m1 + design.weight @ np.abs(design.common())) / V
+    heads = []
+    for i in range(K):
+        low, high, c, half = _extent(game, i)
+        rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
+        kept, by_count = 0.0, 0.0
+        at_once = max(1, _CELLS // (d * d))
+        for n in range(0, len(rule.nodes), at_once):
+            nodes = xp.asarray(rule.nodes[n : n + at_once], **like)
+            w = xp.asarray(rule.weights[n : n + at_once], **like)
+            part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
+            kept, by_count = kept + part.kept, by_count + part.by_count
+        beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
+        rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition * (half + xp.abs(c))
+        bound = half * rule.error * slope + rounding * terms
+        base_bound = half * rule.error * in_base + rounding * in_base
+        heads.append((beta, bound, xp.sum(by_count * base, axis=-1) + c, base_bound))
+    return Lime(*(sum(x[1:], x[0]) / K for x in zip(*heads, strict=True)))
+
+
+def _steps(
+    game: DeletionGame, i: int, rate: Float[Array, " L"], c: Float[Array, " C"], low: Array
+) -> Steps:
+    """Factors e^{−λg} and values g(u − c)/D_min of head i."""
+    xp = array_namespace(game.g)
+    C, d = game.u.shape[0], game.g.shape[1]
+    g, tail = game.g[i], game.tail_g[i]
+    centred = game.u[:, i] - c[:, None, None]
+    return Steps(
+        keep_factor=xp.exp(-rate[:, None, None] * g),
+        keep_value=g * centred / low,
+        drop_factor=xp.ones_like(rate[:, None] * g[:, 0]),
+        drop_value=xp.zeros((C, d), dtype=g.dtype, device=device(g)),
+        tail_factor=xp.exp(-rate[:, None] * tail),
+        tail_value=(game.tail_N[:, i] - c[:, None] * tail) / low,
+    )
+
+
+def deletion_range(game: DeletionGame) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+    """D_min and D_max of each head over all sets of kept words, by dynamic programming."""
+    xp = array_namespace(game.g)
+    d = game.g.shape[1]
+    ends = []
+    for sign in (1, -1):
+        g, tail = sign * game.g, sign * game.tail_g
+        best = xp.zeros_like(tail[:, :1])
+        for t in range(d):
+            far = xp.full_like(best[:, :1], xp.inf)
+            up = best + g[:, t, : t + 1]
+            best = xp.minimum(xp.concat([best, far], axis=-1), xp.concat([far, up], axis=-1))
+        ends.append(sign * xp.min(best + tail, axis=-1))
+    return ends[0], ends[1]
+
+
+def _extent(game: DeletionGame, i: int) -> tuple[Array, Array, Array, Array]:
+    """D_min, D_max, and the middle c and half-width of the range of u in head i."""
+    xp = array_namespace(game.g)
+    low, high = deletion_range(game)
+    d = game.g.shape[1]
+    tail = game.tail_N[:, i] / game.tail_g[i]
+    read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=device(game.g))) > 0
+    u = game.u[:, i]
+    inside = xp.where(read, u, u[:, :1, :1])
+    inside = xp.concat([xp.reshape(inside, (inside.shape[0], -1)), tail], axis=-1)
+    bottom, top = xp.min(inside, axis=-1), xp.max(inside, axis=-1)
+    return low[i], high[i], (bottom + top) / 2, (top - bottom) / 2

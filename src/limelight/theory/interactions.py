@@ -1,0 +1,103 @@
+"""Pair interactions: what two words do together beyond what each does alone.
+
+The four-term difference f(j, k) − f(j) − f(k) + f(∅) of two words, averaged over sets of the others: all sets alike (Banzhaf), or
+their size uniform (Shapley interaction index). With α_j = ∓(1 − e^{−λδ_j})/φ_j and η_j = ±Δ_j e^{−λδ_j}/φ_j² (upper sign where
+keeping is the heavier state) and P, R of `conditionals`, the expectation of the difference under independent removals is
+
+    ∫ P [R α_j α_k + η_j α_k + α_j η_k] dλ.
+"""
+
+__all__ = ["Pairs", "banzhaf_interactions", "shapley_interactions"]
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from limelight.errors import DomainError
+from limelight.shapes import Array, Float
+from limelight.theory.conditionals import grouped_by_rule, product
+from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
+from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.reciprocal_sum import ReciprocalSum
+from limelight.theory.removal_mixture import removal_mixture
+
+_ROUNDING = 2.0**-52
+_Nodes = tuple[Float[Array, " M"], Float[Array, " M"], float]
+
+
+class Pairs(NamedTuple):
+    """One score per pair of words (symmetric, 0 on the diagonal), and a proven bound on the error of each."""
+
+    scores: Float[Array, "*batch C d d"]
+    bound: Float[Array, "*batch C"]
+
+
+def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
+    """Pairwise Banzhaf interactions; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
+    half: _Nodes = (np.full(1, 0.5), np.ones(1), 0.0)
+    return _interactions(game, [half for _ in sizes_of(game)], share=0.45 * tolerance)
+
+
+def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
+    """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
+    nodes = [_nodes(max(d, 2), tolerance) for d in sizes_of(game)]
+    return _interactions(game, nodes, share=0.25 * tolerance)
+
+
+@lru_cache(maxsize=1024)
+def _nodes(d: int, tolerance: float) -> _Nodes:
+    n = d - 1
+    mixture = removal_mixture(np.full(n, 1 / n), np.ones(n), tolerance=0.2 * tolerance)
+    return mixture.p, mixture.omega, float(np.sum(mixture.residual))
+
+
+def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pairs:
+    if min(sizes_of(game)) < 2:
+        raise DomainError("interactions need at least 2 words; this document has 1.")
+    xp = array_namespace(game.a)
+    form = heavy_form(game)
+    p = of_each_head(game, stacked([x[0] for x in nodes], fill=0.5))
+    omega = of_each_head(game, stacked([x[1] for x in nodes], fill=0.0))
+    scores: list[Array] = [None] * len(form.delta)
+    errors = np.zeros((len(scores), 2))
+    for rule, rows in grouped_by_rule(form, share):
+        for i in rows:
+            head = HeavyForm(*(x[i] for x in form))
+            scores[i] = sum(_node(head, rule, p[i, m], omega[i, m]) for m in range(p.shape[1]))
+            steps = 8 * game.d + p.shape[1] * len(rule.nodes) + 64
+            errors[i] = rule.error, _ROUNDING * steps * rule.condition
+    real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
+    apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
+    table = [
+        [x[2], float(np.sum(np.abs(x[1]))), float(np.sum(x[1] / x[0] / (1 - x[0])))] for x in nodes
+    ]
+    missed, mass, terms = (of_each_head(game, np.asarray(table)[:, i : i + 1]) for i in range(3))
+    epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
+    error = 4 * form.half_range * (missed + epsilon * (mass + missed))
+    error = error + 4 * form.magnitude * rounding * terms
+    pairs = heads_mean(game, xp.stack(scores, axis=0))
+    return Pairs(
+        scores=pairs * apart * real[..., None] * real[..., None, :], bound=heads_mean(game, error)
+    )
+
+
+def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:
+    """One head, one p: the formula of this module's docstring, times ω."""
+    xp = array_namespace(form.delta)
+    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
+    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    exponent = -nodes[:, None] * form.delta
+    E, minus_F = xp.exp(exponent), xp.expm1(exponent)
+    v = xp.where(form.kept_is_heavy, 1 - p, p)
+    phi = (1 - v) + v * E
+    sign = xp.where(form.kept_is_heavy, xp.ones_like(v), -xp.ones_like(v))
+    P = omega * w * xp.exp(-nodes) * product(phi)
+    alpha = sign * minus_F / phi
+    R = form.n0[:, None] + form.step @ xp.matrix_transpose(v * E / phi)
+    eta = sign * (E / phi**2) * form.step[:, None, :]
+    left = xp.matrix_transpose((P * R)[..., None] * alpha)
+    cross = xp.matrix_transpose(P[:, None] * eta) @ alpha
+    return left @ alpha + cross + xp.matrix_transpose(cross)

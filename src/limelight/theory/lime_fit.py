@@ -1,0 +1,152 @@
+"""How well LIME's linear model fits: the exact R² of the limit.
+
+R² = 1 − E[ψ (f − b − β·Z)²] / E[ψ (f − E[ψf]/m_0)²] is quadratic in f, so heads enter in pairs and 1/(D D') is a double sum of
+exponentials. With t_j, τ_j the tilted probabilities that word j is kept and removed and R, R' the tilted means of N, N',
+
+    E_p[N N'/(D D')] = ∬ P [R R' + Σ_j t_j τ_j (A_j − B_j)(A'_j − B'_j)] dλ dλ'.
+
+The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + κ (Σβ)².
+"""
+
+__all__ = ["Fit", "lime_fit"]
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from limelight.shapes import Array, Float
+from limelight.theory.conditionals import product
+from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.lime import ends, lime, lime_plan
+from limelight.theory.per_document import of_documents, sizes_of
+from limelight.theory.ratio_game import RatioGame
+from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
+
+_ROUNDING = 2.0**-52
+
+
+class Fit(NamedTuple):
+    """R² of the weighted regression, and a bound on its error (1 where f does not vary)."""
+
+    r2: Float[Array, "*batch C"]
+    bound: Float[Array, "*batch C"]
+
+
+def lime_fit(
+    game: RatioGame,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-6,
+) -> Fit:
+    """Exact R² of LIME's limit. Cost O(K² Q² M d); one document after another. Domain: d ≥ 2."""
+    xp = array_namespace(game.a)
+    settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows, "tolerance": tolerance}
+    parts = [
+        _document(of_documents(game, [i]), d, **settings) for i, d in enumerate(sizes_of(game))
+    ]
+    r2, bound = (
+        xp.reshape(xp.stack(x, axis=0), (*game.batch, game.C)) for x in zip(*parts, strict=True)
+    )
+    return Fit(r2=r2, bound=bound)
+
+
+def _document(
+    game: RatioGame, d: int, *, tolerance: float, **settings: Any
+) -> tuple[Float[Array, " C"], Float[Array, " C"]]:
+    xp = array_namespace(game.a)
+    plan = lime_plan(d, tolerance=tolerance, **settings)
+    design = plan.design
+    fitted = lime(game, tolerance=tolerance, **settings)
+    form = heavy_form(game)
+    square, error = _second_moment(form, plan, tolerance)
+    beta, off = fitted.scores[0], fitted.bound[0]
+    slope = xp.sum(beta, axis=-1)
+    mean = fitted.intercept[0] - xp.mean(form.c, axis=0) + design.m1 / design.m0 * slope
+    mean_off = fitted.intercept_bound[0] + d * design.m1 / design.m0 * off
+    spread = square - design.m0 * mean**2
+    error = error + design.m0 * mean_off * (2 * xp.abs(mean) + mean_off)
+    V, penalty = design.V, design.penalty
+    explained = (V + 2 * penalty) * xp.sum(beta**2, axis=-1) + design.kappa * slope**2
+    size = xp.sum(xp.abs(beta), axis=-1)
+    reach = V + 2 * penalty + d * abs(design.kappa)
+    off = reach * off * (2 * size + d * off)
+    known = spread > 2 * error
+    safe = xp.where(known, spread - error, xp.ones_like(spread))
+    r2 = xp.where(known, explained / xp.where(known, spread, 1 + 0 * spread), 1 + 0 * spread)
+    bound = xp.where(known, (off + xp.abs(r2) * error) / safe, 1 + 0 * spread)
+    return r2, xp.minimum(bound, xp.ones_like(bound))
+
+
+def _second_moment(
+    form: HeavyForm, plan: Any, tolerance: float
+) -> tuple[Float[Array, " C"], Float[Array, " C"]]:
+    """E[ψ (f − c)²] of the mean f − c over the heads, and a bound on its error."""
+    xp = array_namespace(form.delta)
+    K = form.delta.shape[0]
+    rule = reciprocal_sum(max(1.0, float(xp.max(form.ratio))), tolerance / 4)
+    total = xp.zeros_like(form.n0[0])
+    for k in range(K):
+        for other in range(k, K):
+            pair = _pair(_head(form, k), _head(form, other), rule, plan.mixture)
+            total = total + (1 if k == other else 2) * pair / K**2
+    full, empty = (xp.mean(x, axis=0) for x in ends(form))
+    first, last = plan.corrections
+    total = total + first * full**2 + last * empty**2
+    h = xp.mean(form.half_range, axis=0)
+    size = xp.mean(form.magnitude, axis=0)
+    mass = float(np.sum(np.abs(plan.mixture.omega)))
+    missed = float(np.sum(plan.mixture.residual))
+    twice = rule.error * (2 + rule.error)
+    steps = 8 * form.delta.shape[1] + len(rule.nodes) ** 2 * len(plan.mixture.p)
+    rounding = _ROUNDING * (steps + 64) * rule.condition**2
+    error = h**2 * (twice * (mass + missed) + missed) + 4 * size**2 * rounding * (
+        mass + abs(first) + abs(last)
+    )
+    return total, error
+
+
+def _head(form: HeavyForm, k: int) -> HeavyForm:
+    return HeavyForm(*(x[k] for x in form))
+
+
+def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:
+    """Σ_m ω_m E_p[f f'] of two heads."""
+    xp = array_namespace(one.delta)
+    like = {"dtype": one.delta.dtype, "device": device(one.delta)}
+    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    w = w * xp.exp(-nodes)
+    (k1, r1), (k2, r2) = _factors(one, nodes), _factors(two, nodes)
+    (A1, B1), (A2, B2) = _states(one), _states(two)
+    keep, drop = k1[:, None] * k2, r1[:, None] * r2
+    cross = (A1 - B1) * (A2 - B2)
+    total = xp.zeros_like(one.n0)
+    for p, omega in zip(mixture.p.tolist(), mixture.omega.tolist(), strict=True):
+        phi = (1 - p) * keep + p * drop
+        # Where both states underflow (heavy in one head each) P is 0 as well, whatever t and τ are.
+        safe = xp.where(phi > 0, phi, xp.ones_like(phi))
+        t, tau = (1 - p) * keep / safe, p * drop / safe
+        P = omega * w[:, None] * w * product(phi)
+        R1 = t @ xp.matrix_transpose(A1) + tau @ xp.matrix_transpose(B1) + one.n0
+        R2 = t @ xp.matrix_transpose(A2) + tau @ xp.matrix_transpose(B2) + two.n0
+        values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)
+        total = total + xp.sum(P[..., None] * values, axis=(0, 1))
+    return total
+
+
+def _factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
+    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
+    xp = array_namespace(nodes)
+    E = xp.exp(-nodes[:, None] * form.delta)
+    heavy = form.kept_is_heavy
+    return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
+
+
+def _states(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
+    """What a kept and a removed word add to N, above the lighter state."""
+    xp = array_namespace(form.step)
+    zero = xp.zeros_like(form.step)
+    heavy = form.kept_is_heavy[None, :]
+    return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
