@@ -165,3 +165,18 @@ def test_the_opacity_of_the_image_is_the_value():
     pixels = np.arange(9, dtype=np.uint8).reshape(3, 3) * 31
     read = image.open(io.BytesIO(matrix_png(pixels))).convert("RGBA")
     np.testing.assert_array_equal(np.array(read)[..., 3], pixels)
+
+
+def test_heads_have_a_table_of_their_own():
+    heads = np.array([[0.5, -0.25], [0.1, 0.0]])
+    page = explanation("good bad", scores=heads.mean(axis=0), heads=heads).as_html()
+    assert '<td class="f10">+0.500</td><td class="f2">+0.100</td>' in page
+    assert '<td class="a5">−0.250</td><td>+0.000</td>' in page
+    assert "Head by head" not in explanation().as_html()
+
+
+def test_no_probability_is_rounded_to_certainty():
+    page = explanation(prediction={"positive": 12.0}).as_html()
+    assert "&gt;99.9%" in page
+    assert "&lt;0.1%" in page
+    assert "100.0%" not in page

@@ -9,7 +9,7 @@ from typing import final
 from limelight.explanation import Comparison
 from limelight.render.wording import label
 
-REFERENCES = ("lime", "shapley")
+REFERENCES = ("lime", "shapley", "ig")
 TOP = 3
 
 
@@ -42,9 +42,14 @@ class Disagreement:
 
 
 def reference(c: Comparison) -> int:
-    """Return the method that the others are held against: LIME or Shapley, else the first."""
+    """Return the method that the others are held against.
+
+    LIME, Shapley or integrated gradients, which add up to something; else the first with signs.
+    """
     methods = [e.method for e in c]
-    return next((methods.index(name) for name in REFERENCES if name in methods), 0)
+    with_signs = [j for j, e in enumerate(c) if e.signed]
+    known = [methods.index(name) for name in REFERENCES if name in methods]
+    return next(iter(known + with_signs), 0)
 
 
 def against_reference(c: Comparison) -> list[Disagreement]:

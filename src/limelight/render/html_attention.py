@@ -30,7 +30,7 @@ def attention_section(c: Comparison) -> Html:
     figures = [_figure(head, matrix, tokens, block) for head, matrix in enumerate(matrices)]
     note = (
         "Row: the token that asks; column: the token attended to. The classifier reads only the "
-        "first row, that of [cls]. Each head has its own scale."
+        "first row, that of [cls]. Each head has its own scale; opacity is the square root."
     )
     if block > 1:
         note += f" A cell shows the largest of {block} × {block} values."
@@ -46,7 +46,8 @@ def attention_section(c: Comparison) -> Html:
 
 def _figure(head: int, matrix: Float[np.ndarray, "T T"], tokens: list[str], block: int) -> Html:
     T, peak = len(tokens), float(matrix.max()) or 1.0
-    pixels = np.round(pooled(matrix, block) / peak * 255).astype(np.uint8)
+    # The root keeps small weights visible; the script squares the opacity to read the value.
+    pixels = np.round(np.sqrt(pooled(matrix, block) / peak) * 255).astype(np.uint8)
     address = "data:image/png;base64," + base64.b64encode(matrix_png(pixels)).decode()
     row, strongest = matrix[0], int(matrix[0].argmax())
     said = (

@@ -17,10 +17,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from limelight.explanation import Explanation
+from limelight.render.html_heads import head_table
 from limelight.render.html_words import legend, scale_note, words
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
-from limelight.render.wording import label, minus, notices, outcomes, precision_sentence, written
+from limelight.render.wording import (
+    label,
+    minus,
+    notices,
+    outcomes,
+    percent,
+    precision_sentence,
+    written,
+)
 
 SHOWN_FEATURES = 20
 
@@ -31,7 +40,7 @@ def prediction(e: Explanation) -> Html:
         element(
             "div",
             element("dt", outcome.name),
-            element("dd", element("b", f"{outcome.probability:.1%}"), _logit(outcome.logit)),
+            element("dd", element("b", percent(outcome.probability)), _logit(outcome.logit)),
             _meter(outcome.probability),
             class_="outcome chosen" if outcome.chosen else "outcome",
         )
@@ -118,6 +127,7 @@ def panel(index: int, e: Explanation, *, tabbed: bool) -> Html:
         element("p", "Point at a word, or tab here and use the arrow keys.", class_="readout"),
         element("h3", label(e), " ", element("span", about, class_="note"), class_="about"),
         score_table(e),
+        head_table(e),
         class_="panel",
         id=f"panel-{index}",
         **named,
@@ -187,7 +197,7 @@ def all_scores(explanations: Sequence[Explanation]) -> Html:
     rows = []
     for j, feature in enumerate(explanations[0].features):
         cells = [
-            element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed)))
+            element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed, digits=4)))
             for e, peak in zip(explanations, peaks, strict=True)
         ]
         rows.append(element("tr", element("th", element("bdi", feature), scope="row"), *cells))

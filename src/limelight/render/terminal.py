@@ -21,7 +21,7 @@ from limelight.render.disagreement import (
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
 from limelight.render.terminal_words import Look, coloured_words, legend, look_of
-from limelight.render.wording import label, notices, outcomes, precision_sentence, written
+from limelight.render.wording import label, notices, outcomes, percent, precision_sentence, written
 
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
@@ -108,7 +108,7 @@ def _prediction(e: Explanation, look: Look) -> Text:
     logit = "" if chosen.logit is None else f", logit {chosen.logit:+.3f}"
     line = Text("The model says ", overflow="fold")
     line.append(look.safe(chosen.name), "bold")
-    return line.append(f" ({chosen.probability:.1%}{logit}).")
+    return line.append(f" ({percent(chosen.probability)}{logit}).")
 
 
 def _asides(e: Explanation, look: Look) -> list[RenderableType]:

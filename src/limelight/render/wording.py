@@ -6,6 +6,7 @@ __all__ = [
     "minus",
     "notices",
     "outcomes",
+    "percent",
     "precision_sentence",
     "written",
 ]
@@ -34,6 +35,13 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
     return f"{value:{sign}.{max(decimals, 0)}f}"
+
+
+def percent(probability: float) -> str:
+    """Return a percentage that never rounds to certainty."""
+    if 0.999 < probability < 1:
+        return ">99.9%"
+    return "<0.1%" if 0 < probability < 0.001 else f"{probability:.1%}"
 
 
 def minus(number: str) -> str:

@@ -119,7 +119,7 @@ theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" 
 system.addEventListener("change", showTheme);
 showTheme();
 
-// Attention: an image's opacity is its value.
+// Attention: an image's opacity is the root of its value.
 const tokenBlock = document.getElementById("limelight-tokens");
 if (tokenBlock) {
   const { tokens, block } = JSON.parse(tokenBlock.textContent);
@@ -143,7 +143,7 @@ if (tokenBlock) {
       const box = image.getBoundingClientRect();
       const cell = (at, length) => Math.max(0, Math.min(size() - 1, Math.floor((at / length) * size())));
       const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
-      const value = (values[4 * (row * size() + column) + 3] / 255) * Number(image.dataset.peak);
+      const value = (values[4 * (row * size() + column) + 3] / 255) ** 2 * Number(image.dataset.peak);
       readout.textContent = `Head ${Number(image.dataset.head) + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
     });
   }
