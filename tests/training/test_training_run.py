@@ -42,8 +42,9 @@ def test_a_model_learns_and_its_folder_says_how(tmp_path, classes, single, outpu
     assert stored.fingerprint == model.fingerprint
     assert stored.classes == MARKS[:classes]
     record = stored.record["training"]
-    assert record["recipe"] == "custom"
-    assert record["settings"]["batch"] == 4
+    assert record["recipe"] == "default"
+    assert record["changed"]["batch"] == record["settings"]["batch"] == 4
+    assert "weight_decay" not in record["changed"]
     assert (record["data"], record["training_rows"], record["validation_rows"]) == (
         "toy.csv", 168, 42,
     )  # fmt: skip
@@ -206,77 +207,6 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
     monkeypatch.undo()
     train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu", progress=pytest.fail)
     assert load_folder(tmp_path).classes == ("bad", "good")
-
-
-def test_an_output_that_is_a_file(tmp_path):
-    path = tmp_path / "taken"
-    path.write_text("mine")
-    assert refusal(toy_data(), output=path) == (
-        f"the output folder '{path}' cannot be written to (file exists); choose another."
-    )
-    assert path.read_text() == "mine"
-
-
-def test_an_output_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    assert refusal(toy_data(), output=tmp_path) == (
-        f"the output folder '{tmp_path}' holds other files ('thesis.tex'); "
-        "choose a new or empty one."
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_finished_model_is_not_overwritten_unasked(tmp_path):
-    recipe = toy_recipe(epochs=1)
-    train(toy_data(), recipe=recipe, output=tmp_path, device="cpu")
-    assert refusal(toy_data(), output=tmp_path) == (
-        f"the output folder '{tmp_path}' already holds a trained model; "
-        "choose another, or start over with --fresh."
-    )
-    train(toy_data(), recipe=recipe, output=tmp_path, device="cpu", resume=False, seed=2)
-    assert load_folder(tmp_path).record["training"]["seed"] == 2
-
-
-def test_a_loss_that_is_not_a_number(tmp_path):
-    sentence = refusal(toy_data(), output=tmp_path, recipe=toy_recipe(learning_rate=1e38))
-    assert sentence == "the loss became nan in epoch 1, by step 20; lower the learning rate."
-
-
-def test_a_single_class_cannot_be_learned():
-    data = LabelledTexts(["w1", "w2"], np.array([1, 1]), ("bad", "good"), "d.csv")
-    assert refusal(data) == (
-        "all rows of d.csv have the label 'good'; training needs at least two classes."
-    )
-
-
-def test_a_text_without_words_names_its_row():
-    data = LabelledTexts(["w1", ";;"], np.array([0, 1]), None, "d.csv")
-    assert refusal(data) == "row 2 of d.csv has a text without words; remove the row."
-
-
-def test_a_share_that_leaves_nothing():
-    data = LabelledTexts(["w1", "w2"], np.array([0, 1]), None, "d.csv")
-    assert refusal(data, validation=0.1) == (
-        "a share of 0.1 of 2 rows leaves nothing to train or validate on; "
-        "change the share or give more rows."
-    )
-
-
-def test_validation_data_of_other_classes():
-    held = toy_data(classes=3, seed=1)
-    assert refusal(toy_data(), validation=held) == (
-        "the classes of toy.csv (bad, good, odd) are not those of toy.csv (bad, good)."
-    )
-
-
-def test_devices_that_are_not_there():
-    assert refusal(toy_data(), device="cda") == (
-        "no device 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
-    )
-    if not torch.cuda.is_available():
-        assert refusal(toy_data(), device="cuda") == (
-            "torch finds no CUDA device here; leave --device out or say cpu."
-        )
 
 
 def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():

@@ -40,9 +40,10 @@ class Checkpoint:
         try:
             write_whole(self.path, save(state.tensors(), metadata={"limelight": notes}))
         except OSError as error:
+            kept = "; the one before it is kept" if self.path.exists() else ""
             raise InputError(
                 f"the checkpoint '{self.path}' could not be written "
-                f"({(error.strerror or str(error)).lower()}); the one before it is kept. "
+                f"({(error.strerror or str(error)).lower()}){kept}. "
                 "Make room, then run the same command to continue."
             ) from None
 

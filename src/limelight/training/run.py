@@ -126,11 +126,12 @@ def _record(
     prepared: Prepared, recipe: Recipe, seed: int, device: str, state: TrainingState
 ) -> dict[str, Any]:
     """Return what the config says about the training: no times, so that it can be repeated."""
-    names = [name for name, known in RECIPES.items() if known == recipe]
+    name, changed = _difference(recipe)
     best = state.best_epoch if prepared.validation is not None else state.history[-1]
     return {
         "training": {
-            "recipe": names[0] if names else "custom",
+            "recipe": name,
+            "changed": changed,
             "settings": asdict(recipe),
             "seed": seed,
             **prepared.record,
@@ -140,6 +141,15 @@ def _record(
             "torch": torch.__version__,
         }
     }
+
+
+def _difference(recipe: Recipe) -> tuple[str, dict[str, Any]]:
+    """Return the named recipe nearest to ``recipe``, and the settings in which they differ."""
+    changes = {
+        name: {k: v for k, v in asdict(recipe).items() if v != getattr(known, k)}
+        for name, known in RECIPES.items()
+    }
+    return min(changes.items(), key=lambda item: len(item[1]))
 
 
 def _classifier(
