@@ -1,0 +1,160 @@
+"""LIME as the `lime` package computes it, on the tables, with standard errors."""
+
+__all__ = ["REPLACEMENTS", "ROWS", "LimeSampled"]
+
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.method import Method
+from limelight.explainers.reading import Reading, Scores
+from limelight.sampling import (
+    SELECTIONS,
+    DeletionScorer,
+    Game,
+    LimeDraws,
+    LimeFit,
+    ReplacementScorer,
+    Sample,
+    lime_fit,
+    text_rng,
+    until,
+)
+from limelight.sampling.masks import SIZES
+from limelight.shapes import Bool, Float
+
+REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
+    "unk": ReplacementScorer,
+    "delete": DeletionScorer,
+}
+_POOR = 0.5
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LimeSampled:
+    """Settings of sampled LIME; the defaults are those of the `lime` package.
+
+    ``samples`` rows, of which the first is the untouched text if ``row0``; ``ridge`` is the
+    penalty; ``num_features`` words are kept (None: all), by ``feature_selection``; a removed word
+    becomes UNK or, with ``replacement="delete"``, vanishes. ``sizes="importance"`` draws the number
+    of removed words in proportion to its weight: smaller errors from as many samples. With a
+    ``tolerance``, sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    """
+
+    samples: int = 5000
+    bandwidth: float = 0.25
+    ridge: float = 1.0
+    row0: bool = True
+    num_features: int | None = None
+    feature_selection: str = "auto"
+    replacement: str = "unk"
+    sizes: str = "uniform"
+    seed: int = 0
+    tolerance: float | None = None
+    max_samples: int = 500_000
+
+    def __post_init__(self) -> None:
+        for name, least in (("samples", 2), ("num_features", 1), ("seed", 0)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise InputError(f"{name} must be at least {least}; got {value}.")
+        for name in ("bandwidth", "tolerance"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise InputError(f"{name} must be positive; got {value}.")
+        if not 0 <= self.ridge < np.inf:
+            raise InputError(f"ridge must be finite and not negative; got {self.ridge}.")
+        if self.max_samples < self.samples:
+            raise InputError(
+                f"max_samples must be at least samples ({self.samples}); got {self.max_samples}."
+            )
+        choices = {
+            "feature_selection": SELECTIONS,
+            "replacement": REPLACEMENTS,
+            "sizes": SIZES,
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise InputError(nearest(name, getattr(self, name), known))
+
+    def __call__(self, reading: Reading) -> list[Scores]:
+        """Score every feature by its coefficient in a weighted linear model of masked texts."""
+        return [self._scores(one) for one in reading.apart()]
+
+    def _scores(self, one: Reading) -> Scores:
+        d = len(one.features[0])
+        if d < 2:
+            raise DomainError(
+                f"'lime-sampled' needs at least 2 distinct words; this text has {d}. Use 'loo'."
+            )
+        draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
+        rng = text_rng(self.seed, one.documents[0].text)
+        fit = until(
+            Sample(self._game(one), draws, rng, row0=self.row0),
+            partial(
+                lime_fit,
+                ridge=self.ridge,
+                num_features=self.num_features,
+                feature_selection=self.feature_selection,
+            ),
+            start=self.samples,
+            tolerance=self.tolerance,
+            most=self.max_samples,
+        )
+        return Scores(
+            scores=fit.scores[0],
+            stderr=fit.stderr[0],
+            intercept=float(fit.intercept[0]),
+            notices=self._notices(fit, d),
+            settings={
+                "samples_drawn": fit.samples,
+                "r2": float(fit.r2[0]),
+                "intercept_stderr": float(fit.intercept_stderr[0]),
+                "kept": int(fit.kept[0]),
+            },
+        )
+
+    def _game(self, one: Reading) -> Game:
+        """Return the explained number under each mask."""
+        score = REPLACEMENTS[self.replacement].of(one.model, one.documents[0], one.features[0])
+
+        def game(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
+            return one.targets.value(score(keep)[:, None])
+
+        return game
+
+    def _notices(self, fit: LimeFit, d: int) -> tuple[str, ...]:
+        notices = []
+        if (kept := int(fit.kept[0])) < d:
+            notices.append(f"LIME kept {kept} of {d} words; the others have no score (0).")
+        if (r2 := float(fit.r2[0])) < _POOR:
+            notices.append(
+                f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output "
+                "(R²); read its scores with care."
+            )
+        if fit.samples <= 2 * kept:
+            notices.append(
+                f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
+            )
+        worst = float(fit.stderr.max())
+        if self.tolerance is not None and worst > self.tolerance:
+            notices.append(
+                f"After {fit.samples} samples the largest standard error is {worst:.2g}, "
+                f"above the tolerance {self.tolerance:.2g}; raise max_samples."
+            )
+        return tuple(notices)
+
+
+ROWS = (
+    Method(
+        id="lime-sampled",
+        label="LIME (sampled)",
+        formula="weighted ridge regression of f on n random masks of words",
+        sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
+        blind="interactions of words; it carries sampling noise, shown as standard error",
+        cost="n forward passes on the tables (5000: tens of milliseconds)",
+        explainer=LimeSampled,
+    ),
+)

@@ -1,0 +1,39 @@
+"""Sampling: masks, weights, regression with standard errors, anchors; any model is a game."""
+
+from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_anchor
+from limelight.sampling.bernoulli import clopper_pearson, kl_interval
+from limelight.sampling.lime_fit import LimeFit, lime_fit
+from limelight.sampling.masks import coin_masks, lime_masks
+from limelight.sampling.regression import RidgeFit, ridge_fit
+from limelight.sampling.sample import Game, LimeDraws, Sample, until
+from limelight.sampling.selection import SELECTIONS
+from limelight.sampling.sign_bracket import sign_bracket
+from limelight.sampling.streams import text_rng
+from limelight.sampling.table_scorer import DeletionScorer, ReplacementScorer
+from limelight.sampling.weights import cosine_distance, kernel_weight
+
+__all__ = [
+    "SELECTIONS",
+    "AnchorSearch",
+    "DeletionScorer",
+    "FoundAnchor",
+    "Game",
+    "Holds",
+    "LimeDraws",
+    "LimeFit",
+    "ReplacementScorer",
+    "RidgeFit",
+    "Sample",
+    "clopper_pearson",
+    "coin_masks",
+    "cosine_distance",
+    "find_anchor",
+    "kernel_weight",
+    "kl_interval",
+    "lime_fit",
+    "lime_masks",
+    "ridge_fit",
+    "sign_bracket",
+    "text_rng",
+    "until",
+]

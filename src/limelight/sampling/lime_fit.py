@@ -1,0 +1,55 @@
+"""LIME's linear model of a sample: select words, then fit them."""
+
+__all__ = ["LimeFit", "lime_fit"]
+
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.sampling.regression import RidgeFit, ridge_fit
+from limelight.sampling.sample import Sample
+from limelight.sampling.selection import selected
+from limelight.shapes import Float, Int
+
+
+class LimeFit(NamedTuple):
+    """One coefficient per word and output; words that were not kept have 0 with error 0.
+
+    Standard errors are those of the final regression: they take the selection as given.
+    """
+
+    scores: Float[np.ndarray, "m d"]
+    stderr: Float[np.ndarray, "m d"]
+    intercept: Float[np.ndarray, " m"]
+    intercept_stderr: Float[np.ndarray, " m"]
+    r2: Float[np.ndarray, " m"]
+    kept: Int[np.ndarray, " m"]
+    samples: int
+
+
+def lime_fit(
+    sample: Sample,
+    *,
+    ridge: float = 1.0,
+    num_features: int | None = None,
+    feature_selection: str = "auto",
+) -> LimeFit:
+    """Return the coefficients as the `lime` package computes them from the same rows."""
+    centred = sample.moments.centred()
+    m, d = len(sample.origin), sample.d
+    chosen = [
+        selected(centred, column, count=num_features, method=feature_selection)
+        for column in range(m)
+    ]
+    columns: dict[tuple[int, ...], list[int]] = {}
+    for column, features in enumerate(chosen):
+        columns.setdefault(features, []).append(column)
+    scores, stderr = np.zeros((m, d)), np.zeros((m, d))
+    whole = np.zeros((3, m))
+    for features, outputs in columns.items():
+        fit: RidgeFit = ridge_fit(sample, ridge=ridge, features=features, columns=outputs)
+        scores[np.ix_(outputs, features)] = fit.coefficients
+        stderr[np.ix_(outputs, features)] = fit.stderr
+        whole[:, outputs] = fit.intercept, fit.intercept_stderr, fit.r2
+    kept = np.array([len(features) for features in chosen])
+    return LimeFit(scores, stderr, whole[0], whole[1], whole[2], kept, sample.n)

@@ -1,0 +1,56 @@
+"""Which words a sample keeps: rows of True (kept) and False (removed)."""
+
+__all__ = ["coin_masks", "lime_masks", "size_probabilities"]
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.shapes import Bool, Float
+from limelight.theory.lime_weights import size_weight
+
+SIZES = ("uniform", "importance")
+
+
+def size_probabilities(d: int, sizes: str, bandwidth: float) -> Float[np.ndarray, " d"]:
+    """Return the probability of removing s = 1..d words.
+
+    "uniform" is the choice of the `lime` package; "importance" draws s in proportion to its weight
+    ψ(s), so that samples which count little are rarely drawn.
+    """
+    if sizes not in SIZES:
+        raise InputError(nearest("sizes", sizes, SIZES))
+    weight = np.ones(d) if sizes == "uniform" else size_weight(d, bandwidth)[1:]
+    return weight / weight.sum()
+
+
+def lime_masks(
+    d: int,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    probabilities: Float[np.ndarray, " d"] | None = None,
+) -> Bool[np.ndarray, "n d"]:
+    """Return ``n`` masks: a size s from 1..d, then s words removed, every such set alike.
+
+    ``probabilities`` of the sizes; None is uniform.
+    """
+    if probabilities is None:
+        removed = rng.integers(1, d + 1, n)
+    else:
+        steps = np.cumsum(probabilities)
+        removed = 1 + np.searchsorted(steps[:-1] / steps[-1], rng.random(n), side="right")
+    place = rng.random((n, d))
+    last_removed = np.sort(place, axis=1)[np.arange(n), removed - 1]
+    return place > last_removed[:, None]
+
+
+def coin_masks(
+    d: int, n: int, rng: np.random.Generator, *, held: Sequence[int] = ()
+) -> Bool[np.ndarray, "n d"]:
+    """Return ``n`` masks that keep every word with probability 1/2, and ``held`` always."""
+    bits = rng.integers(0, 256, (n, (d + 7) // 8), dtype=np.uint8)
+    keep = np.unpackbits(bits, axis=1, count=d).view(np.bool_)
+    keep[:, list(held)] = True
+    return keep

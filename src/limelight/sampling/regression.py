@@ -1,0 +1,119 @@
+"""Weighted ridge regression on a sample, with standard errors that trust no noise model."""
+
+__all__ = ["RidgeFit", "ridge_coefficients", "ridge_fit"]
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.sampling.sample import Moments, Sample
+from limelight.shapes import Float
+
+_SINGULAR = 1e-12
+
+
+class RidgeFit(NamedTuple):
+    """Coefficients of the chosen features for each output, and how far sampling moved them."""
+
+    coefficients: Float[np.ndarray, "m k"]
+    stderr: Float[np.ndarray, "m k"]
+    intercept: Float[np.ndarray, " m"]
+    intercept_stderr: Float[np.ndarray, " m"]
+    r2: Float[np.ndarray, " m"]
+
+
+def ridge_coefficients(
+    centred: Moments, *, ridge: float, features: Sequence[int] | None = None
+) -> Float[np.ndarray, "k m"]:
+    """Return β = (X̃ᵀWX̃ + ρI)⁻¹ X̃ᵀWỹ, with X̃, ỹ centred: the intercept goes unpenalised."""
+    rows = list(range(len(centred.x)) if features is None else features)
+    return _inverse(centred.xx[np.ix_(rows, rows)], ridge) @ centred.xy[rows]
+
+
+def ridge_fit(
+    sample: Sample,
+    *,
+    ridge: float = 1.0,
+    features: Sequence[int] | None = None,
+    columns: Sequence[int] | None = None,
+) -> RidgeFit:
+    r"""Minimise Σ w (y − b − β·x)² + ρ‖β‖² over the rows; sklearn's ``Ridge`` with weights.
+
+    With H the inverse above, x̃ centred and e the residual that each row would leave if it were not
+    in the sample (e/(1 − h), known as HC3), the sandwich is
+
+    .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
+
+    over the drawn rows only: the untouched document is the same in every sample.
+    """
+    rows = list(range(sample.d) if features is None else features)
+    outputs = list(range(len(sample.origin)) if columns is None else columns)
+    centred = sample.moments.centred()
+    inverse = _inverse(centred.xx[np.ix_(rows, rows)], ridge)
+    mean_x, mean_y = centred.x[rows], centred.y[outputs]
+    beta = inverse @ centred.xy[np.ix_(rows, outputs)]
+    sums = _Squares.zero(len(outputs), len(rows))
+    for chunk in sample.chunks():
+        x = chunk.keep[:, rows] - mean_x
+        spread = x @ inverse
+        leverage = chunk.weight * (1 / centred.weight + (spread * x).sum(axis=1))
+        residual = chunk.outputs[:, outputs] - mean_y - x @ beta
+        pull = chunk.weight / np.maximum(1 - leverage, 1e-6) * chunk.drawn
+        shift = 1 / centred.weight - spread @ mean_x
+        sums = sums.plus(pull[:, None] * residual, spread, shift, chunk.weight @ residual**2)
+    draws = sample.n - sample.row0
+    total = centred.yy[outputs]
+    explained = np.where(total > 0, 1 - sums.left / np.where(total > 0, total, 1.0), 1.0)
+    return RidgeFit(
+        coefficients=beta.T,
+        stderr=_deviation(sums.first, sums.second, draws),
+        intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
+        intercept_stderr=_deviation(sums.shift_first, sums.shift_second, draws),
+        r2=explained,
+    )
+
+
+class _Squares(NamedTuple):
+    """Sums over rows of each row's influence on β and on the intercept, and of its square."""
+
+    first: Float[np.ndarray, "m k"]
+    second: Float[np.ndarray, "m k"]
+    shift_first: Float[np.ndarray, " m"]
+    shift_second: Float[np.ndarray, " m"]
+    left: Float[np.ndarray, " m"]
+
+    @staticmethod
+    def zero(m: int, k: int) -> "_Squares":
+        return _Squares(np.zeros((m, k)), np.zeros((m, k)), np.zeros(m), np.zeros(m), np.zeros(m))
+
+    def plus(
+        self,
+        error: Float[np.ndarray, "n m"],
+        spread: Float[np.ndarray, "n k"],
+        shift: Float[np.ndarray, " n"],
+        left: Float[np.ndarray, " m"],
+    ) -> "_Squares":
+        squared = error**2
+        return _Squares(
+            self.first + error.T @ spread,
+            self.second + squared.T @ spread**2,
+            self.shift_first + error.T @ shift,
+            self.shift_second + squared.T @ shift**2,
+            self.left + left,
+        )
+
+
+def _deviation(
+    first: Float[np.ndarray, "*k"], second: Float[np.ndarray, "*k"], draws: int
+) -> Float[np.ndarray, "*k"]:
+    """Standard deviation of a sum of ``draws`` independent terms; their mean is no noise."""
+    return np.sqrt(np.maximum(second - first**2 / max(draws, 1), 0.0))
+
+
+def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k k"]:
+    """Inverse of xx + ρI; without a penalty to speak of, the one of least norm."""
+    penalised = xx + ridge * np.eye(len(xx))
+    if ridge > _SINGULAR * np.trace(xx):
+        return np.linalg.inv(penalised)
+    return np.linalg.pinv(penalised, rcond=_SINGULAR, hermitian=True)

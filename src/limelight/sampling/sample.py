@@ -1,0 +1,204 @@
+"""A growing sample of masks and what a model answers to them."""
+
+__all__ = ["Game", "LimeDraws", "Sample", "until"]
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.sampling.masks import lime_masks, size_probabilities
+from limelight.sampling.weights import cosine_distance, kernel_weight
+from limelight.shapes import Bool, Float
+from limelight.theory.lime_weights import size_weight
+
+_CHUNK = 1024  # masks at a time: what is held as floats
+
+
+class Game(Protocol):
+    """Any model on one text: masks in, one row of outputs per mask out."""
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+        """Return the outputs with only the words of each mask kept."""
+        ...
+
+
+class Chunk(NamedTuple):
+    """Some rows of a sample; ``drawn`` is False at the untouched document, which is no accident."""
+
+    keep: Float[np.ndarray, "n d"]
+    weight: Float[np.ndarray, " n"]
+    outputs: Float[np.ndarray, "n m"]
+    drawn: Bool[np.ndarray, " n"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LimeDraws:
+    """LIME's masks with their weights.
+
+    With ``sizes="importance"`` every mask weighs the mean of ψ(s) over s = 1..d: the weighted sums
+    have the same expectation as with uniform sizes, so a ridge penalty means the same.
+    """
+
+    d: int
+    bandwidth: float = 0.25
+    sizes: str = "uniform"
+
+    def __post_init__(self) -> None:
+        if not self.bandwidth > 0:
+            raise InputError(f"bandwidth must be positive; got {self.bandwidth}.")
+
+    def __call__(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+        """Return ``n`` masks and the weight of each."""
+        if self.sizes == "uniform":
+            keep = lime_masks(self.d, n, rng)
+            return keep, kernel_weight(cosine_distance(keep), bandwidth=self.bandwidth)
+        chances = size_probabilities(self.d, self.sizes, self.bandwidth)
+        mean = float(np.mean(size_weight(self.d, self.bandwidth)[1:]))
+        return lime_masks(self.d, n, rng, probabilities=chances), np.full(n, mean)
+
+
+@final
+class Sample:
+    """Masks, weights and outputs, and the weighted sums over them that a regression needs.
+
+    Masks are stored as bits: n samples take n (d/8 + 8 + 8m) bytes, and the d × d sums grow with
+    every chunk, so nothing of the size n × d floats is ever held. Outputs are taken relative to
+    the first one: a model that never moves has exactly zero sums.
+    """
+
+    def __init__(
+        self, game: Game, draws: LimeDraws, rng: np.random.Generator, *, row0: bool
+    ) -> None:
+        self._game, self._draws, self._rng = game, draws, rng
+        self._rows: list[tuple[np.ndarray, Float[np.ndarray, " n"], Float[np.ndarray, "n m"]]] = []
+        self.d, self.row0, self.n = draws.d, row0, 0
+        first = np.ones((1, self.d), bool)
+        self.origin: Float[np.ndarray, " m"] = _answer(game, first)[0]
+        self.moments = Moments.empty(self.d, len(self.origin))
+        if row0:
+            self._take(first, np.ones(1), self.origin[None])
+
+    def grow(self, n: int) -> None:
+        """Draw until the sample has ``n`` rows, the untouched document included."""
+        while (missing := n - self.n) > 0:
+            keep, weight = self._draws(min(missing, _CHUNK), self._rng)
+            self._take(keep, weight, _answer(self._game, keep))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the rows again, a few at a time, outputs relative to ``origin``."""
+        for i, (bits, weight, outputs) in enumerate(self._rows):
+            keep = np.unpackbits(bits, axis=1, count=self.d).astype(np.float64)
+            drawn = np.full(len(keep), not (self.row0 and i == 0))
+            yield Chunk(keep, weight, outputs, drawn)
+
+    def _take(
+        self,
+        keep: Bool[np.ndarray, "n d"],
+        weight: Float[np.ndarray, " n"],
+        outputs: Float[np.ndarray, "n m"],
+    ) -> None:
+        relative = outputs - self.origin
+        self._rows.append((np.packbits(keep, axis=1), weight, relative))
+        self.moments = self.moments.plus(keep.astype(np.float64), weight, relative)
+        self.n += len(keep)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Σw, Σwx, Σwxxᵀ, Σwy, Σwxy and Σwy² over the rows of a sample."""
+
+    weight: float
+    x: Float[np.ndarray, " d"]
+    xx: Float[np.ndarray, "d d"]
+    y: Float[np.ndarray, " m"]
+    xy: Float[np.ndarray, "d m"]
+    yy: Float[np.ndarray, " m"]
+
+    @staticmethod
+    def empty(d: int, m: int) -> "Moments":
+        """Return the sums over no rows."""
+        zeros = np.zeros
+        return Moments(0.0, zeros(d), zeros((d, d)), zeros(m), zeros((d, m)), zeros(m))
+
+    def plus(
+        self,
+        x: Float[np.ndarray, "n d"],
+        weight: Float[np.ndarray, " n"],
+        y: Float[np.ndarray, "n m"],
+    ) -> "Moments":
+        """Return the sums with some more rows."""
+        weighted = weight[:, None] * x
+        return Moments(
+            self.weight + float(weight.sum()),
+            self.x + weighted.sum(axis=0),
+            self.xx + weighted.T @ x,
+            self.y + weight @ y,
+            self.xy + weighted.T @ y,
+            self.yy + weight @ y**2,
+        )
+
+    def centred(self) -> "Moments":
+        """Return the same sums about the weighted means; ``x`` and ``y`` become those means."""
+        x, y = self.x / self.weight, self.y / self.weight
+        return Moments(
+            self.weight,
+            x,
+            self.xx - np.outer(self.x, x),
+            y,
+            self.xy - np.outer(self.x, y),
+            np.maximum(self.yy - self.y * y, 0.0),
+        )
+
+
+class Fit(Protocol):
+    """A result with standard errors."""
+
+    @property
+    def stderr(self) -> Float[np.ndarray, "m d"]:
+        """Standard error of every score."""
+        ...
+
+
+Fitted = TypeVar("Fitted", bound=Fit)
+
+
+def until(
+    sample: Sample,
+    fit: Callable[[Sample], Fitted],
+    *,
+    start: int,
+    tolerance: float | None = None,
+    most: int,
+) -> Fitted:
+    """Grow ``sample`` to ``start`` rows, then on until no standard error exceeds ``tolerance``.
+
+    Errors fall like 1/√n, which says how many rows to draw next: at most four times as many as
+    there are, so a lucky or unlucky start misleads little. Stops at ``most`` rows.
+    """
+    sample.grow(start)
+    found = fit(sample)
+    if tolerance is None:
+        return found
+    while (worst := float(found.stderr.max())) > tolerance and sample.n < most:
+        factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
+        sample.grow(min(math.ceil(sample.n * factor), most))
+        found = fit(sample)
+    return found
+
+
+def _answer(game: Game, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+    outputs = game(keep)
+    if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
+        raise InputError(
+            f"a model must answer {len(keep)} masks with {len(keep)} rows of finite numbers; "
+            f"got shape {outputs.shape} and {np.count_nonzero(~np.isfinite(outputs))} not finite."
+        )
+    return outputs
