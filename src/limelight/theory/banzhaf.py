@@ -14,7 +14,9 @@ from limelight.theory.ratio_game import RatioGame, Valued, word_mask
 
 
 def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
-    """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2; ``tolerance`` relative to the range of f."""
+    """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2; ``tolerance``
+    relative to the range of f.
+    """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
     half, one = np.full((1, 1), 0.5), np.ones((1, 1))
@@ -25,20 +27,22 @@ def mean_changes(
     game: RatioGame,
     p: Float[Array, "B M"],
     omega: Float[Array, "B M"],
-    residual: Float[Array, " B"],
+    residual: Float[Array, " _"],
     *,
     share: float,
 ) -> Valued:
     """Σ_m ω_m (E_p[f | j kept] − E_p[f | j removed]) with 1/D within ``share``.
 
-    From E_p[f X_j] this is ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the heavier state. ``residual``
-    is what the weights of the sizes miss their target by, Σ_s|r_s|: it costs at most 2 max|f − c| each.
+    From E_p[f X_j] this is ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the
+    heavier state. ``residual`` is what the weights of the sizes miss their target by, Σ_s|r_s|: it
+    costs at most 2 max|f − c| each.
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)
     documents = max(1, int(np.prod(game.batch, dtype=int)))
+    p, omega = (np.broadcast_to(x, (documents, x.shape[1])) for x in (p, omega))
+    residual = np.broadcast_to(residual, (documents,))
     spread = omega / (p * (1 - p))
-    p, spread = (np.broadcast_to(x, (documents, x.shape[1])) for x in (p, spread))
     sums = expectations(form, of_each_head(game, p), of_each_head(game, spread), tolerance=share)
     heavy = form.kept_is_heavy[:, None, :]
     total, total_p = sums.total[..., None], sums.total_p[..., None]
@@ -48,7 +52,6 @@ def mean_changes(
         scores = xp.where(real, scores, xp.zeros_like(scores))
     weights = np.sum(np.abs(omega), axis=1) + residual
     table = np.stack([residual, weights, np.sum(np.abs(spread), axis=1)], axis=-1)
-    table = np.broadcast_to(table, (documents, 3))
     missed, mass, terms = (of_each_head(game, table[:, i : i + 1]) for i in range(3))
     error = 2 * form.half_range * (missed + sums.error[:, None] * mass)
     error = error + 2 * form.magnitude * sums.rounding[:, None] * terms

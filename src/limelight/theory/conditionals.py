@@ -1,12 +1,14 @@
 """Expectations of a ratio game under independent removals, for all words at once.
 
-Let every word be in its heavier state with probability v_j (1 − p or p) independently, and φ_j = 1 − v_j + v_j e^{−λδ_j},
-z_j = v_j e^{−λδ_j}/φ_j, P = e^{−λ} Π φ_k, R = n_0 + Σ_k z_k Δ_k. Since 1/D = ∫ e^{−λD} dλ and words are independent,
+Let every word be in its heavier state with probability v_j (1 − p or p) independently, and φ_j = 1
+− v_j + v_j e^{−λδ_j}, z_j = v_j e^{−λδ_j}/φ_j, P = e^{−λ} Π φ_k, R = n_0 + Σ_k z_k Δ_k. Since 1/D =
+∫ e^{−λD} dλ and words are independent,
 
     E_p[f]       = ∫ P R dλ
     E_p[X_j f]   = ∫ P [z_j R + z_j (1 − z_j) Δ_j] dλ,
 
-with the integral replaced by a certified sum of exponentials (`reciprocal_sum`). Cost: O(d) per (p, λ) node for all d words.
+with the integral replaced by a certified sum of exponentials (`reciprocal_sum`). Cost: O(d) per (p,
+λ) node for all d words.
 """
 
 __all__ = ["Expectations", "expectations", "grouped_by_rule", "product"]
@@ -44,7 +46,9 @@ def expectations(
     *,
     tolerance: float,
 ) -> Expectations:
-    """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)], 1/D within ``tolerance``."""
+    """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)], 1/D within
+    ``tolerance``.
+    """
     xp = array_namespace(form.delta)
     order: list[int] = []
     parts: list[tuple[Array, Array, Array]] = []
@@ -67,7 +71,9 @@ def expectations(
 
 
 def grouped_by_rule(form: HeavyForm, tolerance: float) -> Iterator[tuple[ReciprocalSum, list[int]]]:
-    """Heads that share a sum of exponentials, so that each is computed with no more nodes than it needs."""
+    """Heads that share a sum of exponentials, so that each is computed with no more nodes than it
+    needs.
+    """
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
     for row, ratio in enumerate(form.ratio.tolist()):
         rule = reciprocal_sum(max(1.0, ratio), tolerance)
@@ -138,7 +144,8 @@ def _sums(
     z = v * E
     phi = z + (1 - v)
     z /= phi
-    # Π φ may underflow where it is below 1e-308; the terms lost are as small, for w and R are bounded.
+    # Π φ may underflow where it is below 1e-308; the terms lost are as small, for w and R are
+    # bounded.
     P = product(phi) * (omega[:, :, None] * w)
     g, M, Q = P.shape
     d = z.shape[-1]

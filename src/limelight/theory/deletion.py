@@ -1,7 +1,9 @@
-"""LIME's limit when removed words are deleted and the words behind them move up (`lime` with bow=True).
+"""LIME's limit when removed words are deleted and the words behind them move up (`lime` with
+bow=True).
 
-Exact when no word repeats: a kept word's position is then one more than the number of kept words before it, and the chain of
-`subset_chain` over words and numbers kept knows both. With repeats the position depends on which words were kept: sample instead.
+Exact when no word repeats: a kept word's position is then one more than the number of kept words
+before it, and the chain of `subset_chain` over words and numbers kept knows both. With repeats the
+position depends on which words were kept: sample instead.
 """
 
 __all__ = ["DeletionGame", "deletion_range", "lime_under_deletion"]
@@ -27,15 +29,16 @@ _ROUNDING = 2.0**-52
 class DeletionGame:
     """One document of d distinct words under deletion.
 
-    ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when k of the words before it
-    were kept (k ≤ t; the rest is not read). ``tail_g[i, m]``, ``tail_N[c, i, m]``: Σg and Σgu over all that is not
-    a word ([cls], padding) when m words are kept. Domain: g, tail_g > 0.
+    ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when
+    k of the words before it were kept (k ≤ t; the rest is not read). ``tail_g[i, m]``, ``tail_gu[c,
+    i, m]``: Σg and Σgu over all that is not a word ([cls], padding) when m words are kept. Domain:
+    g, tail_g > 0.
     """
 
     g: Float[Array, "K d d"]
     u: Float[Array, "C K d d"]
     tail_g: Float[Array, "K kept"]
-    tail_N: Float[Array, "C K kept"]
+    tail_gu: Float[Array, "C K kept"]
 
 
 def lime_under_deletion(
@@ -46,7 +49,9 @@ def lime_under_deletion(
     rows: int | None = None,
     tolerance: float = 1e-6,
 ) -> Lime:
-    """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and head."""
+    """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and
+    head.
+    """
     xp = array_namespace(game.g)
     K, d = game.g.shape[:2]
     design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
@@ -96,7 +101,7 @@ def _steps(
         drop_factor=xp.ones_like(rate[:, None] * g[:, 0]),
         drop_value=xp.zeros((C, d), dtype=g.dtype, device=device(g)),
         tail_factor=xp.exp(-rate[:, None] * tail),
-        tail_value=(game.tail_N[:, i] - c[:, None] * tail) / low,
+        tail_value=(game.tail_gu[:, i] - c[:, None] * tail) / low,
     )
 
 
@@ -121,7 +126,7 @@ def _extent(game: DeletionGame, i: int) -> tuple[Array, Array, Array, Array]:
     xp = array_namespace(game.g)
     low, high = deletion_range(game)
     d = game.g.shape[1]
-    tail = game.tail_N[:, i] / game.tail_g[i]
+    tail = game.tail_gu[:, i] / game.tail_g[i]
     read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=device(game.g))) > 0
     u = game.u[:, i]
     inside = xp.where(read, u, u[:, :1, :1])

@@ -1,4 +1,6 @@
-"""All subsets: the definitions themselves, for d ≤ 20. Slow, plain, and the oracle of everything else here."""
+"""All subsets: the definitions themselves, for d ≤ 20. Slow, plain, and the oracle of everything
+else here.
+"""
 
 __all__ = [
     "all_keeps",
@@ -31,7 +33,9 @@ class EnumeratedLime(NamedTuple):
 
 
 def all_keeps(d: int) -> Bool[Array, "n d"]:
-    """The 2^d rows of kept indicators; row 0 removes everything, the last row nothing. Domain: d ≤ 20."""
+    """The 2^d rows of kept indicators; row 0 removes everything, the last row nothing. Domain: d ≤
+    20.
+    """
     if d > _MOST:
         raise DomainError(f"enumeration needs at most {_MOST} words; got {d}.")
     return (np.arange(2**d)[:, None] >> np.arange(d)) % 2 == 1
@@ -52,7 +56,7 @@ def _applied(game: RatioGame, matrix: Float[Array, "n m"]) -> Float[Array, "*bat
 def lime_by_enumeration(
     game: RatioGame, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
 ) -> EnumeratedLime:
-    """LIME in the limit: minimise E[ψ (f − b − β·Z)²] + ρ‖β‖² over all sets, sizes uniform on 1..d."""
+    """LIME in the limit: minimise E[ψ (f − b − β·Z)²] + ρ‖β‖², sizes uniform on 1..d."""
     keep = all_keeps(game.d)
     d = game.d
     s = d - keep.sum(axis=1)
@@ -69,8 +73,10 @@ def lime_by_enumeration(
     mean = xp.sum(w * f, axis=-1) / xp.sum(w)
     left = xp.sum(w * (f - fitted) ** 2, axis=-1)
     spread = xp.sum(w * (f - mean[..., None]) ** 2, axis=-1)
+    flat = spread == 0  # a constant is fitted perfectly
+    r2 = 1 - left * xp.astype(~flat, f.dtype) / xp.where(flat, xp.ones_like(spread), spread)
     return EnumeratedLime(
-        scores=coefficients[..., 1:], intercept=coefficients[..., 0], r2=1 - left / spread
+        scores=coefficients[..., 1:], intercept=coefficients[..., 0], r2=r2
     )
 
 
@@ -79,8 +85,8 @@ def _ridge_solution(
 ) -> Float[Array, "n m"]:
     """The matrix that takes f to the coefficients; column 0 of Z is the intercept, which goes free.
 
-    Weights span 20 orders of magnitude at small bandwidths: Householder QR on rows sorted by weight keeps the small
-    ones, the normal equations lose them.
+    Weights span 20 orders of magnitude at small bandwidths: Householder QR on rows sorted by weight
+    keeps the small ones, the normal equations lose them.
     """
     n, m = Z.shape
     ridge = np.sqrt(penalty) * np.eye(m)[1:]
@@ -98,7 +104,9 @@ def _signs(keep: Bool[Array, "n d"]) -> Float[Array, "n d"]:
 
 
 def shapley_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d"]:
-    """Sh_j = Σ over sets of the others of [f(with j) − f(without j)] / (d · number of sets of that size)."""
+    """Sh_j = Σ over sets of the others of [f(with j) − f(without j)] / (d · number of sets of that
+    size).
+    """
     keep = all_keeps(game.d)
     others = keep.sum(axis=1)[:, None] - keep
     sets = np.asarray([math.comb(game.d - 1, k) for k in range(game.d)])
@@ -127,6 +135,8 @@ def banzhaf_interactions_by_enumeration(game: RatioGame) -> Float[Array, "*batch
 
 
 def shapley_interactions_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d d"]:
-    """Shapley interaction index: the same with the size of the set uniform on 0..d−2; 0 on the diagonal."""
+    """Shapley interaction index: the same with the size of the set uniform on 0..d−2; 0 on the
+    diagonal.
+    """
     n = game.d - 2
     return _pairs(game, np.asarray([1 / ((n + 1) * math.comb(n, k)) for k in range(n + 1)]))

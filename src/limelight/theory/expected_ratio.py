@@ -1,4 +1,6 @@
-"""Lemmas D.1 and D.2: how far E[X/Y] is from E[X]/E[Y], and the integral behind the factor 3/2 of Eq. 19."""
+"""Lemmas D.1 and D.2: how far E[X/Y] is from E[X]/E[Y], and the integral behind the factor 3/2 of
+Eq. 19.
+"""
 
 __all__ = ["expected_ratio_bound", "integral_approximation", "ratio_integral"]
 
@@ -8,14 +10,18 @@ from limelight.errors import DomainError
 
 
 def expected_ratio_bound(*, c: float, C: float, n: float, variance: float) -> float:
-    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²) when |X| ≤ C and cn ≤ Y ≤ Cn (Lemma D.1)."""
+    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²) when |X| ≤ C and cn ≤ Y ≤ Cn
+    (Lemma D.1).
+    """
     if not (0 < c <= C and n > 0 and variance >= 0):
         raise DomainError(f"Lemma D.1 needs 0 < c ≤ C, n > 0; got c = {c}, C = {C}, n = {n}.")
     return C * variance / (c * n) ** 3 + C**2 * math.sqrt(variance) / (c * n) ** 2
 
 
 def ratio_integral(a: float) -> float:
-    """∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2). Domain: a > −1 (the paper: a > 0); a = 0 gives 1/2."""
+    """∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2). Domain: a > −1 (the paper: a > 0); a = 0
+    gives 1/2.
+    """
     if not a > -1:
         raise DomainError(f"Lemma D.2 needs a > −1; got {a}.")
     if abs(a) < 1e-2:  # the difference cancels; the series Σ (−a)^k/(k + 2) does not

@@ -1,7 +1,7 @@
 """The canonical form of a ratio game, in which nothing under- or overflows.
 
-Of its two states (kept, removed) each word has a lighter one, with the smaller denominator, and a heavier
-one. With X_j = 1 when word j is in its heavier state and D_min = D_0 + Σ min(a, b),
+Of its two states (kept, removed) each word has a lighter one, with the smaller denominator, and a
+heavier one. With X_j = 1 when word j is in its heavier state and D_min = D_0 + Σ min(a, b),
 
     f − c = (n_0 + Σ_j X_j Δ_j) / (1 + Σ_j X_j δ_j),    δ_j = |a_j − b_j| / D_min ≥ 0,
 
@@ -21,11 +21,13 @@ from limelight.shapes import Array, Bool, Float
 from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
 
 _ROUNDING = 2.0**-52
-_STEPS = 6  # of Dinkelbach's method; it converges quadratically, and stopping early only widens the range
+_STEPS = 6  # of Dinkelbach's method, which is quadratic; stopping early only widens the range
 
 
 class HeavyForm(NamedTuple):
-    """G = batch × K one-head games in canonical form; f − c has the sup norm ``half_range`` at most."""
+    """G = batch × K one-head games in canonical form; f − c has the sup norm ``half_range`` at
+    most.
+    """
 
     delta: Float[Array, "G d"]
     step: Float[Array, "G C d"]  # Δ
@@ -48,7 +50,8 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     low, high = denominator_range(game)
     if not bool(xp.all((low > 0) & (high < xp.inf))):
         raise DomainError(
-            "a ratio game needs 0 < D < ∞ whatever is removed; a head has D_0 + Σ min(a, b) = 0 or no finite D."
+            "a ratio game needs 0 < D < ∞ whatever is removed; "
+            "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
         )
     inverse = (1 / low)[..., None]
     kept_is_heavy = game.a > game.b
@@ -95,8 +98,9 @@ def _extremes(
 ) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     """Proven bounds on min f and max f over all sets of words.
 
-    Dinkelbach: θ ← N/D at the set that maximises N − θD. For every θ, max f ≤ θ + max(N − θD)⁺/D_min;
-    θ is raised by a rounding margin first, so that the second term vanishes at convergence.
+    Dinkelbach: θ ← N/D at the set that maximises N − θD. For every θ, max f ≤ θ + max(N −
+    θD)⁺/D_min; θ is raised by a rounding margin first, so that the second term vanishes at
+    convergence.
     """
     xp = array_namespace(n0)
     C = n0.shape[-1]

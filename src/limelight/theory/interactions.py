@@ -1,8 +1,9 @@
 """Pair interactions: what two words do together beyond what each does alone.
 
-The four-term difference f(j, k) − f(j) − f(k) + f(∅) of two words, averaged over sets of the others: all sets alike (Banzhaf), or
-their size uniform (Shapley interaction index). With α_j = ∓(1 − e^{−λδ_j})/φ_j and η_j = ±Δ_j e^{−λδ_j}/φ_j² (upper sign where
-keeping is the heavier state) and P, R of `conditionals`, the expectation of the difference under independent removals is
+The four-term difference f(j, k) − f(j) − f(k) + f(∅) of two words, averaged over sets of the
+others: all sets alike (Banzhaf), or their size uniform (Shapley interaction index). With α_j = ∓(1
+− e^{−λδ_j})/φ_j and η_j = ±Δ_j e^{−λδ_j}/φ_j² (upper sign where keeping is the heavier state) and
+P, R of `conditionals`, the expectation of the difference under independent removals is
 
     ∫ P [R α_j α_k + η_j α_k + α_j η_k] dλ.
 """
@@ -25,11 +26,13 @@ from limelight.theory.reciprocal_sum import ReciprocalSum
 from limelight.theory.removal_mixture import removal_mixture
 
 _ROUNDING = 2.0**-52
-_Nodes = tuple[Float[Array, " M"], Float[Array, " M"], float]
+_Nodes = tuple[Float[Array, " _"], Float[Array, " _"], float]
 
 
 class Pairs(NamedTuple):
-    """One score per pair of words (symmetric, 0 on the diagonal), and a proven bound on the error of each."""
+    """One score per pair of words (symmetric, 0 on the diagonal), and a proven bound on the error
+    of each.
+    """
 
     scores: Float[Array, "*batch C d d"]
     bound: Float[Array, "*batch C"]
@@ -42,7 +45,9 @@ def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
 
 
 def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
-    """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
+    """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f. Domain: d ≥
+    2.
+    """
     nodes = [_nodes(max(d, 2), tolerance) for d in sizes_of(game)]
     return _interactions(game, nodes, share=0.25 * tolerance)
 

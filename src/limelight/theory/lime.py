@@ -1,13 +1,14 @@
 """LIME without sampling: the coefficients to which it converges, with a proven bound.
 
-Population weighted least squares with intercept. With m_0, m_1, V, κ the moments of the design (`lime_weights`), ρ the ridge
-penalty and c_j = E[ψ Z_j f] − (m_1/m_0) E[ψ f],
+Population weighted least squares with intercept. With m_0, m_1, V, κ the moments of the design
+(`lime_weights`), ρ the ridge penalty and c_j = E[ψ Z_j f] − (m_1/m_0) E[ψ f],
 
     β_j = [c_j − κ/(V + ρ + dκ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
 
-E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals (`removal_mixture`), with the sets of
-size 0 and d, of which there is one each, put right by hand. Where no mixture serves (few words and a small bandwidth), the
-answer comes from `lime_recurrence`, within the same tolerance.
+E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals
+(`removal_mixture`), with the sets of size 0 and d, of which there is one each, put right by hand.
+Where no mixture serves (few words and a small bandwidth), the answer comes from `lime_recurrence`,
+within the same tolerance.
 """
 
 __all__ = ["Lime", "LimePlan", "ends", "lime", "lime_plan"]
@@ -46,11 +47,11 @@ class Lime(NamedTuple):
 
 
 class LimePlan(NamedTuple):
-    """All that depends on d and the settings: nodes, and how errors of f reach β and the intercept."""
+    """All that depends on d and the settings: nodes, and how errors of f reach the results."""
 
     design: LimeDesign
     mixture: RemovalMixture
-    by_size: tuple[float, float]  # error of the mixture times max|f − c|, in β and in the intercept
+    by_size: tuple[float, float]  # error of the mixture over max|f − c|, in β and intercept
     by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
     by_rounding: tuple[float, float]
 
@@ -61,7 +62,7 @@ class LimePlan(NamedTuple):
         return float(weight[0] - attained[0]), float(weight[-1] - attained[-1])
 
     def serves(self, tolerance: float) -> bool:
-        """Whether the mixture meets the tolerance; with few words and a small bandwidth none does."""
+        """Whether the mixture meets the tolerance; with few words and small ν none does."""
         steps = 4 * self.design.d + 30 * len(self.mixture.p)
         return (
             self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
@@ -78,12 +79,18 @@ def lime(
 ) -> Lime:
     """The limit of LIME for n → ∞ samples; ``tolerance`` is relative to the range of f.
 
-    ``bandwidth`` ν > 0 (inf: no weights); ``penalty`` ρ ≥ 0 per sample (alpha = 1 of the `lime` package with n samples is ρ = 1/n);
-    ``rows`` = n adds the untouched document beside n samples (None: it vanishes in the limit). Domain: d ≥ 2.
+    ``bandwidth`` ν > 0 (inf: no weights); ``penalty`` ρ ≥ 0 per sample (alpha = 1 of the `lime`
+    package with n samples is ρ = 1/n); ``rows`` = n adds the untouched document beside n samples
+    (None: it vanishes in the limit). Domain: d ≥ 2.
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
-    settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows, "tolerance": tolerance}
+    settings: dict[str, Any] = {
+        "bandwidth": bandwidth,
+        "penalty": penalty,
+        "rows": rows,
+        "tolerance": tolerance,
+    }
     plans = [lime_plan(d, **settings) for d in sizes_of(game)]
     poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
     if poor:

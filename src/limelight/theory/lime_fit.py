@@ -1,7 +1,8 @@
 """How well LIME's linear model fits: the exact R² of the limit.
 
-R² = 1 − E[ψ (f − b − β·Z)²] / E[ψ (f − E[ψf]/m_0)²] is quadratic in f, so heads enter in pairs and 1/(D D') is a double sum of
-exponentials. With t_j, τ_j the tilted probabilities that word j is kept and removed and R, R' the tilted means of N, N',
+R² = 1 − E[ψ (f − b − β·Z)²] / E[ψ (f − E[ψf]/m_0)²] is quadratic in f, so heads enter in pairs and
+1/(D D') is a double sum of exponentials. With t_j, τ_j the tilted probabilities that word j is kept
+and removed and R, R' the tilted means of N, N',
 
     E_p[N N'/(D D')] = ∬ P [R R' + Σ_j t_j τ_j (A_j − B_j)(A'_j − B'_j)] dλ dλ'.
 
@@ -43,7 +44,12 @@ def lime_fit(
 ) -> Fit:
     """Exact R² of LIME's limit. Cost O(K² Q² M d); one document after another. Domain: d ≥ 2."""
     xp = array_namespace(game.a)
-    settings = {"bandwidth": bandwidth, "penalty": penalty, "rows": rows, "tolerance": tolerance}
+    settings: dict[str, Any] = {
+        "bandwidth": bandwidth,
+        "penalty": penalty,
+        "rows": rows,
+        "tolerance": tolerance,
+    }
     parts = [
         _document(of_documents(game, [i]), d, **settings) for i, d in enumerate(sizes_of(game))
     ]

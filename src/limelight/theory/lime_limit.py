@@ -1,4 +1,4 @@
-"""Eq. 17 of the paper, its exact form at finite d, and Proposition B.1. All for ν = ∞, no penalty."""
+"""Eq. 17 of the paper, its exact form at finite d, and Proposition B.1; ν = ∞, no penalty."""
 
 __all__ = [
     "approximate_conditionals",
@@ -16,7 +16,9 @@ from limelight.theory.ratio_game import RatioGame
 
 
 def limit_of_many_words(m: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-    """β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17): the limit d → ∞, 20 % off at d = 30."""
+    """β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17): the limit d → ∞, 20 % off at d
+    = 30.
+    """
     xp = array_namespace(m)
     return 3 * (m - xp.mean(m, axis=-1, keepdims=True))
 
@@ -38,9 +40,11 @@ def limit_at_finite_d(
 
 
 def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes"]:
-    """Weights of s = 0..d−1 given ℓ ∉ S: 1/d for s ≥ 1 as printed in Proposition B.1, else P(s | ℓ ∉ S) ∝ d − s, s ≥ 1.
+    """Weights of s = 0..d−1 given ℓ ∉ S: 1/d for s ≥ 1 as printed in Proposition B.1, else P(s | ℓ
+    ∉ S) ∝ d − s, s ≥ 1.
 
-    The second is what "size uniform on 1..d" implies; the first is the slip that becomes the factor 3/2 in Eq. 19.
+    The second is what "size uniform on 1..d" implies; the first is the slip that becomes the factor
+    3/2 in Eq. 19.
     """
     s = np.arange(d)
     if printed:
@@ -51,10 +55,12 @@ def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes
 def approximate_conditionals(
     game: RatioGame, *, printed: bool = True
 ) -> tuple[Float[Array, "*batch C d"], Float[Array, "*batch C d"]]:
-    """Proposition B.1: E[A_t V_t | ℓ ∉ S] when word t is ℓ (Eq. 29), and when it is another (Eq. 30), for every word t.
+    """Proposition B.1: E[A_t V_t | ℓ ∉ S] when word t is ℓ (Eq. 29), and when it is another (Eq.
+    30), for every word t.
 
-    Each is Σ_s weight_s N_t(s)/D(s), D(s) = (1−x) D(all) + x D(none), x = s/(d−1), mean over heads. Domain: d ≥ 2, one game.
-    Error O(T_max^{−3/2}) in the regime of Theorem 5.1 (with ``printed=False``; the printed weights do not sum to 1).
+    Each is Σ_s weight_s N_t(s)/D(s), D(s) = (1−x) D(all) + x D(none), x = s/(d−1), mean over heads.
+    Domain: d ≥ 2, one game. Error O(T_max^{−3/2}) in the regime of Theorem 5.1 (with
+    ``printed=False``; the printed weights do not sum to 1).
     """
     xp = array_namespace(game.a)
     d = game.d

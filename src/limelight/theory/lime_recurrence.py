@@ -1,7 +1,9 @@
-"""LIME's limit by the other road: dynamic programming over numbers of kept words, exact in the sizes.
+"""LIME's limit by the other road: dynamic programming over numbers of kept words, exact in the
+sizes.
 
-Slower than `lime` (O(d²) per node λ and head) and free of its mixture over p, hence its oracle, and its stand-in where d and
-the bandwidth are so small that no mixture serves. Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
+Slower than `lime` (O(d²) per node λ and head) and free of its mixture over p, hence its oracle, and
+its stand-in where d and the bandwidth are so small that no mixture serves. Weights of samples enter
+only at the end, so any ν, ρ and row 0 cost the same.
 """
 
 __all__ = ["lime_by_recurrence"]
@@ -35,7 +37,9 @@ def lime_by_recurrence(
     Float[Array, "*batch C"],
     Float[Array, "*batch C"],
 ]:
-    """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the range of f."""
+    """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the
+    range of f.
+    """
     form = heavy_form(game)
     xp = array_namespace(game.a)
     designs = [

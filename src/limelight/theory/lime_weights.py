@@ -1,7 +1,8 @@
 """LIME's design: what its sampling and its weights alone say, before any model is asked.
 
-A size s is drawn uniformly from 1..d, then a set of s words to remove; the sample weighs ψ(s). Moments of this design:
-m_0 = E[ψ], m_1 = E[ψ Z_1], m_2 = E[ψ Z_1 Z_2], V = m_1 − m_2, κ = m_2 − m_1²/m_0.
+A size s is drawn uniformly from 1..d, then a set of s words to remove; the sample weighs ψ(s).
+Moments of this design: m_0 = E[ψ], m_1 = E[ψ Z_1], m_2 = E[ψ Z_1 Z_2], V = m_1 − m_2, κ = m_2 −
+m_1²/m_0.
 """
 
 __all__ = ["LimeDesign", "lime_design", "size_weight"]
@@ -39,7 +40,9 @@ class LimeDesign(NamedTuple):
         return self.kappa / (self.spread + self.penalty)
 
     def coefficient(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
-        """β_j = E[ψ f κ_s] with κ_s the first array where Z_j = 1 and the second where Z_j = 0, for s = 0..d."""
+        """β_j = E[ψ f κ_s] with κ_s the first array where Z_j = 1 and the second where Z_j = 0, for
+        s = 0..d.
+        """
         common = self.common()
         return (1 - common) / (self.V + self.penalty), -common / (self.V + self.penalty)
 
@@ -52,14 +55,18 @@ class LimeDesign(NamedTuple):
         return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
     def amplification(self) -> Float[Array, " sizes"]:
-        """What a unit of weight at size s does to β_j at most: the mean of |κ_s| over the sets of that size."""
+        """What a unit of weight at size s does to β_j at most: the mean of |κ_s| over the sets of
+        that size.
+        """
         kept, removed = self.coefficient()
         s = np.arange(self.d + 1)
         return ((self.d - s) * np.abs(kept) + s * np.abs(removed)) / self.d
 
 
 def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
-    """ψ(s) = exp(−(1 − √(1 − s/d))²/(2ν²)) for s = 0..d: LIME's weight, by the cosine distance. ν = ∞ gives 1."""
+    """ψ(s) = exp(−(1 − √(1 − s/d))²/(2ν²)) for s = 0..d: LIME's weight, by the cosine distance. ν =
+    ∞ gives 1.
+    """
     s = np.arange(d + 1)
     return np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
 
@@ -70,8 +77,9 @@ def lime_design(
 ) -> LimeDesign:
     """The design of LIME on d words.
 
-    ``rows`` = n: beside n sampled rows stands the untouched document with weight 1 (row 0 of the `lime` package), which adds
-    1/n at s = 0. None: n → ∞, where row 0 vanishes. Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
+    ``rows`` = n: beside n sampled rows stands the untouched document with weight 1 (row 0 of the
+    `lime` package), which adds 1/n at s = 0. None: n → ∞, where row 0 vanishes. Domain: d ≥ 2, ν >
+    0, ρ ≥ 0, n ≥ 1.
     """
     if d < 2:
         raise DomainError(
@@ -108,7 +116,9 @@ def lime_design(
 
 
 def _centred(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
-    """Mean size minus s. One size can hold all weight but 1e-20 of it when d is small: sum differences, do not subtract."""
+    """Mean size minus s. One size can hold all weight but 1e-20 of it when d is small: sum
+    differences, do not subtract.
+    """
     s = np.arange(len(weight))
     if len(weight) > 256:
         return weight @ s / np.sum(weight) - s

@@ -20,7 +20,7 @@ def sizes_of(game: RatioGame) -> list[int]:
     return [int(d) for d in xp.reshape(game.sizes, (-1,)).tolist()]
 
 
-def stacked(rows: Sequence[Float[Array, " n"]], *, fill: float) -> Float[Array, "B n"]:
+def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, "B n"]:
     """Rows of different lengths as one array, ``fill`` at their ends."""
     out = np.full((len(rows), max(len(row) for row in rows)), fill)
     for i, row in enumerate(rows):
@@ -29,7 +29,7 @@ def stacked(rows: Sequence[Float[Array, " n"]], *, fill: float) -> Float[Array, 
 
 
 def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "G *n"]:
-    """A NumPy table with one row per document as an array like the game's, with one row per head."""
+    """A NumPy table with a row per document as an array like the game's, with a row per head."""
     xp = array_namespace(game.a)
     if len(table) > 1:
         table = np.repeat(table, game.K, axis=0)
@@ -38,7 +38,7 @@ def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "
     return xp.asarray(np.ascontiguousarray(table), device=device(game.a))
 
 
-def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "*batch *n"]:
+def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "..."]:
     """The mean over the heads of each document."""
     xp = array_namespace(game.a)
     return xp.mean(xp.reshape(x, (*game.batch, game.K, *x.shape[1:])), axis=len(game.batch))
@@ -57,7 +57,9 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
 
 
 def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:
-    """Results of several ``of_documents`` put back in the batch; ``rows`` are their documents, one part after another."""
+    """Results of several ``of_documents`` put back in the batch; ``rows`` are their documents, one
+    part after another.
+    """
     xp = array_namespace(game.a)
     back = sorted(range(len(rows)), key=rows.__getitem__)
     index = xp.asarray(back, dtype=xp.int64, device=device(game.a))

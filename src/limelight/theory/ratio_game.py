@@ -35,8 +35,8 @@ from limelight.shapes import Array, Bool, Float, Int
 class RatioGame:
     """K ratios over the same d words, for C classes, with any leading batch dimensions.
 
-    Domain: a, b, D_0 ≥ 0 and D(Z) > 0 for every Z. ``sizes`` gives the number of real words of each item
-    of a padded batch; the padding words come last and have a = b = A = B = 0.
+    Domain: a, b, D_0 ≥ 0 and D(Z) > 0 for every Z. ``sizes`` gives the number of real words of each
+    item of a padded batch; the padding words come last and have a = b = A = B = 0.
     """
 
     D0: Float[Array, "*batch K"]
@@ -97,7 +97,8 @@ def head_values(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "
     xp = array_namespace(game.a)
     kept = xp.matrix_transpose(xp.astype(keep, game.a.dtype))
     gone = 1 - kept
-    # Kept and removed apart: D(all) + (b − a)·(1 − Z) would cancel when one word holds nearly everything.
+    # Kept and removed apart: D(all) + (b − a)·(1 − Z) would cancel when one word holds nearly
+    # everything.
     D = game.D0[..., None] + game.a @ kept + game.b @ gone
     N = game.N0[..., None] + game.A @ kept[..., None, :, :] + game.B @ gone[..., None, :, :]
     return N / D[..., None, :, :]
@@ -165,8 +166,9 @@ def value_range(
 ) -> tuple[Float[Array, "*batch C K"], Float[Array, "*batch C K"]]:
     """Bounds min u ≤ f_i(Z) ≤ max u of each head, u over A_j/a_j, B_j/b_j and N_0/D_0.
 
-    Each f_i(Z) is an average of these u with weights a_j, b_j, D_0; terms of weight 0 take no part. A term
-    without weight but with a value (a_j = 0, A_j ≠ 0) is no average: the range is then infinite.
+    Each f_i(Z) is an average of these u with weights a_j, b_j, D_0; terms of weight 0 take no part.
+    A term without weight but with a value (a_j = 0, A_j ≠ 0) is no average: the range is then
+    infinite.
     """
     xp = array_namespace(game.a)
     N0, D0 = game.N0[..., None], game.D0[..., None]

@@ -1,8 +1,9 @@
 """Certified sums of exponentials for 1/x: Σ_i w_i e^{−λ_i x} ≈ 1/x on [1, R].
 
 Nodes are evenly spaced in log λ, weights fitted by least squares to the relative error (known
-ingredients: Braess & Hackbusch 2005, Beylkin & Monzón 2005). The fit is then judged, not trusted: ``error`` is
-a proven bound on |x Σ w_i e^{−λ_i x} − 1| over the whole interval, the points between grid points included.
+ingredients: Braess & Hackbusch 2005, Beylkin & Monzón 2005). The fit is then judged, not trusted:
+``error`` is a proven bound on |x Σ w_i e^{−λ_i x} − 1| over the whole interval, the points between
+grid points included.
 """
 
 __all__ = ["ReciprocalSum", "certified_error", "reciprocal_sum"]
@@ -39,8 +40,8 @@ class ReciprocalSum(NamedTuple):
 def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
     """A sum with certified relative error ≤ ``tolerance`` on [1, R'], for the half-decade R' ≥ R.
 
-    Domain: R ≥ 1 finite, tolerance ≥ 1e-13 (smaller ones are raised to it). Both are rounded to a coarse grid,
-    so that the documents of a corpus share a few cached sums.
+    Domain: R ≥ 1 finite, tolerance ≥ 1e-13 (smaller ones are raised to it). Both are rounded to a
+    coarse grid, so that the documents of a corpus share a few cached sums.
     """
     if not 1 <= R < math.inf:
         raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R < ∞; got R = {R}.")
@@ -66,9 +67,11 @@ def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
 
 
 def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
-    """The trapezoid rule in y for 1/x = ∫ e^{−λx} dλ, λ = exp(y − e^{−y−log R}), its step shortened until it serves.
+    """The trapezoid rule in y for 1/x = ∫ e^{−λx} dλ, λ = exp(y − e^{−y−log R}), its step shortened
+    until it serves.
 
-    All weights are positive, so this works for any R; below about 1e-12 rounding is all that remains.
+    All weights are positive, so this works for any R; below about 1e-12 rounding is all that
+    remains.
     """
     sigma = math.log(R) + 1
     step = math.pi**2 / (1.5 - math.log(tolerance))
@@ -102,7 +105,8 @@ def _least_squares(
 def certified_error(
     nodes: Float[Array, " Q"], weights: Float[Array, " Q"], R: float, *, slack: float
 ) -> float:
-    r"""A bound on max over 1 ≤ x ≤ R of |g|, g(log x) = x Σ w_i e^{−λ_i x} − 1, at most ``slack`` too large.
+    r"""A bound on max over 1 ≤ x ≤ R of |g|, g(log x) = x Σ w_i e^{−λ_i x} − 1, at most ``slack``
+    too large.
 
     On a grid of step η in y = log x, twice the bound on linear interpolation gives
 

@@ -1,7 +1,8 @@
 """Weights on set sizes as mixtures of independent removals.
 
-Removing each of n words independently with probability p gives size s with probability Binom(s; n, p). A mixture
-Σ_m ω_m Binom(s; n, p_m) of a few such laws reproduces any smooth weight on the sizes s = 0..n.
+Removing each of n words independently with probability p gives size s with probability Binom(s; n,
+p). A mixture Σ_m ω_m Binom(s; n, p_m) of a few such laws reproduces any smooth weight on the sizes
+s = 0..n.
 """
 
 __all__ = ["RemovalMixture", "removal_mixture", "size_probabilities"]
@@ -18,7 +19,9 @@ _ROUNDING = 2.0**-52
 
 
 class RemovalMixture(NamedTuple):
-    """Nodes p, weights ω, the weight they give each size, and a bound on its distance from the target."""
+    """Nodes p, weights ω, the weight they give each size, and a bound on its distance from the
+    target.
+    """
 
     p: Float[Array, " M"]
     omega: Float[Array, " M"]
@@ -27,7 +30,9 @@ class RemovalMixture(NamedTuple):
 
 
 def size_probabilities(n: int, p: Float[Array, " M"]) -> Float[Array, "sizes M"]:
-    """Binom(s; n, p) for s = 0..n, each to a relative error of (8 + 4n) units of rounding. Domain: 0 < p < 1."""
+    """Binom(s; n, p) for s = 0..n, each to a relative error of (8 + 4n) units of rounding. Domain:
+    0 < p < 1.
+    """
     s = np.arange(n + 1)
     steps = np.log(np.arange(n, 0, -1)) - np.log(np.arange(1, n + 1))
     choose = np.concatenate([[0.0], np.cumsum(steps)])
@@ -50,14 +55,15 @@ def removal_mixture(
 ) -> RemovalMixture:
     """The smallest Gauss–Legendre mixture with Σ_s amplification_s |residual_s| ≤ ``tolerance``.
 
-    ``amplification`` says what an error at size s costs. With ``free_ends`` sizes 0 and n are not fitted: the caller
-    knows the one set of each of these sizes and corrects them by ``attained``; their residual then
-    holds rounding only. Where no mixture of up to n + 9 laws serves, the best one is returned: look at ``residual``.
+    ``amplification`` says what an error at size s costs. With ``free_ends`` sizes 0 and n are not
+    fitted: the caller knows the one set of each of these sizes and corrects them by ``attained``;
+    their residual then holds rounding only. Where no mixture of up to n + 9 laws serves, the best
+    one is returned: look at ``residual``.
     """
     n = len(target) - 1
     best: tuple[float, RemovalMixture] | None = None
     M = max(1, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
-    while M <= n + 9:
+    while n + 9 >= M:
         mixture = _fitted(target, amplification, M, free_ends)
         cost = float(amplification @ mixture.residual)
         if best is None or cost < best[0]:

@@ -17,8 +17,8 @@ from limelight.theory.removal_mixture import removal_mixture
 def shapley(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     """Shapley values of the words; ``tolerance`` is relative to the range of f. Any d ≥ 1.
 
-    Integrand polynomial in p of degree d − 1. A fitted Gauss–Legendre mixture gives every number of removed others
-    the weight 1/d; what it misses of that is in the bound.
+    Integrand polynomial in p of degree d − 1. A fitted Gauss–Legendre mixture gives every number of
+    removed others the weight 1/d; what it misses of that is in the bound.
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")

@@ -1,8 +1,9 @@
 """Dynamic programming over words and numbers kept: expectations over uniform sets of every size.
 
-"Size uniform on 0..d, then a uniform set of that size" is a Markov chain over the words: when k of the first t words were kept,
-the next one is kept with probability (k + 1)/(t + 2) (Pólya's urn). Forward and backward recurrences along the chain have
-positive terms only, never divide, and so keep their relative accuracy. Cost O(d²) per node λ for all words.
+"Size uniform on 0..d, then a uniform set of that size" is a Markov chain over the words: when k of
+the first t words were kept, the next one is kept with probability (k + 1)/(t + 2) (Pólya's urn).
+Forward and backward recurrences along the chain have positive terms only, never divide, and so keep
+their relative accuracy. Cost O(d²) per node λ for all words.
 """
 
 __all__ = ["ChainSums", "Steps", "chain_sums"]
@@ -15,7 +16,9 @@ from limelight.shapes import Array, Float
 
 
 class Steps(NamedTuple):
-    """What the words add to D (as e^{−λ·}) and to N, when k words were kept before them (k last; length 1: whatever k)."""
+    """What the words add to D (as e^{−λ·}) and to N, when k words were kept before them (k last;
+    length 1: whatever k).
+    """
 
     keep_factor: Float[Array, "L d k"]
     keep_value: Float[Array, "C d k"]
@@ -26,14 +29,18 @@ class Steps(NamedTuple):
 
 
 class ChainSums(NamedTuple):
-    """Σ_i w_i E[weight Z_t N e^{−λ_i D}] for each word, and Σ_i w_i E_k[N e^{−λ_i D}] for each number kept."""
+    """Σ_i w_i E[weight Z_t N e^{−λ_i D}] for each word, and Σ_i w_i E_k[N e^{−λ_i D}] for each
+    number kept.
+    """
 
     kept: Float[Array, "C d"]
     by_count: Float[Array, "C kept"]
 
 
 def chain_sums(steps: Steps, w: Float[Array, " L"], weight: Float[Array, " kept"]) -> ChainSums:
-    """Both sums; ``weight`` is the weight of each number k = 0..d of kept words, all sets of k words together."""
+    """Both sums; ``weight`` is the weight of each number k = 0..d of kept words, all sets of k
+    words together.
+    """
     xp = array_namespace(w)
     d = steps.drop_factor.shape[-1]
     forward = _forward(steps)
@@ -62,7 +69,9 @@ def _odds(t: int, like: Array) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
 
 
 def _step(steps: Steps, t: int) -> tuple[Array, Array, Array, Array]:
-    """Factor and value of keeping, then of dropping, word t; shapes (L, k), (C, 1, k), (L, 1), (C, 1, 1)."""
+    """Factor and value of keeping, then of dropping, word t; shapes (L, k), (C, 1, k), (L, 1), (C,
+    1, 1).
+    """
     return (
         steps.keep_factor[:, t, : t + 1],
         steps.keep_value[:, None, t, : t + 1],

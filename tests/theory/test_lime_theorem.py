@@ -1,0 +1,98 @@
+"""Theorem 5.1 as printed and corrected, in its own regime and outside it."""
+
+import numpy as np
+import pytest
+from ratio_games import random_game
+
+from limelight.theory.lime import lime
+from limelight.theory.lime_first_order import lime_first_order
+from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame, shifted
+
+
+def theorem_game(T_max, T, *, seed=0, K=2, C=3):
+    """Arrays that satisfy the hypotheses of Theorem 5.1: d = T, 0.5 ≤ g ≤ 2, |u| ≤ C, padding equal to UNK."""
+    rng = np.random.default_rng(seed)
+    g, g_h = np.exp(rng.uniform(-0.7, 0.7, (2, K, T_max)))
+    u = 1 + rng.uniform(-1, 1, (C, K, T_max))
+    u_h = 1 + rng.uniform(-1, 1, (C, K, T_max))
+    return RatioGame(
+        D0=g_h[:, T:].sum(-1),
+        a=g[:, :T],
+        b=g_h[:, :T],
+        N0=(g_h * u_h)[:, :, T:].sum(-1),
+        A=(g * u)[:, :, :T],
+        B=(g_h * u_h)[:, :, :T],
+    )
+
+
+def distance(approximation, exact):
+    """Relative L2 distance, over all words and classes."""
+    return np.linalg.norm(approximation - exact) / np.linalg.norm(exact)
+
+
+def test_eq_19_is_far_off_in_its_own_regime_and_the_corrected_form_is_not():
+    game = theorem_game(16384, 128)
+    exact = lime(game, bandwidth=np.inf, tolerance=1e-9).scores
+    assert 0.4 < distance(lime_theorem(game), exact) < 2.0
+    assert distance(lime_first_order(game), exact) < 1e-3
+
+
+def test_without_an_offset_the_printed_form_errs_by_its_factor_alone():
+    game = theorem_game(16384, 128)
+    centred = shifted(game, np.ones_like(game.N0))
+    exact = lime(centred, bandwidth=np.inf, tolerance=1e-9).scores
+    assert distance(lime_theorem(centred), exact) == pytest.approx(0.5, abs=0.02)
+    assert distance(lime_theorem(centred) / 1.5, exact) < 0.02
+
+
+def test_the_corrected_form_gains_a_power_of_the_window():
+    T_max = np.asarray([1024, 4096, 16384])
+    errors = []
+    for n in T_max:
+        game = theorem_game(int(n), 64)
+        exact = lime(game, bandwidth=np.inf, tolerance=1e-9).scores
+        errors.append(distance(lime_first_order(game), exact))
+    rate = np.polyfit(np.log(T_max), np.log(errors), 1)[0]
+    assert -1.3 < rate < -0.7
+
+
+def test_the_printed_form_does_not_converge():
+    errors = []
+    for n in (1024, 16384):
+        game = theorem_game(n, 64)
+        exact = lime(game, bandwidth=np.inf, tolerance=1e-9).scores
+        errors.append(distance(lime_theorem(game), exact))
+    assert min(errors) > 0.4
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, np.inf])
+def test_with_a_constant_denominator_the_corrected_form_is_exact(bandwidth):
+    game = random_game(3, d=13, ratio=100)
+    b = np.where(game.a > 0, game.a, 0.3)
+    game = RatioGame(game.D0, b, b, game.N0, game.A, game.B)
+    exact = lime(game, bandwidth=bandwidth, tolerance=1e-9).scores
+    np.testing.assert_allclose(lime_first_order(game), exact, atol=1e-8)
+    assert distance(lime_theorem(game), exact) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_constant_moves_the_printed_form_and_not_the_corrected_one():
+    game = random_game(1, d=7)
+    moved = shifted(game, np.full_like(game.N0, 2.0))
+    np.testing.assert_allclose(lime_first_order(moved), lime_first_order(game), atol=1e-12)
+    assert np.abs(lime_theorem(moved) - lime_theorem(game)).max() > 1e-2
+
+
+def test_a_token_without_value_still_counts():
+    # Comment (iii) of the paper says that its influence disappears; it dilutes the others.
+    game = random_game(1, d=7, ratio=10)
+    A, B = game.A.copy(), game.B.copy()
+    A[..., 2] = B[..., 2] = 0.0
+    game = RatioGame(game.D0, game.a, game.b, game.N0 + game.D0, A, B)
+    assert np.abs(lime(game).scores[:, 2]).min() > 1e-3
+    assert (lime_theorem(game)[:, 2] == 0).all()
+
+
+def test_far_from_its_regime_first_order_is_poor():
+    game = random_game(2, d=11, ratio=1e5)
+    assert distance(lime_first_order(game), lime(game).scores) > 0.1
