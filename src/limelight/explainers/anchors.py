@@ -42,8 +42,8 @@ class Anchors:
     or replaced by UNK by a fair coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and
     ``max_size`` steer the search; the precision that is reported comes from ``samples`` masks which
     the search never saw (from all masks where there are no more, and for one head from a rigorous
-    bracket). The score of an anchor word is what precision loses when the anchor lets go of it;
-    words outside have 0.
+    bracket). The score of an anchor word is what precision loses when the anchor lets go of it,
+    negative where the class that is held is not the target; words outside the anchor have 0.
     """
 
     threshold: float = 0.95
@@ -87,7 +87,7 @@ class Anchors:
         precision = self._precision(holds(masks), every, _bracket(scorer, words, held))
         gain, stderr = _gains(holds, masks, words, every)
         return Scores(
-            scores=gain,
+            scores=gain if held == one.targets.index[0] else -gain,
             stderr=None if every else stderr,
             anchor=Anchor(
                 features=found.words,
@@ -132,7 +132,7 @@ class Anchors:
         if held != one.targets.index[0]:
             notices.append(
                 f"An anchor holds the predicted class, {one.model.classes[held]!r}, "
-                f"not the target {one.targets.names()[0]!r}."
+                f"so its words speak against the target {one.targets.names()[0]!r}."
             )
         if not found.words and found.reached:
             notices.append(

@@ -41,8 +41,9 @@ class LimeSampled:
     ``samples`` rows, of which the first is the untouched text if ``row0``; ``ridge`` is the
     penalty; ``num_features`` words are kept (None: all), by ``feature_selection``; a removed word
     becomes UNK or, with ``replacement="delete"``, vanishes. ``sizes="importance"`` draws the number
-    of removed words in proportion to its weight: smaller errors from as many samples. With a
-    ``tolerance``, sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    of removed words in proportion to its weight, which pays where the model is erratic close to the
+    text (on the IMDB classifier it costs 1.4 times the samples instead). With a ``tolerance``,
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
     """
 
     samples: int = 5000

@@ -1,7 +1,7 @@
 """Sampling: masks, weights, regression with standard errors, anchors; any model is a game."""
 
 from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_anchor
-from limelight.sampling.bernoulli import clopper_pearson, kl_interval
+from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
 from limelight.sampling.lime_fit import LimeFit, lime_fit
 from limelight.sampling.masks import coin_masks, lime_masks
 from limelight.sampling.regression import RidgeFit, ridge_fit
@@ -29,7 +29,8 @@ __all__ = [
     "cosine_distance",
     "find_anchor",
     "kernel_weight",
-    "kl_interval",
+    "kl_high",
+    "kl_low",
     "lime_fit",
     "lime_masks",
     "ridge_fit",

@@ -1,6 +1,6 @@
 """Confidence bounds for the chance of success in repeated trials."""
 
-__all__ = ["bernoulli_kl", "clopper_pearson", "kl_interval"]
+__all__ = ["bernoulli_kl", "clopper_pearson", "kl_high", "kl_low"]
 
 import numpy as np
 
@@ -9,17 +9,21 @@ from limelight.shapes import Float
 _HALVINGS = 24  # to 6e-8, on the safe side
 
 
-def kl_interval(
+def kl_low(
     mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Return the smallest and the largest q with KL(mean ‖ q) ≤ ``level``.
+) -> Float[np.ndarray, " n"]:
+    """Return the smallest q with KL(mean ‖ q) ≤ ``level``.
 
-    With level = log(1/δ)/n each end fails with probability at most δ (Chernoff).
+    With level = log(1/δ)/n it lies above the true chance with probability at most δ (Chernoff).
     """
-    return (
-        _solved(mean, level, np.zeros_like(mean)),
-        _solved(mean, level, np.ones_like(mean)),
-    )
+    return _solved(mean, level, np.zeros_like(mean))
+
+
+def kl_high(
+    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """Return the largest such q."""
+    return _solved(mean, level, np.ones_like(mean))
 
 
 def clopper_pearson(successes: int, trials: int, *, delta: float) -> tuple[float, float]:

@@ -1,11 +1,11 @@
 """A growing sample of masks and what a model answers to them."""
 
-__all__ = ["Game", "LimeDraws", "Sample", "until"]
+__all__ = ["Draws", "Game", "LimeDraws", "Sample", "until"]
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, final
+from typing import NamedTuple, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
 
@@ -18,11 +18,23 @@ from limelight.theory.lime_weights import size_weight
 _CHUNK = 1024  # masks at a time: what is held as floats
 
 
-class Game(Protocol):
-    """Any model on one text: masks in, one row of outputs per mask out."""
+# Any model on one text: masks in (True: the word stays), one row of outputs per mask out.
+Game = Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
 
-    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
-        """Return the outputs with only the words of each mask kept."""
+
+@runtime_checkable
+class Draws(Protocol):
+    """Masks with their weights, for a text of ``d`` features."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        ...
+
+    def __call__(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+        """Return ``n`` masks and the weight of each."""
         ...
 
 
@@ -73,9 +85,7 @@ class Sample:
     the first one: a model that never moves has exactly zero sums.
     """
 
-    def __init__(
-        self, game: Game, draws: LimeDraws, rng: np.random.Generator, *, row0: bool
-    ) -> None:
+    def __init__(self, game: Game, draws: Draws, rng: np.random.Generator, *, row0: bool) -> None:
         self._game, self._draws, self._rng = game, draws, rng
         self._rows: list[tuple[np.ndarray, Float[np.ndarray, " n"], Float[np.ndarray, "n m"]]] = []
         self.d, self.row0, self.n = draws.d, row0, 0
@@ -158,6 +168,7 @@ class Moments:
         )
 
 
+@runtime_checkable
 class Fit(Protocol):
     """A result with standard errors."""
 

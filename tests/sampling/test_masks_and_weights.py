@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limelight.errors import InputError
+from limelight.sampling import LimeDraws, coin_masks, cosine_distance, kernel_weight, lime_masks
+from limelight.sampling.masks import size_probabilities
+from limelight.theory.lime_weights import size_weight
+
+seeds = st.integers(0, 2**32)
+
+
+@given(st.integers(1, 40), st.integers(0, 30), seeds)
+def test_every_lime_mask_removes_a_word(d, n, seed):
+    keep = lime_masks(d, n, np.random.default_rng(seed))
+    assert keep.shape == (n, d)
+    assert not keep.all(axis=1).any()
+
+
+def test_sizes_are_uniform_and_every_word_goes_equally_often():
+    d, n = 7, 40_000
+    keep = lime_masks(d, n, np.random.default_rng(0))
+    removed = np.bincount(d - keep.sum(axis=1), minlength=d + 1)
+    assert removed[0] == 0
+    assert np.abs(removed[1:] / n - 1 / d).max() < 5 * np.sqrt(1 / d / n)
+    chance = 1 - (d + 1) / (2 * d)
+    assert np.abs(keep.mean(axis=0) - chance).max() < 5 * np.sqrt(0.25 / n)
+
+
+def test_importance_draws_sizes_in_proportion_to_their_weight():
+    d, n = 7, 40_000
+    chances = size_probabilities(d, "importance", 0.25)
+    keep = lime_masks(d, n, np.random.default_rng(0), probabilities=chances)
+    removed = np.bincount(d - keep.sum(axis=1), minlength=d + 1)[1:]
+    psi = size_weight(d, 0.25)[1:]
+    np.testing.assert_allclose(removed / n, psi / psi.sum(), atol=5 * np.sqrt(0.25 / n))
+
+
+def test_both_ways_of_drawing_have_the_same_weighted_sums():
+    d, n = 6, 60_000
+    totals = []
+    for sizes in ("uniform", "importance"):
+        keep, weight = LimeDraws(d=d, sizes=sizes)(n, np.random.default_rng(1))
+        totals.append([weight.mean(), (weight * keep[:, 0]).mean()])
+    np.testing.assert_allclose(totals[0], totals[1], atol=5 * 0.5 / np.sqrt(n))
+
+
+@given(st.integers(1, 30), seeds, st.data())
+def test_coins_hold_what_is_held(d, seed, data):
+    held = data.draw(st.lists(st.integers(0, d - 1), unique=True))
+    keep = coin_masks(d, 50, np.random.default_rng(seed), held=held)
+    assert keep[:, held].all()
+
+
+def test_coins_are_fair_and_independent():
+    n = 40_000
+    keep = coin_masks(9, n, np.random.default_rng(0))
+    together = keep.T.astype(float) @ keep / n
+    np.testing.assert_allclose(together, 0.25 + 0.25 * np.eye(9), atol=5 * 0.5 / np.sqrt(n))
+
+
+@given(st.integers(1, 50), st.sampled_from([0.05, 0.25, 1.0, np.inf]))
+def test_the_weight_depends_on_the_size_alone_and_is_psi(d, bandwidth):
+    keep = np.arange(d) >= np.arange(d + 1)[:, None]  # row s removes s words
+    weight = kernel_weight(cosine_distance(keep), bandwidth=bandwidth)
+    np.testing.assert_allclose(weight, size_weight(d, bandwidth), rtol=1e-9)
+    np.testing.assert_array_equal(cosine_distance(keep)[[0, -1]], [0, 100])
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(InputError, match="bandwidth must be positive; got 0"):
+        LimeDraws(d=3, bandwidth=0.0)
+    with pytest.raises(InputError, match=r"no sizes 'unifrm'\. Did you mean 'uniform'"):
+        size_probabilities(3, "unifrm", 0.25)

@@ -1,0 +1,142 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from limelight.errors import InputError
+from limelight.sampling import LimeDraws, Sample, lime_fit, ridge_fit, until
+from limelight.sampling.selection import forward_selection, selected
+
+
+def sample_of(game, d, n, *, seed=0, row0=True, **settings):
+    rng = np.random.default_rng(seed)
+    sample = Sample(game, LimeDraws(d=d, **settings), rng, row0=row0)
+    sample.grow(n)
+    return sample
+
+
+def random_game(seed, d, m=1, *, bend=1.0, offset=0.0):
+    A, B = np.random.default_rng(seed).standard_normal((2, d, m))
+    return lambda keep: keep @ A + bend * np.sin(keep @ B) + offset
+
+
+def everything(sample):
+    chunks = list(sample.chunks())
+    return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+
+
+@settings(max_examples=30)
+@given(
+    d=st.integers(2, 17),
+    seed=st.integers(0, 999),
+    ridge=st.sampled_from([0.0, 0.01, 1.0, 100.0]),
+    row0=st.booleans(),
+    offset=st.sampled_from([0.0, 1e6]),
+)
+def test_the_fit_is_sklearns_ridge(d, seed, ridge, row0, offset):
+    sample = sample_of(random_game(seed, d, 2, offset=offset), d, 1500, seed=seed, row0=row0)
+    keep, weight, outputs, _ = everything(sample)
+    fit = ridge_fit(sample, ridge=ridge)
+    for column in range(2):
+        there = Ridge(alpha=ridge).fit(keep, outputs[:, column], sample_weight=weight)
+        np.testing.assert_allclose(fit.coefficients[column], there.coef_, rtol=1e-8, atol=1e-8)
+        intercept = there.intercept_ + sample.origin[column]
+        np.testing.assert_allclose(fit.intercept[column], intercept, rtol=1e-8, atol=1e-8)
+        r2 = there.score(keep, outputs[:, column], sample_weight=weight)
+        np.testing.assert_allclose(fit.r2[column], r2, rtol=1e-7)
+
+
+def test_standard_errors_are_the_sandwich_written_out():
+    d, n = 5, 700
+    sample = sample_of(random_game(2, d), d, n, row0=False)
+    keep, weight, outputs, _ = everything(sample)
+    X = np.column_stack([np.ones(n), keep])
+    bread = np.linalg.inv(X.T @ (weight[:, None] * X))
+    residual = outputs[:, 0] - X @ bread @ X.T @ (weight * outputs[:, 0])
+    leverage = weight * ((X @ bread) * X).sum(axis=1)
+    rows = (weight * residual / (1 - leverage))[:, None] * X @ bread
+    fit = ridge_fit(sample, ridge=0.0)
+    written = np.sqrt((rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / n)
+    np.testing.assert_allclose(fit.stderr[0], written[1:], rtol=1e-9)
+    np.testing.assert_allclose(fit.intercept_stderr[0], written[0], rtol=1e-9)
+
+
+def test_a_linear_model_is_recovered_without_error():
+    slope = np.array([3.0, -1.0, 0.0, 2.0])
+    fit = lime_fit(sample_of(lambda keep: (keep @ slope)[:, None] + 7, 4, 500), ridge=0.0)
+    np.testing.assert_allclose(fit.scores[0], slope, atol=1e-12)
+    np.testing.assert_allclose(fit.stderr[0], 0, atol=1e-12)
+    np.testing.assert_allclose([fit.intercept[0], fit.r2[0]], [7, 1])
+
+
+def test_a_model_that_never_moves_has_zero_scores_and_errors():
+    fit = lime_fit(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
+    np.testing.assert_array_equal(fit.scores, 0)
+    np.testing.assert_array_equal(fit.stderr, 0)
+    assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
+
+
+def test_fewer_samples_than_words_stay_finite():
+    for ridge in (0.0, 1.0):
+        fit = lime_fit(sample_of(random_game(0, 20), 20, 9), ridge=ridge)
+        assert np.isfinite(fit.scores).all()
+        assert np.isfinite(fit.stderr).all()
+
+
+def test_all_outputs_share_one_sample_and_each_is_as_if_alone():
+    both = random_game(4, 8, 2)
+    together = lime_fit(sample_of(both, 8, 900), num_features=3)
+    for column in range(2):
+        alone = lime_fit(sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3)
+        np.testing.assert_allclose(together.scores[column], alone.scores[0], atol=1e-12)
+        np.testing.assert_allclose(together.stderr[column], alone.stderr[0], atol=1e-12)
+
+
+def test_forward_selection_passes_over_a_copy_of_a_chosen_word():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 4))
+    x[:, 1] = x[:, 0]
+    x -= x.mean(axis=0)
+    y = 5 * x[:, 0] + x[:, 2] + 0.1 * x[:, 3]
+    assert forward_selection(x.T @ x, x.T @ y, 3) == (0, 2, 3)
+
+
+def test_an_unknown_selection_is_named():
+    centred = sample_of(random_game(0, 3), 3, 20).moments.centred()
+    with pytest.raises(InputError, match="no feature_selection 'lasso'"):
+        selected(centred, 0, count=2, method="lasso")
+
+
+def test_sampling_stops_when_the_tolerance_is_met():
+    sample = sample_of(random_game(1, 6), 6, 1)
+    fit = until(sample, lime_fit, start=200, tolerance=0.01, most=10**6)
+    assert fit.stderr.max() <= 0.01
+    smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
+    assert lime_fit(smaller).stderr.max() > 0.01  # it did not draw three times too many
+
+
+def test_sampling_stops_at_the_most_it_may_draw():
+    sample = sample_of(random_game(1, 6), 6, 1)
+    assert until(sample, lime_fit, start=100, tolerance=1e-9, most=1234).samples == 1234
+    assert until(sample, lime_fit, start=1300, tolerance=None, most=1).samples == 1300
+
+
+def test_memory_does_not_hold_the_masks_as_numbers():
+    d, n = 120, 60_000
+    tracemalloc.start()
+    lime_fit(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 15e6  # the masks as floats would take 58 MB
+
+
+@pytest.mark.parametrize("answer", [np.zeros((1, 1)), np.full((3, 1), np.nan), np.zeros(3)])
+def test_a_game_of_the_wrong_shape_or_with_nan_is_refused(answer):
+    def game(keep):
+        return np.zeros((1, 1)) if len(keep) == 1 else answer
+
+    with pytest.raises(InputError, match="must answer 3 masks with 3 rows of finite numbers"):
+        sample_of(game, 4, 4)
