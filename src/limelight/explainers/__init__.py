@@ -4,7 +4,7 @@ from limelight.explainers.api import COMPARED, compare, explain
 from limelight.explainers.method import Explainer, Method, settings_of
 from limelight.explainers.reading import Reading, Scores, read
 from limelight.explainers.registry import METHODS, find_method
-from limelight.explainers.targets import OUTPUTS, Output, Targets
+from limelight.explainers.targets import OUTPUTS, Targets
 
 __all__ = [
     "COMPARED",
@@ -12,7 +12,6 @@ __all__ = [
     "OUTPUTS",
     "Explainer",
     "Method",
-    "Output",
     "Reading",
     "Scores",
     "Targets",

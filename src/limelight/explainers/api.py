@@ -11,10 +11,9 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.method import Explainer, Method, settings_of
 from limelight.explainers.reading import Reading, Scores, read
 from limelight.explainers.registry import find_method
-from limelight.explainers.targets import OUTPUTS, Output
+from limelight.explainers.targets import OUTPUTS
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
-from limelight.text import FeatureKind
 
 COMPARED = ("alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig")
 Progress = Callable[[int, int], None]
@@ -36,8 +35,8 @@ def explain(
     method: str = "gxi",
     *,
     target: str | int | None = None,
-    features: FeatureKind = "words",
-    output: Output = "logit",
+    features: str = "words",
+    output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
     **settings: Any,
@@ -99,8 +98,8 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     target: str | int | None = None,
-    features: FeatureKind = "words",
-    output: Output = "logit",
+    features: str = "words",
+    output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
     attention: bool = False,
@@ -167,7 +166,7 @@ def _readings(
     text: str | Texts,
     progress: Progress | None,
     *,
-    output: Output,
+    output: str,
     **question: Any,
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number."""

@@ -9,11 +9,11 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.explainers.targets import Output, Targets, target_indices
+from limelight.explainers.targets import Targets, target_indices
 from limelight.explanation import Anchor, Pairs
 from limelight.model import AttentionClassifier
 from limelight.shapes import Float, Int
-from limelight.text import UNK, Document, FeatureKind, Features, features_of, window
+from limelight.text import UNK, Document, Features, features_of, window
 from limelight.theory.attention import attention
 from limelight.theory.gradient import gradient
 
@@ -171,9 +171,9 @@ def read(
     model: AttentionClassifier,
     texts: Sequence[str],
     *,
-    features: FeatureKind = "words",
+    features: str = "words",
     target: str | int | None = None,
-    output: Output = "logit",
+    output: str = "logit",
     protect: Collection[str] = (),
 ) -> Reading:
     """Return ``texts`` as ``model`` sees them, with what is to be explained."""

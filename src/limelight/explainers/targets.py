@@ -1,9 +1,9 @@
 """Which class is explained, and on which scale."""
 
-__all__ = ["OUTPUTS", "Output", "Targets", "target_indices"]
+__all__ = ["OUTPUTS", "Targets", "target_indices"]
 
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import final
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.model import class_probabilities
 from limelight.shapes import Float, Int
 
-Output = Literal["logit", "probability"]
-OUTPUTS: tuple[Output, ...] = get_args(Output)
+OUTPUTS = ("logit", "probability")
 
 
 @final
@@ -25,7 +24,7 @@ class Targets:
 
     index: Int[np.ndarray, " n"]
     classes: tuple[str, ...]
-    output: Output = "logit"
+    output: str = "logit"
 
     def names(self) -> list[str]:
         """Return the class name of every document."""

@@ -28,15 +28,16 @@ class AttentionClassifier:
 
     .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
 
-    Weights keep the precision they were stored in; everything is computed in float64. With one
+    Shapes, finiteness and class names are checked when a model is made, so its fields are what
+    their comments say. Weights keep the precision they were stored in; everything is computed in float64. With one
     output (C = 1) there are two classes, and f > 0 is the second.
     """
 
-    embedding: Float[np.ndarray, "V d_e"]
-    W_q: Float[np.ndarray, "K d_att d_e"]
-    W_k: Float[np.ndarray, "K d_att d_e"]
-    W_v: Float[np.ndarray, "K d_out d_e"]
-    W_l: Float[np.ndarray, "K C d_out"]
+    embedding: np.ndarray  # V d_e
+    W_q: np.ndarray  # K d_att d_e
+    W_k: np.ndarray  # K d_att d_e
+    W_v: np.ndarray  # K d_out d_e
+    W_l: np.ndarray  # K C d_out
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     T_max: int = 256
@@ -46,7 +47,6 @@ class AttentionClassifier:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
         for name in WEIGHTS:
             own = np.array(getattr(self, name))  # freezing it must not freeze the caller's array

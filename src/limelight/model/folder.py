@@ -57,9 +57,11 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
         reading = {name: config.pop(name) for name in _READING}
+        classes = tuple(reading.pop("classes"))
         return AttentionClassifier(
             **{name: weights[name] for name in WEIGHTS},
             vocabulary=Vocabulary(tuple(words)),
+            classes=classes,
             **reading,
             record=config,
         )

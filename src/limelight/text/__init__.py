@@ -1,7 +1,7 @@
 """Text: tokens with offsets, vocabulary, documents, features. NumPy only."""
 
 from limelight.text.document import Document, read_document, window
-from limelight.text.features import FEATURES, FeatureKind, Features, features_of
+from limelight.text.features import FEATURES, Features, features_of
 from limelight.text.tokenizer import Span, Tokens, token_strings, tokenize
 from limelight.text.vocabulary import CLS, UNK, Vocabulary
 
@@ -10,7 +10,6 @@ __all__ = [
     "FEATURES",
     "UNK",
     "Document",
-    "FeatureKind",
     "Features",
     "Span",
     "Tokens",

@@ -1,10 +1,10 @@
 """What an explanation scores: distinct words, or single positions."""
 
-__all__ = ["FEATURES", "FeatureKind", "Features", "features_of"]
+__all__ = ["FEATURES", "Features", "features_of"]
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import final
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from limelight.shapes import Int
 from limelight.text.document import Document
 from limelight.text.tokenizer import Span
 
-FeatureKind = Literal["words", "positions"]
-FEATURES: tuple[FeatureKind, ...] = get_args(FeatureKind)
+FEATURES = ("words", "positions")
 
 
 @final
@@ -25,7 +24,7 @@ class Features:
     ``of_token`` is -1 at protected words, which stay as they are and are no features.
     """
 
-    kind: FeatureKind
+    kind: str
     strings: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
     of_token: Int[np.ndarray, " T"]
@@ -35,7 +34,7 @@ class Features:
 
 
 def features_of(
-    document: Document, kind: FeatureKind = "words", *, protect: Collection[str] = ()
+    document: Document, kind: str = "words", *, protect: Collection[str] = ()
 ) -> Features:
     """Return one feature per distinct token string ("words") or per token ("positions").
 

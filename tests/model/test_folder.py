@@ -1,0 +1,143 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from limelight.errors import InputError
+from limelight.files import whole_folder, write_whole
+from limelight.model import load_folder, save_folder
+
+from models import random_texts, tiny_model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_folder(tiny_model(outputs=3), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def complaint(folder):
+    with pytest.raises(InputError) as error:
+        load_folder(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_model_comes_back_as_it_was(folder):
+    model, again = tiny_model(outputs=3), load_folder(folder)
+    assert again.fingerprint == model.fingerprint
+    assert again.config == model.config
+    np.testing.assert_array_equal(model.logits(random_texts(5)), again.logits(random_texts(5)))
+
+
+def test_what_training_recorded_comes_back(tmp_path):
+    model = replace(tiny_model(), record={"training": {"seed": 3}})
+    save_folder(model, tmp_path / "m")
+    assert load_folder(tmp_path / "m").record == {"training": {"seed": 3}}
+
+
+def test_half_precision_is_stored_on_request(tmp_path):
+    save_folder(tiny_model(), tmp_path / "m", dtype="float16")
+    assert load_folder(tmp_path / "m").W_q.dtype == np.float16
+
+
+def test_saving_again_replaces_the_folder_and_leaves_nothing_else(folder):
+    save_folder(tiny_model(7), folder)
+    assert load_folder(folder).fingerprint == tiny_model(7).fingerprint
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    assert complaint(tmp_path / "no") == (
+        f"there is no model folder at '{tmp_path / 'no'}'; check the path."
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.txt", "model.safetensors"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    assert complaint(folder) == f"the model folder '{folder}' cannot be used: {name} is missing."
+
+
+def test_truncated_weights_are_refused(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "is damaged" in complaint(folder)
+    path.write_bytes(b"\x80\x04pickle")
+    assert "is damaged" in complaint(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("not json", "config.json is not JSON"),
+        ("[]", "must have the format 'limelight.attention/1'"),
+        ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
+        ('{"format": "limelight.attention/1"}', "lacks 'T_max'"),
+    ],
+)
+def test_a_foreign_folder_is_refused(folder, content, said):
+    (folder / "config.json").write_text(content)
+    assert said in complaint(folder)
+
+
+def test_wrong_types_in_the_configuration_are_refused(folder):
+    config = json.loads((folder / "config.json").read_text())
+    for name, value in [("T_max", "256"), ("T_max", True), ("classes", [1, 2]), ("tokenizer", 5)]:
+        (folder / "config.json").write_text(json.dumps(config | {name: value}))
+        assert "config.json" in complaint(folder)
+
+
+def change(folder, name, array):
+    weights = load_file(folder / "model.safetensors")
+    save_file(weights | {name: array}, folder / "model.safetensors")
+
+
+def test_wrong_shapes_are_refused(folder):
+    change(folder, "W_k", np.zeros((3, 5, 8)))
+    assert complaint(folder).endswith("W_k has shape (3, 5, 8), but its axis d_e must be 7.")
+    change(folder, "W_k", np.zeros((3, 5)))
+    assert complaint(folder).endswith("W_k must have the axes (K d_att d_e); got shape (3, 5).")
+
+
+def test_weights_that_are_not_numbers_are_refused(folder):
+    bad = tiny_model().W_q.copy()
+    bad[1, 2, 3] = np.nan
+    change(folder, "W_q", bad)
+    assert complaint(folder).endswith("W_q holds NaN or infinite values; train or export it again.")
+    change(folder, "W_q", np.ones((3, 5, 7), dtype=np.int64))
+    assert "floating-point" in complaint(folder)
+
+
+def test_class_names_must_fit_the_outputs():
+    with pytest.raises(InputError, match="needs 2 distinct class names"):
+        replace(tiny_model(), classes=("one",))
+    with pytest.raises(InputError, match="needs 3 distinct class names"):
+        replace(tiny_model(outputs=3), classes=("a", "a", "b"))
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    write_whole(path, "old")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    with whole_folder(tmp_path / "f") as part:
+        (part / "a").write_text("old")
+
+    def interrupted():
+        with whole_folder(tmp_path / "f") as part:
+            (part / "a").write_text("new")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
+    assert (tmp_path / "f" / "a").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limelight.errors import InputError
+from limelight.text import (
+    CLS,
+    UNK,
+    Vocabulary,
+    features_of,
+    read_document,
+    tokenize,
+    window,
+)
+
+VOCABULARY = Vocabulary(("[cls]", "UNK", "a", "great", "film"))
+
+
+def read(text, T_max=256):
+    return read_document(text, VOCABULARY, T_max=T_max)
+
+
+def test_words_stand_by_descending_count_and_ties_alphabetically():
+    counts = {"b": 2, "a": 2, "z": 9, "[cls]": 50, "UNK": 3}
+    assert Vocabulary.from_counts(counts).words == ("[cls]", "UNK", "z", "a", "b")
+    assert Vocabulary.from_counts(counts, size=4).words == ("[cls]", "UNK", "z", "a")
+
+
+def test_text_that_spells_a_special_word_is_only_text():
+    assert VOCABULARY.encode(["[cls]", "UNK", "film"]).tolist() == [UNK, UNK, 4]
+
+
+@pytest.mark.parametrize("words", [("a",), ("UNK", "[cls]"), ("[cls]", "UNK", "a", "a")])
+def test_a_broken_vocabulary_is_refused(words):
+    with pytest.raises(InputError):
+        Vocabulary(words)
+
+
+def test_the_window_holds_cls_the_tokens_and_unk_as_padding():
+    rows = window([np.array([3, 4]), np.array([2, 3, 4, 2, 3])], T_max=5)
+    assert rows.tolist() == [[CLS, 3, 4, UNK, UNK], [CLS, 2, 3, 4, 2]]
+
+
+def test_what_was_cut_off_is_reported():
+    document = read("a great film a film", T_max=4)
+    assert document.tokens.strings == ("a", "great", "film")
+    assert document.cut == 2
+    assert document.notices == (
+        "The text has 5 tokens; the model reads the first 3, the last 2 were cut off.",
+    )
+
+
+def test_unknown_words_are_reported():
+    assert read("a strange film").notices == (
+        "1 of 3 tokens are not in the vocabulary; the model sees UNK.",
+    )
+    assert (
+        read("¿què?").notices == ("1 of 2 tokens are not in the vocabulary; the model sees UNK.",)
+        or "only UNK" in read("¿què?").notices[0]
+    )
+
+
+@pytest.mark.parametrize("text", ["", "   ", '"""', ";:", "<br />"])
+def test_a_text_without_words_is_refused(text):
+    with pytest.raises(InputError, match="the text has no words; give at least one word"):
+        read(text)
+
+
+@given(st.lists(st.sampled_from(["a", "great", "film", "zebra"]), min_size=1, max_size=20))
+def test_words_gather_every_occurrence(words):
+    document = read(" ".join(words), T_max=11)
+    features = features_of(document)
+    assert len(set(features.strings)) == len(features)
+    for j, (string, spans) in enumerate(zip(features.strings, features.spans, strict=True)):
+        places = np.flatnonzero(features.of_token == j)
+        assert [document.tokens.strings[t] for t in places] == [string] * len(spans)
+        assert [document.text[a:b] for a, b in spans] == [string] * len(spans)
+
+
+def test_positions_keep_every_token_apart():
+    features = features_of(read("film film a"), "positions")
+    assert features.strings == ("film", "film", "a")
+    assert features.of_token.tolist() == [0, 1, 2]
+
+
+def test_protected_words_are_no_features():
+    features = features_of(read("a great film a"), protect={"a"})
+    assert features.strings == ("great", "film")
+    assert features.of_token.tolist() == [-1, 0, 1, -1]
+    with pytest.raises(InputError, match="every word of the text is protected"):
+        features_of(read("a a"), protect={"a"})
+
+
+def test_an_unknown_kind_of_feature_gets_a_guess():
+    with pytest.raises(InputError) as error:
+        features_of(read("a"), "word")
+    assert str(error.value) == (
+        "no features 'word'. Did you mean 'words'? Choose from: words, positions."
+    )
+
+
+def test_a_megabyte_of_anything_is_read():
+    for text in ("x" * 2**20, "é'\"<br /> " * 2**17, "\x00\x07 " * 2**18, "🙂שלום " * 2**17):
+        assert len(tokenize(text)) > 0
