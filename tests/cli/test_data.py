@@ -22,25 +22,25 @@ def test_data_imdb_prints_the_folder(limelight, tmp_path, monkeypatch):
         digest = hashlib.md5(GOOD).hexdigest()
         monkeypatch.setattr(imdb, "IMDB", replace(imdb.IMDB, size=len(GOOD), md5=digest))
         run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
-    assert (run.code, run.out) == (0, f"{tmp_path / 'aclImdb'}\n")
+    assert run == (0, f"{tmp_path / 'aclImdb'}\n", "")
     assert (tmp_path / "aclImdb" / "test" / "pos" / "0_8.txt").read_text() == "good"
 
 
-def test_another_file_at_that_address_is_refused(limelight, tmp_path):
+def test_a_file_that_is_too_short_is_not_unpacked(limelight, tmp_path):
     with served(GOOD) as (url, _):
         run = limelight("data", "imdb", "--output", tmp_path, "--url", url)
-    assert run.code == 2
-    assert run.err.splitlines()[-1] == (
+    assert run == (
+        2,
+        "",
         f"Error: the download stopped at {len(GOOD)} of 84125825 bytes; "
-        "run the same command to continue."
+        "run the same command to continue.\n",
     )
 
 
 def test_an_output_that_cannot_be_written(limelight, tmp_path):
     (tmp_path / "taken").write_text("mine")
     run = limelight("data", "imdb", "--output", tmp_path / "taken")
-    assert (run.code, run.out) == (2, "")
-    assert run.err.splitlines()[-1] == f"Error: '{tmp_path / 'taken'}': file exists."
+    assert run == (2, "", f"Error: '{tmp_path / 'taken'}': file exists.\n")
 
 
 def test_an_unknown_data_set_lists_the_known(limelight, tmp_path):

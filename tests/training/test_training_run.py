@@ -71,12 +71,13 @@ def test_the_same_seed_gives_the_same_model_and_another_another():
     assert models[0].fingerprint != models[2].fingerprint
 
 
-def test_training_leaves_global_randomness_and_threads_alone():
+def test_training_leaves_the_settings_of_the_process_alone():
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()
     train(toy_data(), recipe=toy_recipe(epochs=1), device="cpu")
     assert torch.equal(torch.get_rng_state(), before[0])
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])
     assert torch.get_num_threads() == before[2]
+    assert float(torch.tensor(1e-40) * 0.5) > 0, "subnormal numbers are still flushed to zero"
 
 
 def test_without_validation_all_rows_are_fitted_and_the_last_epoch_kept():

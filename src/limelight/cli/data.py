@@ -34,8 +34,14 @@ def data(
     """
     archive = imdb.IMDB if url is None else replace(imdb.IMDB, url=url)
     console = error_console()
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         tasks = {"download": bar.add_task("download"), "unpack": bar.add_task("unpack", total=None)}
 
         def report(stage: str, done: int, total: int) -> None:
