@@ -24,7 +24,7 @@ from limelight.loading import load
 
 def explain(
     *text: str,
-    method: Annotated[str, Parameter(name=["--method", "-m"])] = "gxi",
+    method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     features: str = "words",
     scale: str = "logit",

@@ -15,7 +15,7 @@ from limelight.explainers.targets import OUTPUTS
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
 
-COMPARED = ("alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig")
+COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 Progress = Callable[[int, int], None]
 Texts = list[str] | tuple[str, ...]
 _CHUNK = 32  # documents whose arrays are held at a time
@@ -32,7 +32,7 @@ def explain(
 def explain(
     model: AttentionClassifier,
     text: str | Texts,
-    method: str = "gxi",
+    method: str = "lime",
     *,
     target: str | int | None = None,
     features: str = "words",

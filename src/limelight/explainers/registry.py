@@ -3,11 +3,11 @@
 __all__ = ["METHODS", "find_method"]
 
 from limelight.errors import InputError, nearest
-from limelight.explainers import attention, gradients, integrated
+from limelight.explainers import attention, gradients, integrated, lime, removal
 from limelight.explainers.method import Method
 
 # A method is a row in the module that computes it; a module is a name in this list.
-_MODULES = (attention, gradients, integrated)
+_MODULES = (attention, gradients, integrated, lime, removal)
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}
 
 
