@@ -47,7 +47,7 @@ class ReplacementScorer:
         return self._terms[0, self.of_position < 0].sum(axis=0)
 
     @cached_property
-    def word_sums(self) -> Float[np.ndarray, "2d sums"]:
+    def word_sums(self) -> Float[np.ndarray, "both sums"]:
         """a and A of every word, then b and B of every word (THEORY.md, section 3)."""
         of_feature = self.of_position == np.arange(self.d)[:, None]
         return np.concatenate(list(of_feature.astype(float) @ self._terms))

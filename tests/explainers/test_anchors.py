@@ -1,0 +1,147 @@
+import numpy as np
+import pytest
+
+from limelight.errors import InputError
+from limelight.explainers.anchors import ROWS, Anchors
+from limelight.explainers.reading import read
+from limelight.text import UNK
+
+from models import random_texts, tiny_model
+
+WORDS = [f"w{i}" for i in range(12)]
+TEXT = " ".join(WORDS)
+
+
+def explained(model, text=TEXT, *, target="predicted", **settings):
+    return Anchors(**settings)(read(model, [text], target=target))[0]
+
+
+def true_precision(model, words, text=TEXT):
+    """Oracle: predict every text in which the anchor stays and the others are UNK or not."""
+    ids = model.read(text).ids
+    free = [j for j in range(len(ids)) if j not in words]
+    rows = []
+    for bits in range(2 ** len(free)):
+        row = ids.copy()
+        row[[j for i, j in enumerate(free) if bits >> i & 1]] = UNK
+        rows.append(row)
+    logits = model.logits_of_ids(rows)
+    label = (logits[:, 0] > 0) if logits.shape[1] == 1 else logits.argmax(axis=1)
+    return float((label == label[0]).mean())  # row 0 is the untouched text
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_short_texts_are_enumerated(seed, outputs):
+    model = tiny_model(seed, outputs=outputs)
+    found = explained(model)
+    truth = true_precision(model, found.anchor.features)
+    assert found.settings["precision_by"] == "enumeration"
+    assert found.anchor.precision == pytest.approx(truth, abs=1e-12)
+    assert found.anchor.precision_interval == (found.anchor.precision,) * 2
+    assert found.anchor.coverage == 0.5 ** len(found.anchor.features)
+    assert truth >= 0.94
+    assert found.stderr is None
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_head_gets_a_rigorous_bracket(seed, outputs):
+    model = tiny_model(seed, outputs=outputs, K=1)
+    found = explained(model, samples=50, max_size=2)
+    low, high = found.anchor.precision_interval
+    assert found.settings["precision_by"] == "bracket"
+    assert low <= true_precision(model, found.anchor.features) <= high
+    assert high - low < 1e-3
+
+
+def test_intervals_of_several_heads_cover_as_often_as_they_say():
+    covered, total = 0, 0
+    for seed in range(40):
+        model = tiny_model(seed)
+        found = explained(model, samples=200, delta=0.1)
+        if found.settings["precision_by"] == "sampling":
+            low, high = found.anchor.precision_interval
+            covered += low <= true_precision(model, found.anchor.features) <= high
+            total += 1
+    assert total > 20
+    assert covered >= 0.8 * total
+
+
+def test_scores_are_what_precision_loses_without_each_word():
+    model = next(
+        m for m in map(tiny_model, range(99)) if len(explained(m).anchor.features) in (2, 3)
+    )
+    found = explained(model)
+    words = found.anchor.features
+    for j in words:
+        fewer = [k for k in words if k != j]
+        loss = found.anchor.precision - true_precision(model, fewer)
+        assert found.scores[j] == pytest.approx(loss, abs=1e-12)
+    assert np.count_nonzero(found.scores) <= len(words)
+    sampled = explained(model, samples=3000)
+    if sampled.anchor.features == words and sampled.stderr is not None:
+        assert (np.abs(sampled.scores - found.scores) <= 5 * sampled.stderr + 1e-12).all()
+
+
+def test_words_that_hold_another_class_speak_against_the_target():
+    model = next(m for m in map(tiny_model, range(99)) if explained(m).anchor.features)
+    held = explained(model).settings["holds"]
+    (other,) = {"class 0", "class 1"} - {held}
+    with_it, against_it = (explained(model, target=name) for name in (held, other))
+    np.testing.assert_array_equal(with_it.scores, -against_it.scores)
+    assert against_it.settings["holds"] == held
+    assert any(f"speak against the target '{other}'" in notice for notice in against_it.notices)
+    assert not any("speak against" in notice for notice in with_it.notices)
+
+
+def test_a_text_has_the_same_anchor_alone_and_in_a_list():
+    model = tiny_model(4, outputs=5)
+    texts = random_texts(7, seed=2)
+    for text, found in zip(texts, Anchors(samples=64)(read(model, texts)), strict=True):
+        alone = Anchors(samples=64)(read(model, [text]))[0]
+        assert found.anchor.features == alone.anchor.features
+        assert found.anchor.precision == alone.anchor.precision
+        np.testing.assert_array_equal(found.scores, alone.scores)
+
+
+def test_a_model_that_never_moves_needs_no_anchor():
+    model = tiny_model(0, scale=1e-9, outputs=2)
+    found = explained(model, text="never seen")
+    assert found.anchor.features == ()
+    assert found.anchor.precision == found.anchor.coverage == 1
+    assert any("holds without an anchor" in notice for notice in found.notices)
+
+
+def test_a_precision_below_the_threshold_is_announced():
+    model = next(m for m in map(tiny_model, range(99)) if len(explained(m).anchor.features) > 1)
+    found = explained(model, max_size=1)
+    assert len(found.anchor.features) == 1
+    assert any("not surely above the threshold 0.95" in notice for notice in found.notices)
+
+
+def test_one_word_and_huge_logits_are_fine():
+    for seed in range(5):
+        model = tiny_model(seed, scale=3.0)
+        assert len(explained(model, text="w1").scores) == 1
+        assert 0 <= explained(model, samples=64).anchor.precision <= 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": 1.0}, "threshold must lie between 0 and 1; got 1.0."),
+        ({"delta": 0.0}, "delta must lie between 0 and 1; got 0.0."),
+        ({"beam": 0}, "beam must be at least 1; got 0."),
+        ({"max_size": 0}, "max_size must be at least 1; got 0."),
+        ({"seed": -1}, "seed must be at least 0; got -1."),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(InputError) as error:
+        Anchors(**settings)
+    assert str(error.value) == message
+
+
+def test_the_row_of_the_catalogue():
+    assert [(row.id, row.label) for row in ROWS] == [("anchors", "Anchors")]

@@ -1,0 +1,220 @@
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from limelight.errors import DomainError, InputError
+from limelight.explainers.lime_sampled import ROWS, LimeSampled
+from limelight.explainers.reading import read
+from limelight.sampling import DeletionScorer, ReplacementScorer
+from limelight.theory.lime_weights import size_weight
+
+from models import random_texts, tiny_model
+
+TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
+SCORERS = {"unk": ReplacementScorer, "delete": DeletionScorer}
+
+
+def explained(model=None, text=TEXT, *, question=None, **settings):
+    reading = read(model or tiny_model(5), [text], **(question or {}))
+    return LimeSampled(**settings)(reading)[0]
+
+
+def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
+    """Oracle: the regression on all masks, each with its probability times its weight."""
+    reading = read(model, [TEXT], output=output)
+    d = len(reading.features[0])
+    keep = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
+    s = d - keep.sum(axis=1)
+    sets = np.array([comb(d, k) for k in range(d + 1)])
+    weight = (samples - 1) * size_weight(d, 0.25)[s] / (d * sets[s])
+    weight[s == 0] = 1.0  # row 0
+    score = SCORERS[replacement].of(model, reading.documents[0], reading.features[0])
+    y = reading.targets.value(score(keep)[:, None])[:, 0]
+    return Ridge(alpha=ridge).fit(keep, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("replacement", "output", "sizes", "samples"),
+    [
+        ("unk", "logit", "uniform", 1000),
+        ("unk", "logit", "uniform", 200),
+        ("unk", "logit", "importance", 1000),
+        ("unk", "probability", "uniform", 1000),
+        ("delete", "logit", "uniform", 1000),
+    ],
+)
+def test_intervals_cover_the_long_run_value_as_often_as_they_say(
+    replacement, output, sizes, samples
+):
+    model = tiny_model(5, scale=0.7)
+    there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
+    reading = read(model, [TEXT], output=output)
+    found = [
+        LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes)(reading)[0]
+        for seed in range(250)
+    ]
+    scores = np.array([one.scores for one in found])
+    stderr = np.array([one.stderr for one in found])
+    covered = (np.abs(scores - there.coef_) <= 1.96 * stderr).mean()
+    assert 0.92 <= covered <= 0.98
+    distance = np.array([one.intercept - there.intercept_ for one in found])
+    base = np.array([one.settings["intercept_stderr"] for one in found])
+    assert 0.90 <= (np.abs(distance) <= 1.96 * base).mean() <= 0.99
+    # Negative control: half as large errors would be caught.
+    assert (np.abs(scores - there.coef_) <= 0.98 * stderr).mean() < 0.85
+
+
+def test_many_samples_come_close_to_the_long_run_value():
+    model = tiny_model(5)
+    found = explained(model, samples=100_000)
+    there = in_the_long_run(model, samples=100_000)
+    assert (np.abs(found.scores - there.coef_) < 5 * found.stderr).all()
+    assert found.stderr.max() < 0.1 * np.abs(found.scores).max()
+
+
+def test_a_text_has_the_same_scores_alone_in_a_list_and_in_any_order():
+    model = tiny_model(2, outputs=5)
+    texts = [text for text in random_texts(9, seed=1) if len(set(text.split())) > 1]
+    explainer = LimeSampled(samples=60, seed=3)
+    together = explainer(read(model, texts, target=2))
+    backwards = explainer(read(model, texts[::-1], target=2))[::-1]
+    for text, one, other in zip(texts, together, backwards, strict=True):
+        alone = explainer(read(model, [text], target=2))[0]
+        for found in (one, other):
+            np.testing.assert_array_equal(found.scores, alone.scores)
+            np.testing.assert_array_equal(found.stderr, alone.stderr)
+
+
+def test_another_seed_gives_other_numbers():
+    assert (explained(seed=0).scores != explained(seed=1).scores).all()
+    np.testing.assert_array_equal(explained(seed=4).scores, explained(seed=4).scores)
+
+
+def test_explaining_the_other_class_changes_the_sign():
+    first, second = (explained(samples=300, question={"target": i}) for i in (0, 1))
+    np.testing.assert_allclose(first.scores, -second.scores, atol=1e-12)
+    np.testing.assert_allclose(first.intercept, -second.intercept, atol=1e-12)
+
+
+def test_probabilities_of_all_classes_have_scores_that_cancel():
+    model = tiny_model(1, outputs=5)
+    question = {"output": "probability"}
+    scores = [
+        explained(model, samples=200, question={**question, "target": c}).scores for c in range(5)
+    ]
+    np.testing.assert_allclose(np.sum(scores, axis=0), 0, atol=1e-12)
+
+
+def test_positions_and_protected_words():
+    by_position = explained(samples=100, question={"features": "positions"})
+    assert len(by_position.scores) == 11
+    protected = explained(samples=100, question={"protect": ["w1", "w2"]})
+    assert len(protected.scores) == 7
+
+
+def test_words_that_are_not_kept_have_zero_and_a_notice_says_how_many_are():
+    found = explained(samples=400, num_features=3)
+    assert np.count_nonzero(found.scores) == np.count_nonzero(found.stderr) == 3
+    assert found.settings["kept"] == 3
+    assert "LIME kept 3 of 9 words; the others have no score (0)." in found.notices
+    assert explained(samples=400, num_features=99).settings["kept"] == 9
+
+
+def test_settings_say_what_was_done():
+    found = explained(samples=321)
+    assert found.settings["samples_drawn"] == 321
+    assert 0 < found.settings["r2"] <= 1
+
+
+def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
+    loose = explained(samples=100).stderr.max()
+    found = explained(samples=100, tolerance=loose / 4)
+    assert found.stderr.max() <= loose / 4
+    assert 800 < found.settings["samples_drawn"] < 6400
+    short = explained(samples=100, tolerance=loose / 100, max_samples=150)
+    assert short.settings["samples_drawn"] == 150
+    assert any("above the tolerance" in notice for notice in short.notices)
+
+
+def test_a_poor_fit_is_announced():
+    # Random logits spread wide: one word takes all the attention, whichever it is.
+    notices = [
+        explained(with_logits(tiny_model(seed), 300.0), samples=400).notices for seed in range(9)
+    ]
+    assert any("of the variation of the output" in notice for one in notices for notice in one)
+
+
+def with_logits(model, spread):
+    scale = spread / np.abs(model.tables.word_logit).max()
+    return replace(model, W_k=model.W_k * scale, position_scale=0.1)
+
+
+@pytest.mark.parametrize("replacement", ["unk", "delete"])
+@pytest.mark.parametrize("spread", [80.0, 2000.0])
+def test_huge_logits_stay_finite_without_a_warning(replacement, spread):
+    for seed in range(5):
+        model = with_logits(tiny_model(seed), spread)
+        found = explained(model, samples=200, replacement=replacement)
+        assert np.isfinite(found.scores).all()
+        assert np.isfinite(found.stderr).all()
+
+
+def test_a_model_that_never_moves_scores_zero():
+    model = tiny_model(0)
+    found = explained(replace(model, W_l=np.zeros_like(model.W_l)), samples=50)
+    np.testing.assert_array_equal(found.scores, 0)
+    np.testing.assert_array_equal(found.stderr, 0)
+    assert found.intercept == 0
+
+
+def test_two_words_are_enough_and_fewer_samples_than_words_are_announced():
+    assert len(explained(text="w1 w2", samples=50).scores) == 2
+    assert any("do not trust" in notice for notice in explained(samples=10).notices)
+
+
+def test_one_word_is_refused_with_what_to_use_instead():
+    with pytest.raises(DomainError) as error:
+        explained(text="w1 w1 w1")
+    assert str(error.value) == (
+        "'lime-sampled' needs at least 2 distinct words; this text has 1. Use 'loo'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"samples": 1}, "samples must be at least 2; got 1."),
+        ({"num_features": 0}, "num_features must be at least 1; got 0."),
+        ({"seed": -1}, "seed must be at least 0; got -1."),
+        ({"bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
+        ({"tolerance": 0.0}, "tolerance must be positive; got 0.0."),
+        ({"ridge": -1.0}, "ridge must be finite and not negative; got -1.0."),
+        ({"max_samples": 10}, "max_samples must be at least samples (5000); got 10."),
+        ({"replacement": "mask"}, "no replacement 'mask'. Choose from: unk, delete."),
+        (
+            {"feature_selection": "lasso_path"},
+            "no feature_selection 'lasso_path'. "
+            "Choose from: auto, forward_selection, highest_weights, none.",
+        ),
+        (
+            {"sizes": "importence"},
+            "no sizes 'importence'. Did you mean 'importance'? Choose from: uniform, importance.",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(InputError) as error:
+        LimeSampled(**settings)
+    assert str(error.value) == message
+
+
+def test_no_weights_are_a_bandwidth_of_infinity():
+    assert np.isfinite(explained(samples=100, bandwidth=np.inf).scores).all()
+
+
+def test_the_row_of_the_catalogue():
+    assert [(row.id, row.label) for row in ROWS] == [("lime-sampled", "LIME (sampled)")]
+    assert ROWS[0].configured({"samples": 7}) == LimeSampled(samples=7)

@@ -1,0 +1,166 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binom
+
+from limelight.errors import InputError
+from limelight.sampling import (
+    AnchorSearch,
+    clopper_pearson,
+    find_anchor,
+    kl_high,
+    kl_low,
+    sign_bracket,
+)
+from limelight.sampling.bernoulli import bernoulli_kl
+
+
+@given(st.integers(1, 500), st.data(), st.sampled_from([0.1, 0.01]))
+def test_clopper_pearson_is_the_beta_interval(trials, data, delta):
+    successes = data.draw(st.integers(0, trials))
+    low, high = clopper_pearson(successes, trials, delta=delta)
+    if successes:
+        assert low == pytest.approx(beta.ppf(delta / 2, successes, trials - successes + 1))
+    if successes < trials:
+        assert high == pytest.approx(beta.ppf(1 - delta / 2, successes + 1, trials - successes))
+    assert (low == 0) == (successes == 0)
+    assert (high == 1) == (successes == trials)
+
+
+@pytest.mark.parametrize("chance", [0.03, 0.5, 0.97])
+def test_clopper_pearson_and_kl_bounds_miss_as_rarely_as_they_promise(chance):
+    trials, delta = 60, 0.1
+    missed = low_missed = high_missed = 0.0
+    for successes in range(trials + 1):
+        probability = binom.pmf(successes, trials, chance)
+        low, high = clopper_pearson(successes, trials, delta=delta)
+        missed += probability * (not low <= chance <= high)
+        mean, level = np.array([successes / trials]), np.array([math.log(1 / delta) / trials])
+        low_missed += probability * (kl_low(mean, level)[0] > chance)
+        high_missed += probability * (kl_high(mean, level)[0] < chance)
+    assert max(missed, low_missed, high_missed) <= delta
+
+
+@given(st.floats(0, 1), st.floats(1e-4, 3))
+def test_kl_bounds_lie_where_the_divergence_is_the_level(mean, level):
+    p, at = np.array([mean]), np.array([level])
+    low, high = kl_low(p, at), kl_high(p, at)
+    assert 0 <= low[0] <= mean <= high[0] <= 1
+    for end in (low, high):
+        if 1e-6 < end[0] < 1 - 1e-6:
+            nearer = end + 2e-7 * np.sign(mean - end)
+            assert bernoulli_kl(p, nearer)[0] <= level * (1 + 1e-9)
+            assert bernoulli_kl(p, end)[0] >= level * (1 - 1e-9)
+
+
+def all_sums(start, steps):
+    bits = np.arange(2 ** len(steps))[:, None] >> np.arange(len(steps)) & 1
+    return start + bits @ steps
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    start=st.floats(-5, 5),
+    steps=st.lists(st.floats(-3, 3), max_size=11),
+    cells=st.sampled_from([2, 16, 1000, 2**14]),
+)
+def test_the_bracket_holds_the_enumerated_chance(start, steps, cells):
+    steps = np.array(steps, dtype=float)
+    low, high = sign_bracket(start, steps, cells=cells)
+    assert 0 <= low <= high <= 1
+    sums = all_sums(start, steps)
+    clear = np.abs(sums) > 1e-12  # sums that are zero up to rounding may fall on either side
+    assert low <= (clear & (sums > 0)).mean() + (~clear).mean() + 1e-12
+    assert (clear & (sums > 0)).mean() <= high + 1e-12
+
+
+def test_the_bracket_narrows_with_the_grid_and_is_tight():
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal(16)
+    start = -steps.sum() / 2 + 0.3
+    truth = (all_sums(start, steps) > 0).mean()
+    widths = []
+    for cells in (2**8, 2**12, 2**16):
+        low, high = sign_bracket(start, steps, cells=cells)
+        assert low <= truth <= high
+        widths.append(high - low)
+    assert widths[0] > widths[1] > widths[2]
+    assert widths[2] < 1e-3
+
+
+def test_a_bracket_of_120_words_is_narrow():
+    rng = np.random.default_rng(1)
+    steps = rng.standard_normal(120) * np.exp(rng.standard_normal(120))
+    low, high = sign_bracket(-steps.sum() / 2, steps)
+    assert 0 < high - low < 2e-3
+    masks = rng.random((100_000, 120)) < 0.5
+    held = (masks @ steps - steps.sum() / 2 > 0).mean()
+    assert low - 5 * 0.5 / np.sqrt(1e5) < held < high + 5 * 0.5 / np.sqrt(1e5)
+
+
+def test_a_bracket_around_the_wrong_chance_is_noticed():
+    steps = np.array([1.0, 1.0, 1.0])
+    assert sign_bracket(-1.5, steps) == pytest.approx((0.5, 0.5))
+    assert sign_bracket(-2.5, steps)[1] < 0.2
+    with pytest.raises(InputError, match="cells must be at least 2; got 1"):
+        sign_bracket(0.0, steps, cells=1)
+
+
+def precision(holds, d, words):
+    bits = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
+    return holds(bits[bits[:, list(words)].all(axis=1)]).mean()
+
+
+def searched(holds, d, seed=0, **settings):
+    return find_anchor(holds, d, rng=np.random.default_rng(seed), search=AnchorSearch(**settings))
+
+
+def test_two_words_that_hold_only_together_are_found():
+    def holds(keep):
+        return keep[:, 3] & keep[:, 5] | (keep.sum(axis=1) > 7)
+
+    found = searched(holds, 9)
+    assert found.words == (3, 5)
+    assert found.reached
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_anchors_reach_the_threshold_and_are_as_short_as_can_be(seed):
+    d = 8
+    slope = np.random.default_rng(seed).standard_normal(d)
+    slope *= np.sign(slope.sum())
+
+    def holds(keep):
+        return keep @ slope > 0.4 * slope.sum()
+
+    found = searched(holds, d, seed, beam=d)
+    assert found.reached
+    assert precision(holds, d, found.words) >= 0.95 - 0.01
+    one_shorter = [
+        precision(holds, d, [j for j in range(d) if bits >> j & 1])
+        for bits in range(2**d)
+        if bits.bit_count() == len(found.words) - 1
+    ]
+    assert max(one_shorter, default=0) < 0.95 + 0.01
+
+
+def test_a_prediction_that_always_holds_needs_no_anchor():
+    found = searched(lambda keep: np.ones(len(keep), bool), 6)
+    assert (found.words, found.reached) == ((), True)
+
+
+def test_too_small_a_size_is_not_called_reached():
+    found = searched(lambda keep: keep.all(axis=1), 6, max_size=2)
+    assert len(found.words) == 2
+    assert not found.reached
+
+
+def test_the_search_spends_no_more_than_it_may():
+    def holds(keep):
+        return keep.sum(axis=1) > 10
+
+    found = searched(holds, 20, max_samples=3000, slack=0.01)
+    assert found.spent <= 3000 + 20 * 4 * 100 + 10_000

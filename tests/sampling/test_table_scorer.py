@@ -1,0 +1,131 @@
+"""Masks on the tables against the definition: change the text, then predict."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limelight.sampling import DeletionScorer, ReplacementScorer
+from limelight.text import features_of
+
+from models import WORDS, tiny_model
+
+assert_same = pytest.approx
+words = st.sampled_from([*WORDS[:9], "never", "seen"])
+texts = st.lists(words, min_size=1, max_size=29).map(" ".join)
+cases = {
+    "text": texts,
+    "seed": st.integers(0, 99),
+    "outputs": st.sampled_from([1, 2, 5]),
+    "kind": st.sampled_from(["words", "positions"]),
+    "protect": st.sampled_from([(), ("w0", "never")]),
+}
+
+
+def changed(model, text, features, keep, protect, *, delete):
+    """Oracle: rewrite the text word by word, then ask the model."""
+    outputs = []
+    for mask in keep:
+        kept = {s for s, stays in zip(features.strings, mask, strict=True) if stays}
+        new = []
+        for t, word in enumerate(text.split()):
+            inside = t < len(features.of_token)
+            if features.kind == "positions":
+                stays = not inside or features.of_token[t] < 0 or mask[features.of_token[t]]
+            else:
+                stays = word in protect or word in kept or word not in features.strings
+            if stays or not delete:
+                new.append(word if stays else "unheard-of")
+        outputs.append(
+            model.logits([" ".join(new)]) if new else model.logits_of_ids([np.empty(0, int)])
+        )
+    return np.concatenate(outputs)
+
+
+def some_masks(d, seed):
+    rng = np.random.default_rng(seed)
+    keep = rng.random((7, d)) < rng.random((7, 1))
+    keep[0], keep[1] = True, False
+    return keep
+
+
+def read_with(model, text, kind, protect):
+    document = model.read(text)
+    if not set(text.split()[: model.T_max - 1]) - set(protect):
+        protect = ()
+    return document, features_of(document, kind, protect=protect), protect
+
+
+@settings(max_examples=60, deadline=None)
+@given(**cases)
+def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, kind, protect):
+    model = tiny_model(seed, outputs=outputs)
+    document, features, protect = read_with(model, text, kind, protect)
+    keep = some_masks(len(features), seed)
+    found = ReplacementScorer.of(model, document, features)(keep)
+    wanted = changed(model, text, features, keep, protect, delete=False)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(**cases)
+def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, kind, protect):
+    model = tiny_model(seed, outputs=outputs)
+    document, features, protect = read_with(model, text, kind, protect)
+    keep = some_masks(len(features), seed)
+    found = DeletionScorer.of(model, document, features)(keep)
+    wanted = changed(model, text, features, keep, protect, delete=True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_words_cut_off_move_into_the_window_when_others_are_deleted():
+    model = tiny_model(3)
+    text = " ".join([*WORDS[:12], "w15", "w0", "w16"])
+    document = model.read(text)
+    features = features_of(document)
+    assert (document.cut, len(features)) == (3, 12)
+    keep = np.ones((1, 12), bool)
+    keep[0, 0] = False  # w0 inside the window, and its second occurrence beyond it
+    window = DeletionScorer.of(model, document, features).windows(keep)[0]
+    shortened = model.vocabulary.encode([*WORDS[1:12], "w15"])
+    np.testing.assert_array_equal(window[1:], shortened)
+
+
+def test_deleting_and_replacing_differ():
+    model = tiny_model(3)
+    document = model.read("w1 w2 w3 w4")
+    features = features_of(document)
+    keep = np.array([[True, False, True, True]])
+    deleted = DeletionScorer.of(model, document, features)(keep)
+    assert deleted != assert_same(ReplacementScorer.of(model, document, features)(keep), rel=1e-3)
+
+
+def with_logits(model, spread):
+    """The same model with the attention logits of its words spread out to ±``spread``."""
+    scale = spread / np.abs(model.tables.word_logit).max()
+    return replace(model, W_k=model.W_k * scale, position_scale=0.1)
+
+
+@pytest.mark.parametrize("spread", [80.0, 2000.0])
+@pytest.mark.parametrize("scorer", [ReplacementScorer, DeletionScorer])
+def test_huge_logits_lose_no_digits(scorer, spread):
+    text = " ".join(WORDS[:10])
+    for seed in range(20):
+        model = with_logits(tiny_model(seed), spread)
+        document = model.read(text)
+        features = features_of(document)
+        keep = some_masks(len(features), seed)
+        delete = scorer is DeletionScorer
+        wanted = changed(model, text, features, keep, (), delete=delete)
+        found = scorer.of(model, document, features)(keep)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_no_masks_give_no_outputs():
+    model = tiny_model(0, outputs=5)
+    document = model.read("w1 w2")
+    for scorer in (ReplacementScorer, DeletionScorer):
+        game = scorer.of(model, document, features_of(document))
+        assert game(np.ones((0, 2), bool)).shape == (0, 5)
