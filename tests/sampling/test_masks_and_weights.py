@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
@@ -11,6 +11,7 @@ from limelight.theory.lime_weights import size_weight
 seeds = st.integers(0, 2**32)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(0, 30), seeds)
 def test_every_lime_mask_removes_a_word(d, n, seed):
     keep = lime_masks(d, n, np.random.default_rng(seed))
@@ -46,6 +47,7 @@ def test_both_ways_of_drawing_have_the_same_weighted_sums():
     np.testing.assert_allclose(totals[0], totals[1], atol=5 * 0.5 / np.sqrt(n))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), seeds, st.data())
 def test_coins_hold_what_is_held(d, seed, data):
     held = data.draw(st.lists(st.integers(0, d - 1), unique=True))
@@ -60,6 +62,7 @@ def test_coins_are_fair_and_independent():
     np.testing.assert_allclose(together, 0.25 + 0.25 * np.eye(9), atol=5 * 0.5 / np.sqrt(n))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 50), st.sampled_from([0.05, 0.25, 1.0, np.inf]))
 def test_the_weight_depends_on_the_size_alone_and_is_psi(d, bandwidth):
     keep = np.arange(d) >= np.arange(d + 1)[:, None]  # row s removes s words

@@ -28,7 +28,7 @@ def everything(sample):
     return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(
     d=st.integers(2, 17),
     seed=st.integers(0, 999),
