@@ -13,12 +13,15 @@ with the integral replaced by a certified sum of exponentials (`reciprocal_sum`)
 
 __all__ = ["Expectations", "expectations", "grouped_by_rule", "product"]
 
+import math
+import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array
 
-from limelight.shapes import Array, Float, Int
+from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.heavy_form import HeavyForm
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
 
@@ -46,28 +49,49 @@ def expectations(
     *,
     tolerance: float,
 ) -> Expectations:
-    """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)], 1/D within
-    ``tolerance``.
+    """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)].
+
+    The relative error of 1/D is at most ``tolerance``.
     """
     xp = array_namespace(form.delta)
+    ordered, back = _kept_side_first(form)
     order: list[int] = []
     parts: list[tuple[Array, Array, Array]] = []
     errors: list[tuple[float, float]] = []
+    room = _Room.like(form.delta)
     for rule, rows in grouped_by_rule(form, tolerance):
         index = _integers(rows, form.delta)
-        group = _take(form, index)
+        group = HeavyForm(*(xp.take(x, index, axis=0) for x in ordered))
         q, w = xp.take(p, index, axis=0), xp.take(omega, index, axis=0)
-        parts.extend(_blocks(group, q, w, rule))
+        parts.extend(_blocks(group, q, w, rule, room))
         order.extend(rows)
         steps = 4 * form.delta.shape[-1] + p.shape[-1] * len(rule.nodes) + 64
         errors.extend([(rule.error, _ROUNDING * steps * rule.condition)] * len(rows))
-    back = _integers(sorted(range(len(order)), key=order.__getitem__), form.delta)
+    home = _integers(sorted(range(len(order)), key=order.__getitem__), form.delta)
     total, total_p, heavy = (
-        xp.take(xp.concat([part[i] for part in parts], axis=0), back, axis=0) for i in range(3)
+        xp.take(xp.concat([part[i] for part in parts], axis=0), home, axis=0) for i in range(3)
     )
     error = xp.asarray(errors, dtype=form.delta.dtype, device=device(form.delta))
-    error = xp.take(error, back, axis=0)
+    error = xp.take(error, home, axis=0)
+    heavy = xp.take_along_axis(heavy, xp.broadcast_to(back[:, None, :], heavy.shape), axis=-1)
     return Expectations(total, total_p, heavy, error[:, 0], error[:, 1])
+
+
+def _kept_side_first(form: HeavyForm) -> tuple[HeavyForm, Int[Array, "G d"]]:
+    """The words that are heavier when kept before the others, so that v is one number per side.
+
+    Also the index that puts the words back.
+    """
+    xp = array_namespace(form.delta)
+    order = xp.argsort(xp.astype(~form.kept_is_heavy, xp.int8), axis=-1, stable=True)
+    back = xp.argsort(order, axis=-1)
+    wide = xp.broadcast_to(order[:, None, :], form.step.shape)
+    ordered = form._replace(
+        delta=xp.take_along_axis(form.delta, order, axis=-1),
+        step=xp.take_along_axis(form.step, wide, axis=-1),
+        kept_is_heavy=xp.take_along_axis(form.kept_is_heavy, order, axis=-1),
+    )
+    return ordered, back
 
 
 def grouped_by_rule(form: HeavyForm, tolerance: float) -> Iterator[tuple[ReciprocalSum, list[int]]]:
@@ -86,13 +110,12 @@ def _integers(rows: list[int], like: Array) -> Int[Array, " n"]:
     return xp.asarray(rows, dtype=xp.int64, device=device(like))
 
 
-def _take(form: HeavyForm, index: Int[Array, " g"]) -> HeavyForm:
-    xp = array_namespace(form.delta)
-    return HeavyForm(*(xp.take(x, index, axis=0) for x in form))
-
-
 def _blocks(
-    form: HeavyForm, p: Float[Array, "g M"], omega: Float[Array, "g M"], rule: ReciprocalSum
+    form: HeavyForm,
+    p: Float[Array, "g M"],
+    omega: Float[Array, "g M"],
+    rule: ReciprocalSum,
+    room: "_Room",
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Results of as many heads as fit in memory, each summed over as many p as fit."""
     g, d = form.delta.shape
@@ -103,15 +126,14 @@ def _blocks(
     heads = max(1, cells // (at_once * Q * d))
     for i in range(0, g, heads):
         some = HeavyForm(*(x[i : i + heads] for x in form))
-        E, w = _exponentials(some, rule)
-        sums = [
-            _sums(
-                some, E, w, p[i : i + heads, m : m + at_once], omega[i : i + heads, m : m + at_once]
-            )
-            for m in range(0, M, at_once)
-        ]
-        total, total_p, heavy = (_added(column) for column in zip(*sums, strict=True))
-        yield total, total_p, heavy
+        sides = _sides(some, rule)
+        sums = []
+        for m in range(0, M, at_once):
+            columns = slice(m, m + at_once)
+            q, w = p[i : i + heads, columns], omega[i : i + heads, columns]
+            sums.append(_sums(some.n0, sides, q, w, rule, room))
+        total, total_p, kept, removed = (_added(column) for column in zip(*sums, strict=True))
+        yield total, total_p, _joined(some, kept, removed)
 
 
 def _added(column: tuple[Array, ...]) -> Array:
@@ -121,43 +143,123 @@ def _added(column: tuple[Array, ...]) -> Array:
     return out
 
 
-def _exponentials(form: HeavyForm, rule: ReciprocalSum) -> tuple[Any, Any]:
-    """e^{−λ_i δ_j}, shape (g, 1, Q, d), and w_i e^{−λ_i}, shape (Q,)."""
+class _Room:
+    """Memory for the large arrays, used again by every block and, in NumPy, by every call of a
+    thread.
+
+    Fresh arrays of this size cost NumPy as much in page faults as the arithmetic does; torch keeps
+    its own.
+    """
+
+    _kept = threading.local()
+
+    @classmethod
+    def like(cls, x: Array) -> "_Room":
+        if not is_numpy_array(x):
+            return cls(x)
+        if not hasattr(cls._kept, "room"):
+            cls._kept.room = cls(x[:0])
+        room: _Room = cls._kept.room
+        return room
+
+    def __init__(self, like: Array) -> None:
+        self._like = like
+        self._flat: dict[int, Array] = {}
+
+    def pair(self, which: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Two arrays of this shape: one of its own for each ``which``, and one that all share."""
+        return self._array(which, shape), self._array(-1, shape)
+
+    def _array(self, key: int, shape: tuple[int, ...]) -> Array:
+        xp = array_namespace(self._like)
+        size = math.prod(shape)
+        if key not in self._flat or self._flat[key].shape[0] < size:
+            self._flat[key] = xp.empty(size, dtype=self._like.dtype, device=device(self._like))
+        return xp.reshape(self._flat[key][:size], shape)
+
+
+class _Side(NamedTuple):
+    """Words that are heavier when kept, or when removed; absent ones have δ = Δ = 0."""
+
+    E: Float[Array, "g side Q"]  # e^{−λδ}
+    step: Float[Array, "g C side"]
+
+
+def _sides(form: HeavyForm, rule: ReciprocalSum) -> tuple[_Side, _Side]:
+    """The two sides, each as long as the longest of the block."""
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    nodes, weights = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
-    E = xp.exp(form.delta[:, None, None, :] * -nodes[:, None])
-    return E, weights * xp.exp(-nodes)
+    d = form.delta.shape[-1]
+    counts = [int(n) for n in xp.sum(xp.astype(form.kept_is_heavy, xp.int64), axis=-1).tolist()]
+    nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=device(form.delta))
+
+    def side(words: slice, member: Bool[Array, "g d"]) -> _Side:
+        delta, step = form.delta[:, words], form.step[..., words]
+        if min(counts) < max(counts):
+            present = xp.astype(member[:, words], delta.dtype)
+            delta, step = delta * present, step * present[:, None, :]
+        E = xp.exp(delta[..., None] * -nodes)
+        E += math.exp(-100) / rule.R  # moves z Δ by 1e-43 of f, and keeps z² from being denormal
+        return _Side(E=E, step=step)
+
+    kept = side(slice(0, max(counts)), form.kept_is_heavy)
+    return kept, side(slice(min(counts), d), ~form.kept_is_heavy)
+
+
+def _joined(
+    form: HeavyForm, kept: Float[Array, "g C _"], removed: Float[Array, "g C _"]
+) -> Float[Array, "g C d"]:
+    """Results of the two sides as one row per head."""
+    xp = array_namespace(kept)
+    d = form.delta.shape[-1]
+    more, fewer = d - kept.shape[-1], d - removed.shape[-1]
+    if more + fewer == d:
+        return xp.concat([kept, removed], axis=-1)
+    kept = xp.concat([kept, xp.zeros_like(form.step[..., :more])], axis=-1)
+    removed = xp.concat([xp.zeros_like(form.step[..., :fewer]), removed], axis=-1)
+    return xp.where(form.kept_is_heavy[:, None, :], kept, removed)
 
 
 def _sums(
-    form: HeavyForm,
-    E: Float[Array, "g 1 Q d"],
-    w: Float[Array, " Q"],
+    n0: Float[Array, "g C"],
+    sides: tuple[_Side, _Side],
     p: Float[Array, "g M"],
     omega: Float[Array, "g M"],
-) -> tuple[Float[Array, "g C"], Float[Array, "g C"], Float[Array, "g C d"]]:
+    rule: ReciprocalSum,
+    room: "_Room",
+) -> tuple[Array, Array, Array, Array]:
     """The equations of this module's docstring, summed over the nodes (p, λ) of one block."""
-    xp = array_namespace(E)
-    p1 = p[:, :, None, None]
-    v = xp.where(form.kept_is_heavy[:, None, None, :], 1 - p1, p1)
-    z = v * E
-    phi = z + (1 - v)
-    z /= phi
-    # Π φ may underflow where it is below 1e-308; the terms lost are as small, for w and R are
-    # bounded.
-    P = product(phi) * (omega[:, :, None] * w)
-    g, M, Q = P.shape
-    d = z.shape[-1]
-    z, P = xp.reshape(z, (g, M * Q, d)), xp.reshape(P, (g, 1, M * Q))
-    R = form.step @ xp.matrix_transpose(z) + form.n0[..., None]
-    R *= P
-    total = xp.sum(R, axis=-1)
+    xp = array_namespace(p)
+    like = {"dtype": p.dtype, "device": device(p)}
+    (g, M), Q = p.shape, len(rule.nodes)
+    w = xp.asarray(rule.weights * np.exp(-rule.nodes), **like)
+    P = xp.reshape(omega[:, :, None] * w, (g, 1, M * Q))
+    R = n0[..., None]
+    tilted = []
+    for side, v in zip(sides, (1 - p, p), strict=True):
+        row = xp.repeat(v, Q, axis=-1)[:, None, :]
+        wide = (g, side.E.shape[1], M, Q)
+        # NumPy is fastest on long rows: the copy that repeats E for every p pays for itself.
+        z, phi = room.pair(len(tilted), wide)
+        z[...] = side.E[:, :, None, :]
+        z, phi = (xp.reshape(x, (g, -1, M * Q)) for x in (z, phi))
+        z *= row
+        xp.add(z, 1 - row, out=phi)
+        z /= phi
+        P = P * xp.prod(phi, axis=1, keepdims=True)
+        R = R + side.step @ z
+        tilted.append(z)
+    # Terms below 1e-27 of f go, denormal numbers with them; the rounding bound has room for both.
+    P = P * xp.astype(xp.abs(P) > 1e-30 / rule.R, P.dtype)
+    R = R * P
     by_p = xp.sum(xp.reshape(R, (g, -1, M, Q)), axis=-1)
-    heavy = R @ z
-    z *= 1 - z
-    heavy += form.step * (P @ z)
-    return total, xp.sum(by_p * p[:, None, :], axis=-1), heavy
+    columns = xp.matrix_transpose(xp.concat([R, P], axis=1))
+    out = []
+    for side, z in zip(sides, tilted, strict=True):
+        first = xp.matrix_transpose(z @ columns)
+        z *= z
+        second = xp.matrix_transpose(z @ columns[..., -1:])
+        out.append(first[:, :-1] + side.step * (first[:, -1:] - second))
+    return xp.sum(by_p, axis=-1), xp.sum(by_p * p[:, None, :], axis=-1), out[0], out[1]
 
 
 def product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:
