@@ -1,6 +1,6 @@
 """Texts as rows of word numbers, tokenised once."""
 
-__all__ = ["EncodedTexts", "encode_texts", "training_vocabulary"]
+__all__ = ["Corpus", "EncodedTexts", "encode_texts", "training_vocabulary"]
 
 from collections import Counter
 from dataclasses import dataclass
@@ -29,10 +29,36 @@ class EncodedTexts:
         """Return the texts at ``index``."""
         return EncodedTexts(self.ids[index], self.labels[index])
 
+    def followed_by(self, other: "EncodedTexts") -> "EncodedTexts":
+        """Return these texts, then those of ``other``."""
+        return EncodedTexts(
+            np.concatenate([self.ids, other.ids]), np.concatenate([self.labels, other.labels])
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Texts as the model sees them, and the ends of those that do not fit its window.
+
+    ``tail_of`` is the row of the text that each tail ends.
+    """
+
+    heads: EncodedTexts
+    tails: EncodedTexts
+    tail_of: Int[np.ndarray, " m"]
+
+    def part(self, index: Int[np.ndarray, " m"], *, tails: bool) -> EncodedTexts:
+        """Return the texts at ``index``, with ``tails`` also the ends of those among them."""
+        heads = self.heads.rows(index)
+        if not tails:
+            return heads
+        return heads.followed_by(self.tails.rows(np.flatnonzero(np.isin(self.tail_of, index))))
+
 
 def training_vocabulary(
     data: LabelledTexts, *, T_max: int, size: int | None, min_count: int
-) -> tuple[Vocabulary, EncodedTexts]:
+) -> tuple[Vocabulary, Corpus]:
     """Return the vocabulary of all words of ``data``, and ``data`` encoded with it."""
     counts: Counter[str] = Counter()
     number: dict[str, int] = {}  # of each word, in the order of first appearance
@@ -40,13 +66,21 @@ def training_vocabulary(
     for i, text in enumerate(data.texts):
         strings = _words(text, i, data.source)
         counts.update(strings)
-        kept = strings[: T_max - 1]
-        rows.append(np.array([number.setdefault(w, len(number)) for w in kept], dtype=np.int32))
+        rows.append(np.array([number.setdefault(w, len(number)) for w in strings], dtype=np.int32))
     common = {word: count for word, count in counts.items() if count >= min_count}
     vocabulary = Vocabulary.from_counts(common, size=size)
     row_of_number = vocabulary.encode(number)
-    encoded = [row_of_number[row] for row in rows]
-    return vocabulary, EncodedTexts(window(encoded, T_max=T_max), data.labels)
+    return vocabulary, _corpus([row_of_number[row] for row in rows], data.labels, T_max)
+
+
+def _corpus(rows: list[np.ndarray], labels: Int[np.ndarray, " n"], T_max: int) -> Corpus:
+    tail_of = np.flatnonzero([len(row) >= T_max for row in rows])
+    ends = [rows[i][-(T_max - 1) :] for i in tail_of]
+    return Corpus(
+        heads=EncodedTexts(window(rows, T_max=T_max), labels),
+        tails=EncodedTexts(window(ends, T_max=T_max), labels[tail_of]),
+        tail_of=tail_of,
+    )
 
 
 def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:

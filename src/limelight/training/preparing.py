@@ -57,10 +57,11 @@ def prepare(
     if isinstance(validation, int | float):
         recipe = replace(recipe, validation=float(validation))
     _check_classes(data)
-    vocabulary, encoded = training_vocabulary(
+    vocabulary, corpus = training_vocabulary(
         data, T_max=recipe.T_max, size=recipe.vocabulary_size, min_count=recipe.min_count
     )
     held: EncodedTexts | None = None
+    fitted = np.arange(len(data))
     if isinstance(validation, LabelledTexts):
         held = encode_texts(_with_classes_of(data, validation), vocabulary, T_max=recipe.T_max)
     elif recipe.validation:
@@ -71,16 +72,17 @@ def prepare(
                 f"a share of {recipe.validation} of {len(data)} rows leaves nothing to "
                 "train or validate on; change the share or give more rows."
             )
-        held, encoded = encoded.rows(order[:count]), encoded.rows(order[count:])
+        held, fitted = corpus.heads.rows(order[:count]), order[count:]
     record = {
         "data": data.source,
         "data_sha256": data.digest,
-        "training_rows": len(encoded),
+        "training_rows": len(fitted),
         "validation": validation.source if isinstance(validation, LabelledTexts) else "held out",
         "validation_rows": 0 if held is None else len(held),
     }
     if held is None:
         record["validation"] = None
+    encoded = corpus.part(fitted, tails=recipe.tails)
     return Prepared(vocabulary, data.class_names, encoded, held, record)
 
 

@@ -26,6 +26,9 @@ class Recipe:
     vocabulary_size: int | None = None
     min_count: int = 1
 
+    tails: bool = False
+    """Train also on the end of each text that does not fit the window, as a text of its own."""
+
     embedding_std: float = 1.0
     weight_bound: float = 0.1
     """Projections start uniform in ± this."""
@@ -79,16 +82,19 @@ RECIPES: dict[str, Recipe] = {
         _PAPER,
         single_output=True,
         vocabulary_size=30_000,
-        embedding_std=0.1,
-        dropout=0.3,
+        tails=True,
+        embedding_std=0.02,
+        dropout=0.7,
         word_dropout=0.3,
-        position_scale=0.1,
+        label_smoothing=0.1,
+        position_scale=0.03,
         weight_decay=0.03,
-        batch=32,
-        learning_rate=5e-4,
+        embedding_decay=1.0,
+        batch=128,
+        learning_rate=1e-3,
         schedule="one-cycle",
-        average=0.998,
-        epochs=4,
+        average=0.99,
+        epochs=3,
     ),
 }
 
