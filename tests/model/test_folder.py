@@ -39,7 +39,7 @@ def test_what_training_recorded_comes_back(tmp_path):
 
 
 def test_half_precision_is_stored_on_request(tmp_path):
-    save_folder(tiny_model(), tmp_path / "m", dtype="float16")
+    save_folder(tiny_model().rounded("float16"), tmp_path / "m")
     assert load_folder(tmp_path / "m").W_q.dtype == np.float16
 
 

@@ -5,7 +5,7 @@ __all__ = ["WEIGHTS", "AttentionClassifier", "class_probabilities"]
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, final
@@ -29,8 +29,8 @@ class AttentionClassifier:
     .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
 
     Shapes, finiteness and class names are checked when a model is made, so its fields are what
-    their comments say. Weights keep the precision they were stored in; everything is computed in float64. With one
-    output (C = 1) there are two classes, and f > 0 is the second.
+    their comments say. Weights keep the precision they were stored in; everything is computed in
+    float64. With one output (C = 1) there are two classes, and f > 0 is the second.
     """
 
     embedding: np.ndarray  # V d_e
@@ -41,7 +41,7 @@ class AttentionClassifier:
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     T_max: int = 256
-    position_base: float = 10000
+    position_base: float = 10000.0
     position_scale: float = 1.0
     tokenizer: str = "basic_english"
     record: Mapping[str, Any] = field(default_factory=dict)
@@ -124,6 +124,10 @@ class AttentionClassifier:
     def tables(self) -> Tables:
         """The model as two tables per head: all that a prediction needs."""
         return collapse(self.embedding.astype(np.float64), self.positions, self.directions)
+
+    def rounded(self, dtype: str) -> "AttentionClassifier":
+        """Return the model with its weights in another precision, such as "float16"."""
+        return replace(self, **{name: getattr(self, name).astype(dtype) for name in WEIGHTS})
 
     def read(self, text: str) -> Document:
         """Return ``text`` as this model sees it."""

@@ -27,16 +27,9 @@ _READING: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def save_folder(
-    model: AttentionClassifier, path: str | os.PathLike[str], *, dtype: str | None = None
-) -> None:
-    """Write ``model`` to the folder ``path``, whole or not at all.
-
-    ``dtype`` ("float16") stores the weights in another precision than the model holds.
-    """
+def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> None:
+    """Write ``model`` to the folder ``path``, whole or not at all."""
     weights = {name: np.ascontiguousarray(getattr(model, name)) for name in WEIGHTS}
-    if dtype is not None:
-        weights = {name: array.astype(dtype) for name, array in weights.items()}
     with whole_folder(path) as part:
         (part / "config.json").write_text(
             json.dumps(model.config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"

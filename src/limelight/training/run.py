@@ -24,6 +24,7 @@ from limelight.training.state import TrainingState
 
 HISTORY = "history.json"
 _MODEL_FILES = ("config.json", "vocab.txt", "model.safetensors")
+PRECISIONS = ("float32", "float16")
 
 
 def train(
@@ -37,14 +38,18 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     resume: bool = True,
     checkpoint_minutes: float = 5.0,
+    precision: str = "float32",
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
     ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the model
     is fitted on everything and its last epoch is kept. The same arguments give the same model on
     the same machine; a run that was killed continues where it was when called again with them,
-    unless ``resume`` is false.
+    unless ``resume`` is false. ``precision`` "float16" rounds the finished weights to half their
+    size.
     """
+    if precision not in PRECISIONS:
+        raise InputError(nearest("precision", precision, PRECISIONS))
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
@@ -61,7 +66,7 @@ def train(
         prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
     )
     record = _record(prepared, settings, seed, device, state)
-    classifier = _classifier(prepared, state, record)
+    classifier = _classifier(prepared, state, record, precision)
     if folder is not None:
         _save(classifier, state, folder)
     return classifier
@@ -153,12 +158,13 @@ def _difference(recipe: Recipe) -> tuple[str, dict[str, Any]]:
 
 
 def _classifier(
-    prepared: Prepared, state: TrainingState, record: dict[str, Any]
+    prepared: Prepared, state: TrainingState, record: dict[str, Any], precision: str
 ) -> AttentionClassifier:
     with torch.no_grad():
         for name, weight in state.module.named_parameters():
             weight.copy_((state.best or state.kept)[name])
-    return state.module.to_classifier(prepared.vocabulary, prepared.classes, record=record)
+    classifier = state.module.to_classifier(prepared.vocabulary, prepared.classes, record=record)
+    return classifier.rounded(precision)
 
 
 def _save(classifier: AttentionClassifier, state: TrainingState, folder: Path) -> None:
