@@ -12,7 +12,7 @@ quick = settings(deadline=None, max_examples=30)  # the first game of a kind fit
 
 
 def random_game(seed, *, d=7, K=K, C=C, batch=(), ratio=1e3):
-    """A game whose weights are spread over [1/ratio, 1], some of them 0; values are standard normal."""
+    """A game whose weights are spread over [1/ratio, 1], some of them 0; values are normal."""
     rng = np.random.default_rng(seed)
 
     def weights(*shape):

@@ -10,12 +10,14 @@ from ratio_games import random_game
 from test_lime_theorem import theorem_game
 
 from limelight.errors import DomainError
+from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,
     ratio_integral,
 )
+from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import lime
 from limelight.theory.lime_limit import (
     approximate_conditionals,
@@ -25,6 +27,7 @@ from limelight.theory.lime_limit import (
 )
 from limelight.theory.random_sum import conditional_mean, conditional_variance
 from limelight.theory.ratio_game import value
+from limelight.theory.removal_mixture import removal_mixture
 from limelight.theory.subset_probabilities import (
     kept_given_kept,
     kept_probability,
@@ -66,11 +69,11 @@ def test_the_lemmas_name_what_they_need():
         kept_given_kept(5, 5)
     with pytest.raises(DomainError, match="0 ≤ s ≤ n"):
         kept_probability(5, 6)
-    with pytest.raises(DomainError, match="Lemma D.3"):
+    with pytest.raises(DomainError, match=r"Lemma D\.3"):
         conditional_variance(np.ones(2), np.ones(2), 1)
-    with pytest.raises(DomainError, match="Lemma D.1"):
+    with pytest.raises(DomainError, match=r"Lemma D\.1"):
         expected_ratio_bound(c=0.0, C=1.0, n=1.0, variance=1.0)
-    with pytest.raises(DomainError, match="Lemma D.2"):
+    with pytest.raises(DomainError, match=r"Lemma D\.2"):
         ratio_integral(-1.0)
 
 
@@ -137,11 +140,6 @@ def test_eq_17_is_a_fifth_off_at_thirty_words():
     game = theorem_game(256, 30)
     exact = lime(game, bandwidth=math.inf, tolerance=1e-9)
     d = 30
-    # m_j from β and the intercept of the exact limit would be circular: take it from the recurrence's sums
-    from limelight.theory.conditionals import expectations
-    from limelight.theory.heavy_form import heavy_form
-    from limelight.theory.removal_mixture import removal_mixture
-
     mixture = removal_mixture(np.full(d + 1, 1 / (d + 1)), np.ones(d + 1), tolerance=1e-12)
     form = heavy_form(game)
     G = len(form.delta)
@@ -158,19 +156,17 @@ def test_eq_17_is_a_fifth_off_at_thirty_words():
     m, mean = (m + form.c[..., None]).mean(0), (mean + form.c).mean(0)
     np.testing.assert_allclose(limit_at_finite_d(m, mean), exact.scores, rtol=1e-5, atol=1e-9)
     off = np.linalg.norm(limit_of_many_words(m) - exact.scores) / np.linalg.norm(exact.scores)
-    assert 0.02 < off < 0.6
+    assert 0.1 < off < 0.4
 
 
 def test_proposition_b1_holds_at_its_rate_once_its_weights_are_right():
-    T, words = 7, None
     windows, right, printed = np.asarray([64, 256, 1024, 4096]), [], []
     for T_max in windows:
-        game = theorem_game(int(T_max), T, C=2)
+        game = theorem_game(int(T_max), 7, C=2)
         f_given = exact_parts(game)
         for weights, errors in ((False, right), (True, printed)):
             same, other = approximate_conditionals(game, printed=weights)
             errors.append(max(np.abs(same - f_given[0]).max(), np.abs(other - f_given[1]).max()))
-    assert words is None
     assert np.polyfit(np.log(windows), np.log(right), 1)[0] < -1.5
     assert np.polyfit(np.log(windows), np.log(printed), 1)[0] > -1.3
 

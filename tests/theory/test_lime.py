@@ -1,4 +1,4 @@
-"""Exact LIME against all subsets, against the recurrence, against exact integers, and in extreme games."""
+"""Exact LIME against all subsets, the recurrence, exact integers, and in extreme games."""
 
 import math
 from dataclasses import replace
@@ -74,7 +74,8 @@ def test_the_two_routes_agree(design):
 def by_counting(a, b, D0, A, B, j, bandwidth):
     """Oracle for integer weights and values: count the sets of each (size, D) exactly, then mpmath.
 
-    Returns β_j and the intercept of the limit. No integral, no mixture, no floating point before the end.
+    Returns β_j and the intercept of the limit. No integral, no mixture, and no floating point
+    before the end.
     """
     d, top = len(a), D0 + sum(max(x) for x in zip(a, b, strict=True)) + 1
 
@@ -246,7 +247,7 @@ def test_extreme_games_stay_finite_and_within_their_bound(name):
 
 
 def test_one_word_is_refused_with_an_alternative():
-    with pytest.raises(DomainError, match="at least 2 words.*Use 'loo'"):
+    with pytest.raises(DomainError, match=r"at least 2 words.*Use 'loo'"):
         lime(random_game(0, d=1))
 
 

@@ -11,7 +11,7 @@ from limelight.theory.ratio_game import RatioGame, shifted
 
 
 def theorem_game(T_max, T, *, seed=0, K=2, C=3):
-    """Arrays that satisfy the hypotheses of Theorem 5.1: d = T, 0.5 ≤ g ≤ 2, |u| ≤ C, padding equal to UNK."""
+    """Arrays that satisfy Theorem 5.1: d = T, 0.5 ≤ g ≤ 2, |u| ≤ 2, padding equal to UNK."""
     rng = np.random.default_rng(seed)
     g, g_h = np.exp(rng.uniform(-0.7, 0.7, (2, K, T_max)))
     u = 1 + rng.uniform(-1, 1, (C, K, T_max))

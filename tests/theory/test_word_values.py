@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from ratio_games import games, peaked_game, quick, random_game, value_spread
+from test_lime import extreme_games, padded
 
 from limelight.errors import DomainError
 from limelight.theory.banzhaf import banzhaf
@@ -20,7 +21,6 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, shifted, value
 from limelight.theory.shapley import shapley
-from test_lime import extreme_games, padded
 
 
 def loo_by_enumeration(game):

@@ -234,7 +234,7 @@ def _sums(
     w = xp.asarray(rule.weights * np.exp(-rule.nodes), **like)
     P = xp.reshape(omega[:, :, None] * w, (g, 1, M * Q))
     R = n0[..., None]
-    tilted = []
+    tilted: list[Array] = []
     for side, v in zip(sides, (1 - p, p), strict=True):
         row = xp.repeat(v, Q, axis=-1)[:, None, :]
         wide = (g, side.E.shape[1], M, Q)

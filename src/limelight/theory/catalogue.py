@@ -1,0 +1,216 @@
+"""The catalogue of theorems: what is claimed, where it is computed, where it is tested, and when it
+holds.
+"""
+
+__all__ = ["THEOREMS", "Theorem"]
+
+from dataclasses import dataclass
+from typing import final
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One result. ``function`` is "module:name", ``test`` is "path::name", ``page`` a path from the
+    root.
+    """
+
+    id: str
+    title: str
+    source: str
+    statement: str
+    function: str
+    test: str
+    regime: str
+
+    @property
+    def page(self) -> str:
+        """The page with statement, symbols, regime, oracle and limits."""
+        return f"docs/theorems/{self.id}.md"
+
+
+_T = "limelight.theory"
+_TESTS = "tests/theory"
+
+THEOREMS = (
+    Theorem(
+        id="ratio-game",
+        title="A one-layer attention classifier is a ratio game",
+        source="limelight; Section 5 and Eq. 26–28 of the paper",
+        statement="f(Z) = N(Z)/D(Z) with N and D additive over words, mean over heads",
+        function=f"{_T}.ratio_game:value",
+        test=f"{_TESTS}/test_ratio_game.py::test_value_is_the_mean_of_the_ratios",
+        regime="exact",
+    ),
+    Theorem(
+        id="reciprocal-sum",
+        title="Certified sums of exponentials for 1/x",
+        source="Braess & Hackbusch 2005; Beylkin & Monzón 2005; certificate: limelight",
+        statement="|x Σ w_i e^{−λ_i x} − 1| ≤ ε for all x in [1, R]",
+        function=f"{_T}.reciprocal_sum:reciprocal_sum",
+        test=f"{_TESTS}/test_reciprocal_sum.py::test_the_certificate_holds_at_points_no_grid_saw",
+        regime="exact with bound",
+    ),
+    Theorem(
+        id="removal-mixture",
+        title="Weights on set sizes are mixtures of independent removals",
+        source="limelight",
+        statement="Σ_m ω_m Binom(s; d, p_m) = ψ(s)/d up to a residual that is returned",
+        function=f"{_T}.removal_mixture:removal_mixture",
+        test=f"{_TESTS}/test_removal_mixture.py::test_a_few_removal_probabilities_give_limes_weights",
+        regime="exact with bound",
+    ),
+    Theorem(
+        id="lime",
+        title="The limit of LIME on a ratio game",
+        source="limelight; to our knowledge the first exact limit for attention",
+        statement="β_j = [c_j − κ/(V + ρ + dκ) Σ_k c_k]/(V + ρ)",
+        function=f"{_T}.lime:lime",
+        test=f"{_TESTS}/test_lime.py::test_matches_all_subsets",
+        regime="exact with bound, d ≥ 2",
+    ),
+    Theorem(
+        id="lime-recurrence",
+        title="The limit of LIME by dynamic programming",
+        source="limelight",
+        statement="forward and backward recurrences over numbers of kept words (Pólya's urn)",
+        function=f"{_T}.lime_recurrence:lime_by_recurrence",
+        test=f"{_TESTS}/test_lime.py::test_the_two_routes_agree",
+        regime="exact with bound, d ≥ 2",
+    ),
+    Theorem(
+        id="lime-fit",
+        title="R² of LIME's limit",
+        source="limelight",
+        statement="R² = [(V + 2ρ) Σβ² + κ (Σβ)²] / (E[ψf²] − E[ψf]²/m_0)",
+        function=f"{_T}.lime_fit:lime_fit",
+        test=f"{_TESTS}/test_lime_fit.py::test_r2_is_that_of_the_regression_on_all_subsets",
+        regime="exact with bound, d ≥ 2",
+    ),
+    Theorem(
+        id="lime-deletion",
+        title="The limit of LIME when words are deleted and positions shift",
+        source="limelight",
+        statement="the chain over words and numbers kept knows each kept word's position",
+        function=f"{_T}.deletion:lime_under_deletion",
+        test=f"{_TESTS}/test_deletion.py::test_matches_all_subsets",
+        regime="exact with bound, no repeated word, d ≥ 2",
+    ),
+    Theorem(
+        id="shapley",
+        title="Shapley values of a ratio game",
+        source="Owen 1972 for the integral; QuadraSHAP (arXiv 2605.05870) for its quadrature",
+        statement="Sh_j = ∫₀¹ (E_p[f | j kept] − E_p[f | j removed]) dp",
+        function=f"{_T}.shapley:shapley",
+        test=f"{_TESTS}/test_word_values.py::test_matches_all_subsets",
+        regime="exact with bound",
+    ),
+    Theorem(
+        id="banzhaf",
+        title="Banzhaf values of a ratio game",
+        source="Banzhaf 1965; limelight for ratio games",
+        statement="Bz_j = E_{1/2}[f | j kept] − E_{1/2}[f | j removed]",
+        function=f"{_T}.banzhaf:banzhaf",
+        test=f"{_TESTS}/test_word_values.py::test_matches_all_subsets",
+        regime="exact with bound",
+    ),
+    Theorem(
+        id="leave-one-out",
+        title="Leave-one-out on a ratio game",
+        source="folklore",
+        statement="f(all) − f(all but j)",
+        function=f"{_T}.leave_one_out:leave_one_out",
+        test=f"{_TESTS}/test_word_values.py::test_matches_all_subsets",
+        regime="exact",
+    ),
+    Theorem(
+        id="interactions",
+        title="Pair interactions of a ratio game",
+        source="Grabisch & Roubens 1999 for the indices; limelight for ratio games",
+        statement="E_p of f(j, k) − f(j) − f(k) + f(∅) is ∫ P [R α_j α_k + η_j α_k + α_j η_k] dλ",
+        function=f"{_T}.interactions:shapley_interactions",
+        test=f"{_TESTS}/test_word_values.py::test_matches_all_subsets",
+        regime="exact with bound, d ≥ 2",
+    ),
+    Theorem(
+        id="lime-theorem",
+        title="Theorem 5.1: LIME meets attention, as printed",
+        source="paper, Eq. 19",
+        statement="β_j ≈ (3/2K) Σ_i Σ_t (α_t u_t − α_{h,t} u_{h,t}) 1{ξ_t = j}",
+        function=f"{_T}.lime_theorem:lime_theorem",
+        test=f"{_TESTS}/test_lime_theorem.py::test_without_an_offset_the_printed_form_errs_by_its_factor_alone",
+        regime="off by at least the factor 3/2, in its own regime too",
+    ),
+    Theorem(
+        id="lime-first-order",
+        title="Theorem 5.1 corrected",
+        source="limelight, after Eq. 19 of the paper",
+        statement="β_j ≈ (1/K) Σ_i Σ_t [α_t (u_t − f_i) − α_{h,t} (u_{h,t} − f_i)] 1{ξ_t = j}",
+        function=f"{_T}.lime_first_order:lime_first_order",
+        test=f"{_TESTS}/test_lime_theorem.py::test_the_corrected_form_gains_a_power_of_the_window",
+        regime="relative error O(1/T_max) for fixed T and bounded g",
+    ),
+    Theorem(
+        id="lime-limit",
+        title="Eq. 17 and its exact form at finite d",
+        source="paper, Eq. 17 (Mardaoui & Garreau 2021); finite d: limelight",
+        statement="β_j = 3(d−1)/(d+1) [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f], Eq. 17 at d = ∞",
+        function=f"{_T}.lime_limit:limit_at_finite_d",
+        test=f"{_TESTS}/test_lemmas.py::test_the_finite_form_of_eq_17_is_lime_without_weights",
+        regime="finite form exact for ν = ∞; Eq. 17 in the limit d → ∞",
+    ),
+    Theorem(
+        id="proposition-b1",
+        title="Proposition B.1: approximate conditional expectations",
+        source="paper, Eq. 29 and 30",
+        statement="E[A_t V_t | ℓ ∉ S] ≈ Σ_s weight_s N_t(s)/D(s)",
+        function=f"{_T}.lime_limit:approximate_conditionals",
+        test=f"{_TESTS}/test_lemmas.py::test_proposition_b1_holds_at_its_rate_once_its_weights_are_right",
+        regime="error O(T_max^{−3/2}) with P(s | ℓ ∉ S) ∝ d − s; not with the printed weights 1/d",
+    ),
+    Theorem(
+        id="lemma-d1",
+        title="Lemma D.1: expected ratio",
+        source="paper, Appendix D",
+        statement="|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²)",
+        function=f"{_T}.expected_ratio:expected_ratio_bound",
+        test=f"{_TESTS}/test_lemmas.py::test_lemma_d1_bounds_the_ratio_of_expectations",
+        regime="exact inequality",
+    ),
+    Theorem(
+        id="lemma-d2",
+        title="Lemma D.2: integral approximation",
+        source="paper, Appendix D",
+        statement="∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² = 1/2 − a/3 + O(a²)",
+        function=f"{_T}.expected_ratio:ratio_integral",
+        test=f"{_TESTS}/test_lemmas.py::test_lemma_d2_is_the_integral",
+        regime="exact; expansion O(a²)",
+    ),
+    Theorem(
+        id="lemma-d3",
+        title="Lemma D.3: conditional mean and variance of a random sum",
+        source="paper, Appendix D.1",
+        statement="Var_s(H_S | ℓ ∉ S) = ns(n−s−1)/((n−1)(n−2)) [Var̂ − (…)²/(n−1)]",
+        function=f"{_T}.random_sum:conditional_variance",
+        test=f"{_TESTS}/test_lemmas.py::test_lemma_d3_is_the_mean_and_variance_over_subsets",
+        regime="exact, n ≥ 3, Var̂ with 1/n",
+    ),
+    Theorem(
+        id="lemma-d4",
+        title="Lemma D.4: survival probabilities",
+        source="paper, Appendix D.2",
+        statement="P_s(a ∉ S) = (n−s)/n and its relatives",
+        function=f"{_T}.subset_probabilities:kept_probability",
+        test=f"{_TESTS}/test_lemmas.py::test_lemma_d4_counts_subsets",
+        regime="exact",
+    ),
+    Theorem(
+        id="lemma-d5",
+        title="Lemma D.5: conditional survival probabilities",
+        source="paper, Appendix D.2",
+        statement="P_s(a ∉ S | ℓ ∉ S) = (n−1−s)/(n−1) and its relatives",
+        function=f"{_T}.subset_probabilities:kept_given_kept",
+        test=f"{_TESTS}/test_lemmas.py::test_lemma_d5_counts_subsets_without_one_word",
+        regime="exact",
+    ),
+)
