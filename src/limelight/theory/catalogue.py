@@ -34,6 +34,33 @@ _TESTS = "tests/theory"
 
 THEOREMS = (
     Theorem(
+        id="attention",
+        title="Attention of the [cls] token",
+        source="paper, Eq. 8, 10 and 11",
+        statement="α_t = g_t/Σ_s g_s, g_t = exp(q·k_t/√d_att); α-avg and α-max over heads",
+        function=f"{_T}.attention:attention",
+        test=f"{_TESTS}/test_gradient.py::test_attention_is_a_softmax_for_logits_of_any_size",
+        regime="exact",
+    ),
+    Theorem(
+        id="gradient",
+        title="Theorem 4.1: the gradient of the model",
+        source="paper, Theorem 4.1; the row of [cls]: limelight",
+        statement="∇_{e_t} f = (1/K) Σ_i α_t [W_vᵀW_ℓᵀ + (u_t − f_i) W_kᵀq/√d_att]",
+        function=f"{_T}.gradient:gradient",
+        test=f"{_TESTS}/test_gradient.py::test_matches_autograd_at_every_position_cls_included",
+        regime="exact",
+    ),
+    Theorem(
+        id="integrated-gradients",
+        title="Integrated gradients along UNK → token",
+        source="Sundararajan et al. 2017; limelight for the integral per head",
+        statement="IG_t = (1/K) Σ_i ∫₀¹ α_t(x) [Δu_t + Δℓ_t (u_t(x) − f_i(x))] dx",
+        function=f"{_T}.integrated_gradients:integrated_gradients",
+        test=f"{_TESTS}/test_integrated_gradients.py::test_matches_the_path_integral_of_autograd",
+        regime="exact to quadrature; completeness gap returned",
+    ),
+    Theorem(
         id="ratio-game",
         title="A one-layer attention classifier is a ratio game",
         source="limelight; Section 5 and Eq. 26–28 of the paper",
@@ -154,7 +181,7 @@ THEOREMS = (
         id="lime-limit",
         title="Eq. 17 and its exact form at finite d",
         source="paper, Eq. 17 (Mardaoui & Garreau 2021); finite d: limelight",
-        statement="β_j = 3(d−1)/(d+1) [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f], Eq. 17 at d = ∞",
+        statement="β_j = 3(d−1)/(d+1) [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f]; Eq. 17: d = ∞",
         function=f"{_T}.lime_limit:limit_at_finite_d",
         test=f"{_TESTS}/test_lemmas.py::test_the_finite_form_of_eq_17_is_lime_without_weights",
         regime="finite form exact for ν = ∞; Eq. 17 in the limit d → ∞",

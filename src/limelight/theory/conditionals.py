@@ -229,9 +229,8 @@ def _sums(
 ) -> tuple[Array, Array, Array, Array]:
     """The equations of this module's docstring, summed over the nodes (p, λ) of one block."""
     xp = array_namespace(p)
-    like = {"dtype": p.dtype, "device": device(p)}
     (g, M), Q = p.shape, len(rule.nodes)
-    w = xp.asarray(rule.weights * np.exp(-rule.nodes), **like)
+    w = xp.asarray(rule.weights * np.exp(-rule.nodes), dtype=p.dtype, device=device(p))
     P = xp.reshape(omega[:, :, None] * w, (g, 1, M * Q))
     R = n0[..., None]
     tilted: list[Array] = []

@@ -16,7 +16,7 @@ from array_api_compat import array_namespace, device
 
 from limelight.shapes import Array, Float
 from limelight.theory.lime import Lime
-from limelight.theory.lime_weights import lime_design
+from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.reciprocal_sum import reciprocal_sum
 from limelight.theory.subset_chain import Steps, chain_sums
 
@@ -52,39 +52,45 @@ def lime_under_deletion(
     """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and
     head.
     """
+    design = lime_design(game.g.shape[1], bandwidth=bandwidth, penalty=penalty, rows=rows)
+    heads = [_head(game, i, design, tolerance) for i in range(game.g.shape[0])]
+    return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
+
+
+def _head(
+    game: DeletionGame, i: int, design: LimeDesign, tolerance: float
+) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
+    """Coefficients, bound, intercept and its bound of head i."""
     xp = array_namespace(game.g)
-    K, d = game.g.shape[:2]
-    design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
     like = {"dtype": game.g.dtype, "device": device(game.g)}
-    V = design.V + penalty
-    weight, fixed, base = (
-        xp.asarray(x[::-1].copy(), **like)
-        for x in (
-            design.weight,
-            design.weight * design.common(),
-            design.weight * design.intercept(),
-        )
-    )
+    low, high, c, half = _extent(game, i)
     slope = float(design.weight @ design.amplification())
-    in_base = float(design.weight @ np.abs(design.intercept()))
-    terms = float(design.m1 + design.weight @ np.abs(design.common())) / V
-    heads = []
-    for i in range(K):
-        low, high, c, half = _extent(game, i)
-        rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
-        kept, by_count = 0.0, 0.0
-        at_once = max(1, _CELLS // (d * d))
-        for n in range(0, len(rule.nodes), at_once):
-            nodes = xp.asarray(rule.nodes[n : n + at_once], **like)
-            w = xp.asarray(rule.weights[n : n + at_once], **like)
-            part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
-            kept, by_count = kept + part.kept, by_count + part.by_count
-        beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
-        rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition * (half + xp.abs(c))
-        bound = half * rule.error * slope + rounding * terms
-        base_bound = half * rule.error * in_base + rounding * in_base
-        heads.append((beta, bound, xp.sum(by_count * base, axis=-1) + c, base_bound))
-    return Lime(*(sum(x[1:], x[0]) / K for x in zip(*heads, strict=True)))
+    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
+    # the chain counts kept words, the design removed ones
+    common, intercept = design.weight * design.common(), design.weight * design.intercept()
+    weight, fixed, base = (
+        xp.asarray(x[::-1].copy(), **like) for x in (design.weight, common, intercept)
+    )
+    kept, by_count = 0.0, 0.0
+    at_once = max(1, _CELLS // design.d**2)
+    for n in range(0, len(rule.nodes), at_once):
+        nodes = xp.asarray(rule.nodes[n : n + at_once], **like)
+        w = xp.asarray(rule.weights[n : n + at_once], **like)
+        part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
+        kept, by_count = kept + part.kept, by_count + part.by_count
+    V = design.V + design.penalty
+    beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
+    steps = 6 * design.d + len(rule.nodes) + 64
+    rounding = _ROUNDING * steps * rule.condition * (half + xp.abs(c))
+    in_base = float(np.sum(np.abs(intercept)))
+    terms = float(design.m1 + np.sum(np.abs(common))) / V
+    bound = half * rule.error * slope + rounding * terms
+    return (
+        beta,
+        bound,
+        xp.sum(by_count * base, axis=-1) + c,
+        (half * rule.error + rounding) * in_base,
+    )
 
 
 def _steps(

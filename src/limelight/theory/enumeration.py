@@ -75,9 +75,7 @@ def lime_by_enumeration(
     spread = xp.sum(w * (f - mean[..., None]) ** 2, axis=-1)
     flat = spread == 0  # a constant is fitted perfectly
     r2 = 1 - left * xp.astype(~flat, f.dtype) / xp.where(flat, xp.ones_like(spread), spread)
-    return EnumeratedLime(
-        scores=coefficients[..., 1:], intercept=coefficients[..., 0], r2=r2
-    )
+    return EnumeratedLime(scores=coefficients[..., 1:], intercept=coefficients[..., 0], r2=r2)
 
 
 def _ridge_solution(

@@ -60,19 +60,13 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     step = (game.A - game.B) * sign[..., None, :, :]
     light = xp.where(kept_is_heavy[..., None, :, :], game.B, game.A)
     n0 = (game.N0 + xp.sum(light, axis=-1)) * inverse[..., None, :, 0]
-    G, C, d = math.prod(low.shape), game.C, game.d
-    rows = tuple(range(len(game.batch)))
-    heads_first = (*rows, len(rows) + 1, len(rows))
-
-    def by_head(x: Array, *shape: int) -> Array:
-        return xp.reshape(xp.permute_dims(x, (*heads_first, *range(len(rows) + 2, x.ndim))), shape)
-
-    delta, step = xp.reshape(delta, (G, d)), by_head(step, G, C, d)
-    n0 = by_head(n0, G, C)
-    u_low, u_high = (by_head(u, G, C) for u in value_range(game))
+    G, d = math.prod(low.shape), game.d
+    delta, step, n0 = xp.reshape(delta, (G, d)), _by_head(game, step), _by_head(game, n0)
+    u_low, u_high = (_by_head(game, u) for u in value_range(game))
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
     magnitude = xp.minimum(
-        by_head(terms * inverse[..., None, :, 0], G, C), xp.maximum(xp.abs(u_low), xp.abs(u_high))
+        _by_head(game, terms * inverse[..., None, :, 0]),
+        xp.maximum(xp.abs(u_low), xp.abs(u_high)),
     )
     f_low, f_high = _extremes(n0, step, delta, margin=_ROUNDING * (d + 8) * magnitude)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
@@ -87,6 +81,14 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
     )
+
+
+def _by_head(game: RatioGame, x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """One row per head of every document; axes after K stay."""
+    xp = array_namespace(x)
+    depth = len(game.batch)
+    axes = (*range(depth), depth + 1, depth, *range(depth + 2, x.ndim))
+    return xp.reshape(xp.permute_dims(x, axes), (-1, game.C, *x.shape[depth + 2 :]))
 
 
 def _extremes(

@@ -81,17 +81,7 @@ def lime_design(
     `lime` package), which adds 1/n at s = 0. None: n → ∞, where row 0 vanishes. Domain: d ≥ 2, ν >
     0, ρ ≥ 0, n ≥ 1.
     """
-    if d < 2:
-        raise DomainError(
-            f"'lime' needs at least 2 words, for with one every sample is the same; got d = {d}. "
-            "Use 'loo' (leave-one-out) instead."
-        )
-    if not bandwidth > 0:
-        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
-    if not 0 <= penalty < math.inf:
-        raise InputError(f"penalty must be finite and not negative; got {penalty}.")
-    if rows is not None and rows < 1:
-        raise InputError(f"rows must be at least 1; got {rows}.")
+    _check(d, bandwidth, penalty, rows)
     s = np.arange(d + 1)
     weight = size_weight(d, bandwidth) / d
     weight[0] = 0.0 if rows is None else 1.0 / rows
@@ -113,6 +103,20 @@ def lime_design(
         spread=float(weight @ excess**2) / d,
         penalty=penalty,
     )
+
+
+def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
+    if d < 2:
+        raise DomainError(
+            f"'lime' needs at least 2 words, for with one every sample is the same; got d = {d}. "
+            "Use 'loo' (leave-one-out) instead."
+        )
+    if not bandwidth > 0:
+        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
+    if not 0 <= penalty < math.inf:
+        raise InputError(f"penalty must be finite and not negative; got {penalty}.")
+    if rows is not None and rows < 1:
+        raise InputError(f"rows must be at least 1; got {rows}.")
 
 
 def _centred(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
