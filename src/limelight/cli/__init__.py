@@ -37,7 +37,8 @@ for _name, _help in COMMANDS.items():
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; leave with 0, with 1 where a check failed, or with 2 and one sentence."""
     try:
-        code = app(arguments, exit_on_error=False, print_error=False)
+        given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
+        code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,6 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error_console().print(f"Error: {_sentence(error)}", markup=False, highlight=False)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _dash_is_text(arguments: Sequence[str]) -> list[str]:
+    """Put "-" behind "--": it stands for standard input, and cyclopts takes it for an option."""
+    rest = [argument for argument in arguments if argument != "-"]
+    if len(rest) == len(arguments) or "--" in arguments:
+        return list(arguments)
+    return [*rest, "--", "-"]
 
 
 def _sentence(error: Exception) -> str:
