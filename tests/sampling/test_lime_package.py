@@ -89,6 +89,15 @@ def test_the_same_rows_give_the_coefficients_of_the_package_at_full_size():
     np.testing.assert_allclose(fit.intercept[1], intercept, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(9))
+def test_the_penalties_of_selection_and_fit_are_those_of_the_package_on_few_rows(seed):
+    keep, distance, weight = rows(n=2 * D, seed=seed)
+    fit = ours(keep, weight, num_features=7)
+    for column in range(M):
+        beta, _, _ = theirs(keep, distance, column, num_features=7)
+        np.testing.assert_allclose(fit.scores[column], beta, rtol=1e-9, atol=1e-11)
+
+
 def test_the_comparison_can_fail():
     keep, distance, weight = rows()
     beta, _, _ = theirs(keep, distance, 0, num_features=D)

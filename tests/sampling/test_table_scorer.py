@@ -14,7 +14,8 @@ from models import WORDS, tiny_model
 
 assert_same = pytest.approx
 words = st.sampled_from([*WORDS[:9], "never", "seen"])
-texts = st.lists(words, min_size=1, max_size=29).map(" ".join)
+short, long = (st.lists(words, min_size=a, max_size=b) for a, b in ((1, 12), (16, 29)))
+texts = st.one_of(short, long).map(" ".join)  # the window holds 12
 cases = {
     "text": texts,
     "seed": st.integers(0, 99),
@@ -87,9 +88,9 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
     features = features_of(document)
     assert (document.cut, len(features)) == (3, 12)
     keep = np.ones((1, 12), bool)
-    keep[0, 0] = False  # w0 inside the window, and its second occurrence beyond it
+    keep[0, :2] = False  # w0 inside the window, and its second occurrence beyond it
     window = DeletionScorer.of(model, document, features).windows(keep)[0]
-    shortened = model.vocabulary.encode([*WORDS[1:12], "w15"])
+    shortened = model.vocabulary.encode([*WORDS[2:12], "w15", "w16"])
     np.testing.assert_array_equal(window[1:], shortened)
 
 
