@@ -2,10 +2,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from limelight.cli import main
+from limelight.loading import load
 
 import models
+
+# A slow machine is no failure, and the same commit must fail or pass the same way twice.
+settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("limelight")
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +47,9 @@ def limelight(capsys):
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def shipped():
+    """The model inside the package."""
+    return load()

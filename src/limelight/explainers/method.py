@@ -7,18 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading, Scores
 
-
-class Explainer(Protocol):
-    """Settings of a method that can be called."""
-
-    def __call__(self, reading: Reading) -> list[Scores]:
-        """Return the scores of every document."""
-        ...
+Explainer = Callable[[Reading], list[Scores]]  # settings of a method that can be called
 
 
 @final

@@ -117,9 +117,7 @@ def need_logit(reading: Reading, method: str) -> None:
         )
 
 
-def head_scores(
-    solve: Callable[[RatioGame], Any], games: RatioGame
-) -> Float[np.ndarray, "K n d"]:
+def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:
     """Return the scores of every head's own game; their mean is the model's."""
     return np.stack([solve(of_heads(games, slice(i, i + 1))).scores[:, 0] for i in range(games.K)])
 

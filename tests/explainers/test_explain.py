@@ -1,0 +1,295 @@
+"""What all methods promise. A new method is in METHODS and so is tested here."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limelight
+from limelight import Explanation, InputError
+from limelight.explainers import COMPARED, METHODS, read
+
+from models import random_texts, tiny_model
+
+TEXT = "w1 w5 never w5 w8"
+MODEL = tiny_model(2, outputs=3, scale=0.6)
+BINARY = tiny_model(2, outputs=1, scale=0.6)
+SIGNED = [name for name, row in METHODS.items() if row.signed]
+LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime", "lime-first-order"]
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+@every_method
+def test_every_feature_gets_a_finite_score_and_its_places(method):
+    e = limelight.explain(MODEL, TEXT, method)
+    assert e.features == ("w1", "w5", "never", "w8")
+    assert e.spans[1] == ((3, 5), (12, 14))
+    assert np.isfinite(e.scores).all()
+    assert e.method == method
+    assert e.settings["model"] == MODEL.fingerprint
+    assert e.settings["version"] == limelight.__version__
+
+
+@every_method
+def test_json_brings_back_the_same_explanation(method):
+    e = limelight.explain(MODEL, TEXT, method)
+    again = Explanation.from_json(e.to_json())
+    assert again.to_json() == e.to_json()
+    np.testing.assert_array_equal(again.scores, e.scores)
+
+
+@every_method
+def test_a_list_of_texts_is_the_same_texts_one_by_one(method):
+    texts = [TEXT, "w3 w4", "never seen w9 w9 w3 w2 w1 w7 w7 w8 w11 w12 w13 w14 w15"]
+    together = limelight.explain(MODEL, texts, method, target=1)
+    for text, e in zip(texts, together, strict=True):
+        alone = limelight.explain(MODEL, text, method, target=1)
+        error = 1e-12 + (e.bound or 0) + (alone.bound or 0)
+        np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-12, atol=error)
+        assert e.features == alone.features
+
+
+@every_method
+def test_positions_are_scored_one_by_one(method):
+    e = limelight.explain(MODEL, TEXT, method, features="positions")
+    assert e.features == ("w1", "w5", "never", "w5", "w8")
+
+
+@pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
+def test_a_words_score_is_the_sum_over_its_occurrences(method):
+    words = limelight.explain(MODEL, TEXT, method).scores
+    places = limelight.explain(MODEL, TEXT, method, features="positions").scores
+    np.testing.assert_allclose(words, [places[0], places[1] + places[3], places[2], places[4]])
+
+
+@every_method
+def test_the_settings_of_a_method_are_recorded(method):
+    from limelight.explainers import settings_of
+
+    e = limelight.explain(MODEL, TEXT, method)
+    assert set(settings_of(METHODS[method])) <= set(e.settings)
+
+
+@pytest.mark.parametrize("method", LINEAR)
+def test_with_one_output_the_first_class_is_the_second_turned_round(method):
+    up = limelight.explain(BINARY, TEXT, method, target="class 1")
+    down = limelight.explain(BINARY, TEXT, method, target="class 0")
+    np.testing.assert_allclose(up.scores, -down.scores, rtol=1e-6, atol=1e-9)
+    assert limelight.explain(BINARY, TEXT, method).target == "class 1"
+
+
+@pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-l1", "g-l2"])
+def test_methods_without_a_sign_never_score_below_zero(method):
+    assert (limelight.explain(MODEL, TEXT, method).scores >= 0).all()
+    assert not limelight.explain(MODEL, TEXT, method).signed
+
+
+def removed(model, text, words):
+    """The document with ``words`` replaced by an unknown word, as a text."""
+    return " ".join("zzz" if word in words else word for word in text.split())
+
+
+def test_leave_one_out_is_what_really_happens():
+    for output in ("logit", "probability"):
+        e = limelight.explain(MODEL, TEXT, "loo", target=1, output=output)
+
+        def f(text, output=output):
+            scores = MODEL.logits if output == "logit" else MODEL.predict_proba
+            return scores([text])[0, 1]
+
+        lost = [f(TEXT) - f(removed(MODEL, TEXT, {word})) for word in e.features]
+        np.testing.assert_allclose(e.scores, lost, rtol=1e-9, atol=1e-12)
+
+
+def all_subsets(e, model, target):
+    d = len(e.features)
+    for kept in range(d + 1):
+        for inside in combinations(range(d), kept):
+            gone = {e.features[j] for j in range(d) if j not in inside}
+            yield set(inside), model.logits([removed(model, e.text, gone)])[0, target]
+
+
+@given(st.integers(0, 500))
+def test_shapley_is_the_mean_over_all_orders_of_the_real_model(seed):
+    from math import comb
+
+    model = tiny_model(seed, outputs=2, scale=0.6)
+    (text,) = random_texts(1, seed, longest=6)
+    e = limelight.explain(model, text, "shapley", target=1, tolerance=1e-10)
+    f = {frozenset(inside): value for inside, value in all_subsets(e, model, 1)}
+    d = len(e.features)
+    for j, score in enumerate(e.scores):
+        exact = sum((f[S | {j}] - f[S]) / (d * comb(d - 1, len(S))) for S in f if j not in S)
+        assert abs(score - exact) <= e.bound + 1e-12
+    assert abs(e.scores.sum() - (e.prediction["class 1"] - e.base_value)) <= d * e.bound + 1e-12
+
+
+def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
+    from math import comb
+
+    e = limelight.explain(MODEL, "w1 w5 never w5 w8 w9", "lime", target=2, tolerance=1e-10)
+    rows, values, weights = [], [], []
+    d = len(e.features)
+    for inside, value in all_subsets(e, MODEL, 2):
+        s = d - len(inside)
+        if s == 0:
+            continue
+        psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
+        rows.append([1.0, *(float(j in inside) for j in range(d))])
+        values.append(value)
+        weights.append(psi / comb(d, s))
+    X, y, w = map(np.array, (rows, values, weights))
+    beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
+    np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-10)
+    np.testing.assert_allclose(e.intercept, beta[0], atol=1e-8)
+
+
+def test_lime_under_deletion_really_deletes():
+    from math import comb
+
+    text = "w1 w5 never w8 w9"
+    e = limelight.explain(
+        MODEL, text, "lime", target=2, tolerance=1e-10, replacement="delete", bandwidth=1.0
+    )
+    words = text.split()
+    d = len(words)
+    rows, values, weights = [], [], []
+    for kept in range(d):
+        for inside in combinations(range(d), kept):
+            psi = np.exp(-((1 - np.sqrt(kept / d)) ** 2) / 2)
+            ids = MODEL.vocabulary.encode([words[j] for j in inside])
+            rows.append([1.0, *(float(j in inside) for j in range(d))])
+            values.append(MODEL.logits_of_ids([ids])[0, 2])
+            weights.append(psi / comb(d, kept))
+    X, y, w = map(np.array, (rows, values, weights))
+    beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
+    np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
+    with pytest.raises(InputError, match="'w5' repeats"):
+        limelight.explain(MODEL, TEXT, "lime", replacement="delete")
+
+
+@pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
+def test_the_mean_of_the_heads_is_the_score(method):
+    e = limelight.explain(MODEL, TEXT, method, per_head=True, tolerance=1e-9)
+    np.testing.assert_allclose(e.heads.mean(axis=0), e.scores, atol=1e-7)
+
+
+def test_interactions_list_the_strongest_pairs_first():
+    e = limelight.explain(MODEL, TEXT, "interactions")
+    assert len(e.pairs.scores) == 6
+    assert (np.diff(np.abs(e.pairs.scores)) <= 0).all()
+    assert len(limelight.explain(MODEL, TEXT, "interactions", top=2).pairs.scores) == 2
+
+
+def test_protected_words_stay_and_get_no_score():
+    for method in METHODS:
+        e = limelight.explain(MODEL, TEXT, method, protect=["w5"])
+        assert e.features == ("w1", "never", "w8")
+        assert e.settings["protect"] == ["w5"]
+    base = limelight.explain(MODEL, TEXT, "shapley", protect=["w5"], target=0).base_value
+    assert np.isclose(base, MODEL.logits(["zzz w5 zzz w5 zzz"])[0, 0])
+
+
+def test_targets_by_name_by_number_predicted_and_all():
+    predicted = int(MODEL.predict_proba([TEXT]).argmax())
+    assert limelight.explain(MODEL, TEXT, "gxi").target == f"class {predicted}"
+    assert limelight.explain(MODEL, TEXT, "gxi", target=-1).target == "class 2"
+    every = limelight.explain(MODEL, [TEXT, "w3"], "gxi", target="all")
+    assert [[e.target for e in row] for row in every] == [list(MODEL.classes)] * 2
+    assert [e.target for e in limelight.explain(MODEL, TEXT, "gxi", target="all")] == list(
+        MODEL.classes
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"method": "gxx"},
+            f"no method 'gxx'. Did you mean 'gxi'? Choose from: {', '.join(METHODS)}.",
+        ),
+        (
+            {"target": "clas 1"},
+            "no class 'clas 1'. Did you mean 'class 1'? "
+            "Choose from: class 0, class 1, class 2, predicted, all.",
+        ),
+        (
+            {"target": 3},
+            "there are 3 classes, so a target index lies in 0..2; got 3. "
+            "The classes are: class 0, class 1, class 2.",
+        ),
+        (
+            {"output": "logits"},
+            "no output 'logits'. Did you mean 'logit'? Choose from: logit, probability.",
+        ),
+        (
+            {"method": "ig", "tolerence": 1},
+            "no setting of method 'ig' 'tolerence'. Did you mean 'tolerance'? "
+            "Choose from: tolerance.",
+        ),
+        ({"method": "alpha-avg", "x": 1}, "method 'alpha-avg' has no settings; got 'x'."),
+        ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
+        (
+            {"method": "shapley", "output": "probability"},
+            "method 'shapley' is exact for logits only; ask for the logit, or use "
+            "'lime-sampled', which samples probabilities.",
+        ),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(options, sentence):
+    with pytest.raises(InputError) as error:
+        limelight.explain(MODEL, TEXT, **options)
+    assert str(error.value) == sentence
+
+
+def test_lime_of_a_single_word_says_what_to_use_instead():
+    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*Use .loo"):
+        limelight.explain(MODEL, "w1", "lime")
+    comparison = limelight.compare(MODEL, "w1")
+    assert "lime" not in [e.method for e in comparison]
+    assert "LIME is left out" in comparison.notices[0]
+    with pytest.raises(limelight.DomainError):
+        limelight.compare(MODEL, "w1", methods=["lime", "gxi"])
+
+
+@pytest.mark.parametrize("text", ["w1 w2", "! ?", "nobody knows", "İ \x1b[31m ‮ w1", "w1 " * 500])
+def test_odd_texts_are_explained(text):
+    comparison = limelight.compare(MODEL, text)
+    for e in comparison:
+        assert np.isfinite(e.scores).all()
+
+
+def test_text_past_the_window_is_marked():
+    e = limelight.explain(MODEL, "w1 w2 " * 10, "gxi")
+    assert e.text[: e.explained_end] == ("w1 w2 " * 6).strip()
+    assert "8 were cut off" in e.notices[0]
+    assert limelight.explain(MODEL, TEXT, "gxi").explained_end == len(TEXT)
+
+
+def test_compare_shows_the_papers_methods_and_shapley():
+    comparison = limelight.compare(MODEL, TEXT)
+    assert tuple(e.method for e in comparison) == COMPARED
+    assert comparison["lime"].method == "lime"
+    assert comparison.attention is None
+    matrices = limelight.compare(MODEL, TEXT, attention=True).attention
+    assert matrices.shape == (3, 6, 6)
+
+
+def test_a_setting_goes_to_every_method_that_has_it():
+    comparison = limelight.compare(MODEL, TEXT, methods=["lime", "gxi"], tolerance=1e-4)
+    assert comparison["lime"].settings["tolerance"] == 1e-4
+    with pytest.raises(InputError, match="no setting of these methods 'tollerance'"):
+        limelight.compare(MODEL, TEXT, methods=["lime", "gxi"], tollerance=1e-4)
+
+
+def test_progress_is_told():
+    seen = []
+    limelight.explain(MODEL, [TEXT] * 70, "gxi", progress=lambda *at: seen.append(at))
+    assert seen == [(32, 70), (64, 70), (70, 70)]
+
+
+def test_the_readings_own_outputs_are_the_models():
+    reading = read(MODEL, random_texts(9))
+    np.testing.assert_allclose(reading.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)

@@ -1,0 +1,134 @@
+"""Theorem 4.1 and its missing row, against autograd of the definition."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limelight.explainers import read
+from limelight.theory.attention import attention, head_outputs, max_attention, mean_attention
+from limelight.theory.gradient import gradient, gradient_times_input, head_gradients
+
+from models import random_texts, tiny_model
+
+seeds = st.integers(0, 10_000)
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def by_autograd(model, ids, output):
+    """Oracle: full self-attention as Eq. 1–9 define it, differentiated by torch."""
+    as_double = {
+        name: torch.tensor(getattr(model, name).astype(np.float64))
+        for name in ("embedding", "W_q", "W_k", "W_v", "W_l")
+    }
+    e = as_double["embedding"][torch.tensor(ids, dtype=torch.long)] + torch.tensor(model.positions)
+    e.requires_grad_(True)
+    K, d_att, _ = as_double["W_q"].shape
+    heads = []
+    for i in range(K):
+        q, k, v = (e @ as_double[name][i].T for name in ("W_q", "W_k", "W_v"))
+        full = torch.softmax(q @ k.T / d_att**0.5, dim=-1) @ v
+        heads.append(as_double["W_l"][i, output] @ full[0])
+    per_head = [torch.autograd.grad(head, e, retain_graph=True)[0].numpy() for head in heads]
+    return np.mean(per_head, axis=0), np.stack(per_head)
+
+
+def reading_of(model, text, **question):
+    return read(model, [text], **question)
+
+
+@given(seeds)
+def test_matches_autograd_at_every_position_cls_included(seed):
+    model = tiny_model(seed, outputs=2, scale=0.7)
+    (text,) = random_texts(1, seed)
+    reading = reading_of(model, text, target=1)
+    whole, per_head = by_autograd(model, reading.ids[0], 1)
+    assert_same(reading.gradient[0], whole)
+    assert_same(head_gradients(**reading.at_the_text)[0], per_head)
+
+
+def test_matches_autograd_on_the_shipped_model(shipped):
+    reading = reading_of(shipped, "a great film, but the end is not as good as the book")
+    whole, _ = by_autograd(shipped, reading.ids[0], 0)
+    np.testing.assert_allclose(reading.gradient[0], whole, rtol=1e-9, atol=1e-15)
+    rows = np.abs(whole).max(axis=1)
+    assert rows[0] > 0  # the row of [cls] is compared too
+
+
+def test_without_the_query_path_the_row_of_cls_is_wrong():
+    model = tiny_model(5)
+    reading = reading_of(model, "w1 w2 w3")
+    arguments = dict(reading.at_the_text)
+    arguments["query"] = np.zeros_like(arguments["query"])
+    as_printed = gradient(**arguments)[0]
+    whole, _ = by_autograd(model, reading.ids[0], 0)
+    assert_same(as_printed[1:], whole[1:])
+    with pytest.raises(AssertionError):
+        assert_same(as_printed[0], whole[0])
+
+
+def test_the_comparison_can_fail():
+    model = tiny_model(5)
+    reading = reading_of(model, "w1 w2 w3")
+    arguments = dict(reading.at_the_text)
+    arguments["key"] = arguments["key"] * (1 + 1e-6)
+    with pytest.raises(AssertionError):
+        assert_same(gradient(**arguments)[0], by_autograd(model, reading.ids[0], 0)[0])
+
+
+@given(seeds)
+def test_the_mean_of_the_heads_is_the_whole(seed):
+    reading = reading_of(tiny_model(seed), "w1 w5 never w5")
+    assert_same(head_gradients(**reading.at_the_text).mean(axis=1), reading.gradient)
+
+
+@given(seeds, st.floats(-100, 100))
+def test_a_constant_added_to_all_values_moves_no_gradient(seed, constant):
+    reading = reading_of(tiny_model(seed), "w1 w5 never w5")
+    moved = dict(reading.at_the_text) | {"u": reading.target_u + constant}
+    np.testing.assert_allclose(gradient(**moved), reading.gradient, rtol=1e-9, atol=1e-10)
+
+
+@given(seeds)
+def test_torch_gives_the_same_numbers(seed):
+    reading = reading_of(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
+    tensors = {name: torch.tensor(array) for name, array in reading.at_the_text.items()}
+    assert_same(gradient(**tensors).numpy(), reading.gradient)
+    assert_same(head_gradients(**tensors).numpy(), head_gradients(**reading.at_the_text))
+    ours = gradient_times_input(reading.gradient, reading.embedded)
+    theirs = gradient_times_input(torch.tensor(reading.gradient), torch.tensor(reading.embedded))
+    assert_same(theirs.numpy(), ours)
+
+
+def test_probabilities_follow_the_chain_rule():
+    for outputs, target in ((1, 0), (1, 1), (3, 2)):
+        model = tiny_model(8, outputs=outputs)
+        reading = reading_of(model, "w1 w2 w2", target=target, output="probability")
+        base = reading.embedded[0]
+        rng = np.random.default_rng(0)
+        direction = rng.standard_normal(base.shape)
+        direction[0] = 0  # [cls] moves the query, on which the tables depend
+
+        def probability(step, reading=reading, base=base, direction=direction):
+            e = base + step * direction
+            d = reading.model.directions
+            logit, u = d.key @ e.T, d.value @ e.T
+            f = (attention(logit) * u).sum(-1).mean(-1)
+            return reading.targets.value(f[None])[0]
+
+        h = 1e-5
+        slope = (probability(h) - probability(-h)) / (2 * h)
+        assert np.isclose((reading.gradient[0] * direction).sum(), slope, rtol=1e-6)
+
+
+def test_attention_is_a_softmax_for_logits_of_any_size():
+    logit = np.array([[800.0, 0.0, -800.0], [5.0, 5.0, 5.0]])
+    alpha = attention(logit)
+    np.testing.assert_allclose(alpha, [[1, 0, 0], [1 / 3] * 3])
+    assert_same(mean_attention(alpha), alpha.mean(axis=0))
+    assert_same(max_attention(alpha), [1, 1 / 3, 1 / 3])
+    assert_same(head_outputs(alpha, np.array([[2.0, 9, 9], [1, 2, 3]])), [2, 2])
