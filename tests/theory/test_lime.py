@@ -179,8 +179,18 @@ def test_a_constant_denominator_gives_the_coefficients_themselves(bandwidth):
     np.testing.assert_allclose(result.scores, want, atol=1e-8)
 
 
-def test_an_indifferent_word_is_not_always_zero_but_equal_words_are_equal():
-    # LIME has no dummy axiom unless f is additive; identical words must still get identical scores.
+def test_a_word_that_changes_nothing_still_gets_a_score():
+    # LIME has no dummy axiom: unless f is additive, Z_j stands in for the size of the set.
+    game = random_game(4, d=5)
+    same = {"a": game.a.copy(), "A": game.A.copy()}
+    same["a"][..., 1], same["A"][..., 1] = game.b[..., 1], game.B[..., 1]
+    game = replace(game, **same)
+    result, exact = lime(game, tolerance=1e-9), lime_by_enumeration(game)
+    assert (np.abs(exact.scores[:, 1]) > 1e3 * result.bound).all()
+    assert (np.abs(result.scores - exact.scores)[:, 1] <= result.bound).all()
+
+
+def test_equal_words_get_equal_scores():
     game = random_game(4, d=5)
     same = {name: getattr(game, name).copy() for name in ("a", "b", "A", "B")}
     for x in same.values():
