@@ -63,14 +63,12 @@ def ridge_fit(
         shift = 1 / centred.weight - spread @ mean_x
         sums = sums.plus(pull[:, None] * residual, spread, shift, chunk.weight @ residual**2)
     draws = sample.n - sample.row0
-    total = centred.yy[outputs]
-    explained = np.where(total > 0, 1 - sums.left / np.where(total > 0, total, 1.0), 1.0)
     return RidgeFit(
         coefficients=beta.T,
         stderr=_deviation(sums.first, sums.second, draws),
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
         intercept_stderr=_deviation(sums.shift_first, sums.shift_second, draws),
-        r2=explained,
+        r2=_explained(sums.left, centred.yy[outputs]),
     )
 
 
@@ -102,6 +100,13 @@ class _Squares(NamedTuple):
             self.shift_second + squared.T @ shift**2,
             self.left + left,
         )
+
+
+def _explained(
+    left: Float[np.ndarray, " m"], total: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
+    """R², which is 1 where there was nothing to explain."""
+    return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), 1.0)
 
 
 def _deviation(
