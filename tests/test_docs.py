@@ -1,0 +1,166 @@
+"""What the documentation says is true: pages, commands, outputs, Python."""
+
+import importlib
+import io
+import pkgutil
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from limelight import explainers
+from limelight.cli import COMMANDS
+from limelight.explainers import METHODS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+METHOD_PAGES = sorted((ROOT / "docs" / "methods").glob("*.md"))
+HEADINGS = (
+    "Formula",
+    "What it sees",
+    "What it cannot see",
+    "Cost",
+    "How far to trust it",
+    "Oracle",
+    "How to read its scores",
+)
+NEEDS_FILES = ("data", "train", "evaluate")
+pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+def captures(page):
+    """Commands in a page's console blocks, each with the output that is shown for it."""
+    for block in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+def known_methods():
+    """Every method that a module of explainers describes, registered or not."""
+    names = [module.name for module in pkgutil.iter_modules(explainers.__path__)]
+    modules = [importlib.import_module(f"limelight.explainers.{name}") for name in names]
+    return {row.id for module in modules for row in getattr(module, "ROWS", ())}
+
+
+def test_every_method_has_its_page_and_every_page_a_method():
+    stems = {page.stem for page in METHOD_PAGES}
+    assert set(METHODS) <= stems <= known_methods()
+
+
+@pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
+def test_a_method_page_says_what_a_reader_needs(page):
+    assert tuple(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.M)) == HEADINGS
+
+
+@pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
+def test_an_oracle_that_a_page_names_is_there(page):
+    for path in re.findall(r"`(tests/[\w/.]+)`", page.read_text("utf-8")):
+        assert (ROOT / path).exists(), path
+
+
+def test_readme_and_index_name_every_registered_method():
+    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        named = set(re.findall(r"methods/([\w-]+)\.md\)", page.read_text("utf-8")))
+        assert set(METHODS) <= named, page
+
+
+def test_readme_counts_the_methods_right():
+    words = {14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
+    assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pages
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pages
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), {})
+
+
+def test_numbers_in_the_readme_block_are_the_printed_ones(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(ROOT / "README.md", "python")
+    exec(compile(block, "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    promised = re.findall(r"^print.*?# (.*?)(?:: .*)?$", block, re.M)
+    assert len(printed) == len(promised) == 3
+    for line, comment in zip(printed, promised, strict=True):
+        pattern = re.escape(comment).replace(r"\.\.\.", r"\d*")
+        if comment == "9.9e-07":
+            line = f"{float(line):.1e}"
+        assert re.fullmatch(pattern, line), (line, comment)
+
+
+@pages
+def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeypatch):
+    if page in METHOD_PAGES and page.stem not in METHODS:
+        pytest.skip(f"{page.stem} is not in the registry yet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    for command, shown in captures(page):
+        piped, _, call = command.rpartition(" | ")
+        program, *arguments = shlex.split(call)
+        assert program == "limelight", command
+        if arguments[0] in NEEDS_FILES or "--model" in arguments:
+            check_options(limelight, arguments)
+            continue
+        if piped:
+            monkeypatch.setattr(sys, "stdin", printed_by(piped))
+        outcome = limelight(*arguments)
+        assert outcome.code == 0, (command, outcome.err)
+        if shown.strip():
+            assert lines(outcome.out) == lines(shown), command
+
+
+def check_options(limelight, arguments):
+    page = limelight(arguments[0], "--help").out
+    for option in (name for name in arguments if name.startswith("--")):
+        assert option in page, option
+
+
+def printed_by(command):
+    """Standard input as ``printf`` would feed it."""
+    program, text = shlex.split(command)
+    assert program == "printf"
+    return io.TextIOWrapper(io.BytesIO(text.replace(r"\n", "\n").encode()))
+
+
+def lines(output):
+    return [line.rstrip() for line in output.strip().splitlines()]
+
+
+@pages
+def test_named_commands_exist(page):
+    for command in re.findall(r"`limelight ([a-z]+)", page.read_text("utf-8")):
+        assert command in COMMANDS, command
+
+
+def test_readme_has_the_two_commands():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert '\npip install . && limelight compare "' in text
+    assert "\nscripts/test\n" in text
+    assert (ROOT / "scripts" / "test").stat().st_mode & 0o111
+
+
+def test_pins_agree_with_what_is_declared():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    wanted += [name for extra in extras for name in extra]
+    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text("utf-8"), re.M)
+    assert {re.match(r"[\w-]+", name)[0] for name in wanted} == set(pinned)
