@@ -20,7 +20,9 @@ def feature_table(e: Explanation, look: Look, width: int) -> Table:
     """Return the strongest features with scores, standard errors and bars."""
     order = np.argsort(-np.abs(e.scores), kind="stable")[:SHOWN_FEATURES].tolist()
     names = [_name(e, j, look) for j in order]
-    widest = min(max((name.cell_len for name in names), default=4), max(8, width // 3))
+    left_out = len(e.features) - len(order)
+    rest = Text(look.safe(f"and {left_out} more") if left_out else "", "dim")
+    widest = min(max(name.cell_len for name in (*names, rest)), max(8, width // 3))
     table = _plain_table()
     table.add_column("word", overflow="ellipsis", max_width=widest, no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
@@ -35,9 +37,8 @@ def feature_table(e: Explanation, look: Look, width: int) -> Table:
         if e.stderr is not None:
             cells.append(Text(written(e.stderr[j], peak=peak, signed=False), "dim"))
         table.add_row(*cells, _bar(e, float(sizes[j]), longest, look))
-    rest = len(e.features) - SHOWN_FEATURES
-    if rest > 0:
-        table.add_row(Text(look.safe(f"and {rest} more"), "dim"))
+    if left_out:
+        table.add_row(rest)
     return table
 
 
