@@ -1,4 +1,7 @@
-"""Draw the pictures of the README again: ``python docs/images/make.py`` (needs chromium and the dev extra)."""
+"""Draw the pictures of the documentation again; needs chromium and the extra ``dev``.
+
+python docs/images/make.py
+"""
 
 import re
 import tempfile
