@@ -2,7 +2,6 @@ import json
 import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -65,30 +64,17 @@ def test_errors_are_one_sentence(limelight, model, data):
 
 
 @pytest.mark.slow
-def test_25_000_reviews_in_time_and_memory(shared, tmp_path):
-    """Under 15 s on one core and 1 GB, with a vocabulary of real size."""
-    from limelight.datasets import read_labelled
-    from limelight.model import AttentionClassifier
-    from limelight.training.encoding import training_vocabulary
-
-    data = shared / "data" / "imdb" / "train.parquet"
-    texts = read_labelled(data, ["negative", "positive"])
-    vocabulary, _ = training_vocabulary(texts, T_max=256, size=30_000, min_count=1)
-    sized = tiny_model(V=30_000, d_e=128, K=6, d_att=64, d_out=64, T_max=256, scale=0.1)
-    weights = {n: getattr(sized, n) for n in ("embedding", "W_q", "W_k", "W_v", "W_l")}
-    model = AttentionClassifier(
-        **weights, vocabulary=vocabulary, classes=("negative", "positive"), position_base=10000.0
-    )
-    save_folder(model, tmp_path / "model", dtype="float16")
-    command = [sys.executable, "-m", "limelight", "evaluate", "--model", str(tmp_path / "model"),
-               "--data", str(data), "--format", "json"]  # fmt: skip
-    start = time.monotonic()
+def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
+    """Accuracy as in the model card, in less than 1 GB; a process of its own, to see its memory."""
+    data = shared / "data" / "imdb" / "test.parquet"
     run = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=120,
-        env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
-    wall, used = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert json.loads(run.stdout)["texts"] == 25_000
-    # Processor time: the wall clock of a shared machine measures its other users too.
-    assert min(wall, used.ru_utime + used.ru_stime) < 15
-    assert used.ru_maxrss < 1_000_000  # kilobytes
+        [sys.executable, "-m", "limelight", "evaluate", "--data", str(data), "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    result = json.loads(run.stdout)
+    assert result["texts"] == 25_000
+    assert result["accuracy"] >= 0.875
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kilobytes

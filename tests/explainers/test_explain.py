@@ -40,6 +40,11 @@ def test_json_brings_back_the_same_explanation(method):
     np.testing.assert_array_equal(again.scores, e.scores)
 
 
+def test_an_infinite_bandwidth_survives_json():
+    e = limelight.explain(MODEL, TEXT, "lime", bandwidth=np.inf)
+    assert Explanation.from_json(e.to_json()).settings["bandwidth"] == np.inf
+
+
 @every_method
 def test_a_list_of_texts_is_the_same_texts_one_by_one(method):
     texts = [TEXT, "w3 w4", "never seen w9 w9 w3 w2 w1 w7 w7 w8 w11 w12 w13 w14 w15"]

@@ -8,9 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.explain import class_given
-from limelight.cli.result import chosen_format, parsed_settings, progress_shown, show, write
+from limelight.cli.result import chosen_format, only, parsed_settings, progress_shown, show, write
 from limelight.cli.texts import given_texts
-from limelight.errors import InputError
 from limelight.explainers import compare as comparisons_of
 from limelight.explanation.table import explanations_csv
 from limelight.loading import load
@@ -56,8 +55,8 @@ def compare(
     model
         Folder of the model; the IMDB sentiment model of the package if none is given.
     format
-        "terminal", "json" (one object per line), "html" or "csv"; by default what the name of the
-        output file says, else "terminal".
+        "terminal", "json" (one object per line), "html", "csv", or the coloured text as "png",
+        "svg" or "pdf"; by default what the name of the output file says, else "terminal".
     output
         Write to this file instead of standard output.
     """
@@ -84,9 +83,8 @@ def compare(
         case "csv":
             write(explanations_csv((i, e) for i, c in enumerate(comparisons) for e in c), output)
         case "html":
-            if len(comparisons) > 1:
-                raise InputError(
-                    f"an HTML page shows one text; got {len(comparisons)}. "
-                    "Use --format json for several."
-                )
-            write(comparisons[0].as_html(), output)
+            write(only(comparisons, form).as_html(), output)
+        case _:
+            from limelight.render.figures import coloured_sentence, save_figure
+
+            save_figure(coloured_sentence(only(comparisons, form)), str(output))

@@ -9,13 +9,13 @@ from cyclopts import Parameter
 
 from limelight.cli.result import (
     chosen_format,
+    only,
     parsed_settings,
     progress_shown,
     show,
     write,
 )
 from limelight.cli.texts import given_texts
-from limelight.errors import InputError
 from limelight.explainers import explain as explanations_of
 from limelight.explanation import Explanation
 from limelight.explanation.table import explanations_csv
@@ -62,8 +62,8 @@ def explain(
     model
         Folder of the model; the IMDB sentiment model of the package if none is given.
     format
-        "terminal", "json" (one object per line), "html" or "csv"; by default what the name of the
-        output file says, else "terminal".
+        "terminal", "json" (one object per line), "html", "csv", or a bar chart as "png", "svg" or
+        "pdf"; by default what the name of the output file says, else "terminal".
     output
         Write to this file instead of standard output.
     """
@@ -90,12 +90,11 @@ def explain(
         case "csv":
             write(explanations_csv(enumerate(explanations)), output)
         case "html":
-            if len(explanations) > 1:
-                raise InputError(
-                    f"an HTML page shows one explanation; got {len(explanations)}. "
-                    "Use 'compare' for several methods, or --format json for several texts."
-                )
-            write(explanations[0].as_html(), output)
+            write(only(explanations, form).as_html(), output)
+        case _:
+            from limelight.render.figures import bar_chart, save_figure
+
+            save_figure(bar_chart(only(explanations, form)), str(output))
 
 
 def class_given(target: str | None) -> str | int | None:

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from cyclopts import Parameter
 from rich.table import Table
+from rich.text import Text
 
 from limelight.cli.console import error_console, output_console
 from limelight.cli.texts import given_texts
 from limelight.loading import load
 from limelight.model import AttentionClassifier, class_probabilities
+from limelight.render.pieces import visible
 
 
 def predict(
@@ -72,16 +74,16 @@ def predictions(model: AttentionClassifier, texts: list[str]) -> list[dict[str, 
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
     table.add_column("class")
     table.add_column("probability", justify="right")
-    for name in rows[0]["logits"]:
-        table.add_column(f"logit of {name}", justify="right")
+    named = list(rows[0]["logits"])
+    for name in named:
+        title = f"logit of {name}" if len(named) == 1 else name
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in rows:
         numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
-        shown = Text(" ".join(row["text"].split()))  # never parsed as markup
+        shown = Text(visible(" ".join(row["text"].split())))  # never parsed as markup
         table.add_row(row["class"], f"{row['probability']:.1%}", *numbers, shown)
     return table

@@ -1,9 +1,10 @@
 """What ``explain`` and ``compare`` share: where the result goes, and in which form."""
 
 __all__ = [
+    "FIGURES",
     "FORMATS",
-    "Format",
     "chosen_format",
+    "only",
     "parsed_settings",
     "progress_shown",
     "show",
@@ -16,7 +17,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, TypeVar
 
 from rich.console import Console, RenderableType
 
@@ -24,19 +25,30 @@ from limelight.cli.console import error_console, output_console
 from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 
-Format = Literal["terminal", "json", "html", "csv"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+Result = TypeVar("Result")
+FIGURES = ("png", "svg", "pdf")
+FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
 
 
-def chosen_format(format: str | None, output: Path | None) -> Format:
+def chosen_format(format: str | None, output: Path | None) -> str:
     """Return the format asked for; the name of the output file says it where nobody did."""
     if format is None:
-        suffix = "" if output is None else output.suffix.removeprefix(".")
-        format = suffix if suffix in FORMATS else "terminal"
-    for known in FORMATS:
-        if format == known:
-            return known
-    raise InputError(nearest("format", format, FORMATS))
+        suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+        return suffix if suffix in FORMATS else "terminal"
+    if format not in FORMATS:
+        raise InputError(nearest("format", format, FORMATS))
+    if format in FIGURES and (output is None or output.suffix.lower() != f".{format}"):
+        raise InputError(f"a figure goes to a file; add --output NAME.{format}.")
+    return format
+
+
+def only(results: Sequence[Result], form: str) -> Result:
+    """Return the one result that a page or a figure shows."""
+    if len(results) != 1:
+        raise InputError(
+            f"{form} output shows one result; got {len(results)}. Use --format json for several."
+        )
+    return results[0]
 
 
 def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -46,11 +58,15 @@ def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise InputError(f"a setting is written name=value; got {pair!r}.")
-        try:
-            settings[name.strip().replace("-", "_")] = json.loads(value)
-        except ValueError:
-            settings[name.strip().replace("-", "_")] = value
+        settings[name.strip().replace("-", "_")] = _parsed(value)
     return settings
+
+
+def _parsed(value: str) -> Any:
+    for read in (json.loads, float):  # float for "inf", which JSON does not know
+        with contextlib.suppress(ValueError):
+            return read(value)
+    return value
 
 
 def write(content: str, output: Path | None) -> None:

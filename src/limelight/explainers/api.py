@@ -203,7 +203,7 @@ def _explanation(
         method=row.id,
         target=reading.targets.names()[i],
         prediction=dict(zip(named, map(float, reading.outputs[i]), strict=True)),
-        base_value=float(reading.base_values[i]),
+        base_value=float(reading.base_values[i]) if found.base_value is None else found.base_value,
         intercept=found.intercept,
         heads=found.heads,
         pairs=found.pairs,

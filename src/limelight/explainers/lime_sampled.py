@@ -92,8 +92,9 @@ class LimeSampled:
             )
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
+        game = self._game(one)
         fit = until(
-            Sample(self._game(one), draws, rng, row0=self.row0),
+            Sample(game, draws, rng, row0=self.row0),
             partial(
                 lime_fit,
                 ridge=self.ridge,
@@ -107,6 +108,7 @@ class LimeSampled:
         return Scores(
             scores=fit.scores[0],
             stderr=fit.stderr[0],
+            base_value=float(game(np.zeros((1, d), dtype=bool))[0, 0]),
             intercept=float(fit.intercept[0]),
             notices=self._notices(fit, d),
             settings={

@@ -37,7 +37,9 @@ class Method:
                 if not known:
                     raise InputError(f"method {self.id!r} has no settings; got {name!r}.")
                 raise InputError(nearest(f"setting of method {self.id!r}", name, known))
-        return self.explainer(**settings)
+        return self.explainer(
+            **{name: _fitting(name, value, known[name]) for name, value in settings.items()}
+        )
 
 
 @cache
@@ -46,3 +48,24 @@ def settings_of(method: Method) -> Mapping[str, Any]:
     preset = getattr(method.explainer, "keywords", {})
     parameters = inspect.signature(method.explainer).parameters.values()
     return MappingProxyType({p.name: p.default for p in parameters if p.name not in preset})
+
+
+def _fitting(name: str, value: Any, default: Any) -> Any:
+    """Return ``value`` as the kind of thing that ``default`` is; refuse what cannot be one.
+
+    A default of None stands for an optional number.
+    """
+    if isinstance(default, bool):
+        fits, kind = isinstance(value, bool), "true or false"
+    elif isinstance(default, str):
+        fits, kind = isinstance(value, str), "a word"
+    else:
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        if isinstance(default, int):
+            fits = fits and value == int(value)
+        if default is None and value is None:
+            return None
+    if not fits:
+        raise InputError(f"the setting {name!r} must be {kind}; got {value!r}.")
+    return type(default)(value) if isinstance(default, int | float) else value

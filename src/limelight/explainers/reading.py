@@ -26,6 +26,7 @@ class Scores:
     scores: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"] | None = None
     bound: float | None = None
+    base_value: float | None = None  # where removing is not replacing by UNK
     intercept: float | None = None
     heads: Float[np.ndarray, "K d"] | None = None
     pairs: Pairs | None = None

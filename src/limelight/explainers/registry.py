@@ -3,11 +3,19 @@
 __all__ = ["METHODS", "find_method"]
 
 from limelight.errors import InputError, nearest
-from limelight.explainers import attention, gradients, integrated, lime, removal
+from limelight.explainers import (
+    anchors,
+    attention,
+    gradients,
+    integrated,
+    lime,
+    lime_sampled,
+    removal,
+)
 from limelight.explainers.method import Method
 
 # A method is a row in the module that computes it; a module is a name in this list.
-_MODULES = (attention, gradients, integrated, lime, removal)
+_MODULES = (attention, gradients, integrated, lime, lime_sampled, removal, anchors)
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}
 
 

@@ -8,6 +8,7 @@ __all__ = [
     "explanation_to_json",
 ]
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +125,7 @@ def _record(e: Explanation) -> ExplanationRecord:
         intercept=e.intercept,
         bound=e.bound,
         notices=list(e.notices),
-        settings=dict(e.settings),
+        settings=_with_infinities(dict(e.settings), spelt=True),
         features=[
             FeatureRecord(text=text, spans=list(spans), score=score, stderr=error)
             for text, spans, score, error in rows
@@ -166,7 +167,7 @@ def _explanation(record: ExplanationRecord) -> Explanation:
         pairs=None if record.pairs is None else _pairs(record.pairs),
         anchor=_anchor(record),
         notices=tuple(record.notices),
-        settings=record.settings,
+        settings=_with_infinities(record.settings, spelt=False),
     )
 
 
@@ -201,6 +202,14 @@ def _column(errors: list[float | None]) -> np.ndarray | None:
     if len(known) < len(errors):
         raise InputError("stderr must be given for every feature or for none.")
     return np.array(known, dtype=np.float64)
+
+
+def _with_infinities(settings: dict[str, Any], *, spelt: bool) -> dict[str, Any]:
+    """Spell infinite settings out as "inf", or read them back: JSON has no infinity."""
+    words: dict[Any, Any] = {math.inf: "inf", -math.inf: "-inf"}
+    change = words if spelt else {word: number for number, word in words.items()}
+    kind = float if spelt else str
+    return {k: change.get(v, v) if isinstance(v, kind) else v for k, v in settings.items()}
 
 
 def _encoded(record: msgspec.Struct, indent: int | None) -> str:

@@ -1,0 +1,142 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from limelight.explainers import COMPARED, METHODS
+from limelight.explanation import Comparison, Explanation
+from limelight.explanation.json import SCHEMAS
+
+TEXT = "a great film, but not for me"
+
+
+def test_explain_prints_the_words_and_the_prediction(limelight):
+    outcome = limelight("explain", TEXT)
+    assert outcome.code == 0
+    assert "great" in outcome.out
+    assert "positive" in outcome.out
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_works_from_the_command_line(limelight, method):
+    outcome = limelight("explain", TEXT, "--method", method, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    e = Explanation.from_json(outcome.out)
+    assert e.method == method
+    schema = json.loads((SCHEMAS / "explanation.schema.json").read_text())
+    jsonschema.validate(json.loads(outcome.out), schema)
+    assert limelight("explain", TEXT, "--method", method).code == 0
+
+
+def test_settings_reach_the_method(limelight):
+    outcome = limelight(
+        "explain", TEXT, "--set", "bandwidth=1", "--set", "tolerance=1e-4", "--format", "json"
+    )
+    settings = Explanation.from_json(outcome.out).settings
+    assert (settings["bandwidth"], settings["tolerance"]) == (1, 1e-4)
+
+
+def test_compare_writes_every_format(limelight, tmp_path):
+    for suffix in ("json", "html", "csv", "txt", "png", "svg", "pdf"):
+        path = tmp_path / f"out.{suffix}"
+        outcome = limelight("compare", TEXT, "--output", path)
+        assert (outcome.code, outcome.out) == (0, ""), outcome.err
+        assert path.stat().st_size > 100
+    comparison = Comparison.from_json((tmp_path / "out.json").read_text())
+    assert tuple(e.method for e in comparison) == COMPARED
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert len(rows) == len(COMPARED) * len(comparison.explanations[0].features)
+    assert (
+        "<canvas" in (tmp_path / "out.html").read_text()
+        or "attention" in (tmp_path / "out.html").read_text()
+    )
+
+
+def test_csv_of_several_texts_numbers_the_documents(limelight, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"good film\nbad film\n")))
+    outcome = limelight("explain", "-", "--lines", "--format", "csv", "--method", "gxi")
+    rows = list(csv.DictReader(io.StringIO(outcome.out)))
+    assert [row["document"] for row in rows] == ["0", "0", "1", "1"]
+
+
+def test_targets_by_number_and_all(limelight):
+    outcome = limelight("explain", TEXT, "--target", "0", "--format", "json")
+    assert Explanation.from_json(outcome.out).target == "negative"
+    outcome = limelight("explain", TEXT, "--target", "all", "--format", "json")
+    assert [json.loads(line)["target"] for line in outcome.out.splitlines()] == [
+        "negative",
+        "positive",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([""], "the text has no words; give at least one word."),
+        (
+            ["x y", "--method", "limee"],
+            f"no method 'limee'. Did you mean 'lime'? Choose from: {', '.join(METHODS)}.",
+        ),
+        (
+            ["x y", "--target", "positiv"],
+            "no class 'positiv'. Did you mean 'positive'? "
+            "Choose from: negative, positive, predicted, all.",
+        ),
+        (["x y", "--output", "no/such/folder/x.json"], "no such file or directory."),
+        (
+            ["x y", "--format", "htm"],
+            "no format 'htm'. Did you mean 'html'? "
+            "Choose from: terminal, json, html, csv, png, svg, pdf.",
+        ),
+        (
+            ["x y", "--set", "bandwidth=wide"],
+            "the setting 'bandwidth' must be a number; got 'wide'.",
+        ),
+        (["x y", "--set", "fit=1"], "the setting 'fit' must be true or false; got 1."),
+        (
+            ["x y", "--method", "lime-sampled", "--set", "samples=1.5"],
+            "the setting 'samples' must be a whole number; got 1.5.",
+        ),
+        (["x y", "--format", "png"], "a figure goes to a file; add --output NAME.png."),
+        (["x y", "--set", "bandwidth"], "a setting is written name=value; got 'bandwidth'."),
+        (["x y", "--set", "bandwith=1"], "Did you mean 'bandwidth'?"),
+        (["x y", "--features", "word"], "no features 'word'. Did you mean 'words'?"),
+        (["word"], "needs at least 2 words"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, tmp_path):
+    outcome = limelight("explain", *arguments)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("Error: ")
+    assert sentence in outcome.err
+
+
+def test_nothing_is_half_written(limelight, tmp_path):
+    path = tmp_path / "keep.html"
+    path.write_text("old")
+    outcome = limelight("explain", "x y", "x z", "--output", path)
+    assert outcome.code == 2
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_methods_lists_the_catalogue(limelight):
+    rows = [json.loads(line) for line in limelight("methods", "--format", "json").out.splitlines()]
+    assert [row["id"] for row in rows] == list(METHODS)
+    assert all(row["formula"] and row["sees"] and row["blind"] and row["cost"] for row in rows)
+    assert "bandwidth=0.25" in limelight("methods", "lime").out
+
+
+def test_no_colour_codes_reach_a_pipe(limelight):
+    assert "\x1b" not in limelight("compare", TEXT).out
+
+
+def test_the_page_needs_no_network(limelight, tmp_path):
+    limelight("compare", TEXT, "--output", tmp_path / "p.html")
+    page = Path(tmp_path / "p.html").read_text()
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page

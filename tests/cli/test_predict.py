@@ -1,0 +1,92 @@
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from limelight.model import save_folder
+
+from models import tiny_model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_folder(tiny_model(outputs=3), tmp_path / "m")
+    return tmp_path / "m"
+
+
+def given(monkeypatch, content):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_the_shipped_model_knows_good_from_bad(limelight):
+    good = limelight("predict", "what a wonderful film, I loved it", "--format", "json")
+    bad = limelight("predict", "a dull and boring waste of time", "--format", "json")
+    assert json.loads(good.out)["class"] == "positive"
+    row = json.loads(bad.out)
+    assert row["class"] == "negative"
+    assert row["logits"]["positive"] < 0 < row["probabilities"]["negative"] <= 1
+
+
+def test_one_row_per_text(limelight, folder):
+    outcome = limelight("predict", "w1 w2", "w3 [bold]", "--model", folder)
+    assert outcome.code == 0
+    assert len(outcome.out.splitlines()) == 3
+    assert "[bold]" in outcome.out
+    assert "Notice: 1 of 2 tokens are not in the vocabulary" in outcome.err
+
+
+def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
+    (tmp_path / "t.txt").write_text("w1 w2\n\nw3\n", encoding="utf-8")
+    one = limelight("predict", "--file", tmp_path / "t.txt", "--model", folder, "--format", "json")
+    assert json.loads(one.out)["text"] == "w1 w2\n\nw3\n"
+    given(monkeypatch, b"w1 w2\n\nw3\n")
+    two = limelight("predict", "-", "--lines", "--model", folder, "--format", "json")
+    assert [json.loads(line)["text"] for line in two.out.splitlines()] == ["w1 w2", "w3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["predict", ""], "the text has no words; give at least one word."),
+        (["predict", "x", "--model", "no/such"], "there is no model folder at 'no/such'; check"),
+        (["predict", "x", "--file", "y"], "give the text as an argument or with --file, not both."),
+        (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
+        (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
+        (["predict", "x", "--colour"], "Unknown option: --colour."),
+        (["predcit"], 'Unknown command "predcit"'),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence):
+    outcome = limelight(*arguments)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("Error: ")
+    assert sentence in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_bytes_that_are_no_text_are_refused(limelight, monkeypatch, tmp_path):
+    given(monkeypatch, b"caf\xe9")
+    outcome = limelight("predict", "-")
+    assert outcome.err == (
+        "Error: standard input must be UTF-8 text; byte 3 is not. Convert it first.\n"
+    )
+    assert outcome.code == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b[31mred\x07", "🙂🙂", "שלום עולם", "word " * 200_000, "نعم‏", "\u202eevil"]
+)
+def test_anything_is_predicted(limelight, text):
+    outcome = limelight("predict", text)
+    assert outcome.code == 0
+    assert "\x1b" not in outcome.out
+
+
+def test_a_pipe_that_closes_early_is_no_error():
+    command = f"{sys.executable} -m limelight methods | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith("alpha-avg")
