@@ -44,19 +44,20 @@ def features_of(
     if kind not in FEATURES:
         raise InputError(nearest("features", kind, FEATURES))
     row: dict[str | int, int] = {}
-    of_token = np.full(len(document.tokens), -1)
+    of_token: list[int] = []
     strings: list[str] = []
     places: list[list[Span]] = []
     tokens = zip(document.tokens.strings, document.tokens.spans, strict=True)
     for t, (string, span) in enumerate(tokens):
         if string in protect:
+            of_token.append(-1)
             continue
         j = row.setdefault(string if kind == "words" else t, len(row))
         if j == len(strings):
             strings.append(string)
             places.append([])
         places[j].append(span)
-        of_token[t] = j
+        of_token.append(j)
     if not strings:
         raise InputError("every word of the text is protected; leave at least one to explain.")
-    return Features(kind, tuple(strings), tuple(map(tuple, places)), of_token)
+    return Features(kind, tuple(strings), tuple(map(tuple, places)), np.array(of_token))
