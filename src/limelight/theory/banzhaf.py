@@ -3,12 +3,12 @@
 __all__ = ["banzhaf", "mean_changes"]
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import heavy_form
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head
 from limelight.theory.ratio_game import RatioGame, Valued, word_mask
 

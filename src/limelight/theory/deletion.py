@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.lime import Lime
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.namespace import array_namespace
 from limelight.theory.reciprocal_sum import reciprocal_sum
 from limelight.theory.subset_chain import Steps, chain_sums
 

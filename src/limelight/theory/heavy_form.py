@@ -14,10 +14,9 @@ __all__ = ["HeavyForm", "heavy_form"]
 import math
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
 
 _ROUNDING = 2.0**-52

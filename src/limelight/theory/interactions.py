@@ -14,12 +14,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
 from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.reciprocal_sum import ReciprocalSum

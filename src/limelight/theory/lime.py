@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float
@@ -25,6 +24,7 @@ from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import (
     heads_mean,
     in_order,

@@ -14,12 +14,13 @@ __all__ = ["Fit", "lime_fit"]
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime import ends, lime, lime_plan
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import of_documents, sizes_of
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum

@@ -9,12 +9,13 @@ only at the end, so any ν, ρ and row 0 cost the same.
 __all__ = ["lime_by_recurrence"]
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, sizes_of
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum

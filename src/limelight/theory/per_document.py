@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 
 

@@ -24,10 +24,9 @@ __all__ = [
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
-from array_api_compat import array_namespace
-
 from limelight.errors import InputError
 from limelight.shapes import Array, Bool, Float, Int
+from limelight.theory.namespace import array_namespace
 
 
 @final
