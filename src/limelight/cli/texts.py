@@ -18,12 +18,11 @@ def given_texts(arguments: Sequence[str], file: Path | None, *, lines: bool = Fa
         raise InputError("give the text as an argument or with --file, not both.")
     if file is not None:
         return _split(_decoded(file.read_bytes(), str(file)), lines=lines)
-    if list(arguments) == ["-"] or (not arguments and not sys.stdin.isatty()):
+    if sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())):
         return _split(_decoded(sys.stdin.buffer.read(), "standard input"), lines=lines)
     if not arguments:
         raise InputError("no text was given; pass it as an argument, with --file, or through '-'.")
-    # Bytes that are not UTF-8 reach Python as lone surrogates, which no file can hold.
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in arguments]
+    return list(arguments)
 
 
 def _decoded(content: bytes, source: str) -> str:

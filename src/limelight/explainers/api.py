@@ -35,7 +35,7 @@ def explain(
     method: str = "lime",
     *,
     target: str | int | None = None,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
@@ -55,7 +55,8 @@ def explain(
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. "all" gives, for each text, a list with one explanation per class.
     features
-        "words": all occurrences of a word together; "positions": every token by itself.
+        "words": all occurrences of a word together; "positions": every token by itself;
+        "sentences"; or one group number per token of the window, negative to leave a token out.
     output
         What is explained: the "logit" of the target, or its "probability".
     protect
@@ -98,7 +99,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     target: str | int | None = None,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
@@ -214,7 +215,7 @@ def _explanation(
             "signed": row.signed,
             "classes": list(model.classes),
             "features": features.kind,
-            "aggregation": "sum over occurrences" if features.kind == "words" else "none",
+            "aggregation": "none" if features.kind == "positions" else "sum over occurrences",
             "replacement": "unk",
             "output": reading.targets.output,
             "protect": sorted(reading.protect),

@@ -51,11 +51,7 @@ def _by_feature(
 def deletion_game(reading: Reading, i: int) -> DeletionGame:
     """Return the game of document ``i`` when removed words vanish and later ones move up."""
     document, model = reading.documents[i], reading.model
-    strings = document.tokens.strings
-    repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if document.cut or repeated is not None or reading.protect:
-        why = f"{repeated!r} repeats" if repeated is not None else "it does not fit the window"
-        why = "some words are protected" if reading.protect else why
+    if (why := _inexact(reading, i)) is not None:
         raise DomainError(
             "LIME under deletion is exact for texts that fit the window and repeat no word; in "
             f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
@@ -76,6 +72,19 @@ def deletion_game(reading: Reading, i: int) -> DeletionGame:
         tail_g=_beside(padding, d),
         tail_gu=_beside(padding_gu, d)[None],
     )
+
+
+def _inexact(reading: Reading, i: int) -> str | None:
+    """Say why positions under deletion depend on more than the number of words kept before."""
+    strings = reading.documents[i].tokens.strings
+    if reading.documents[i].cut:
+        return "the last words were cut off"
+    if len(reading.features[i]) == len(strings):
+        return None
+    repeated = next((s for s in strings if strings.count(s) > 1), None)
+    if reading.features[i].kind == "words" and repeated is not None and not reading.protect:
+        return f"{repeated!r} repeats"
+    return "not every word is a feature of its own"
 
 
 def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:

@@ -3,6 +3,7 @@
 __all__ = ["Explainer", "Method", "settings_of"]
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,7 +64,7 @@ def _fitting(name: str, value: Any, default: Any) -> Any:
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         kind = "a whole number" if isinstance(default, int) else "a number"
         if isinstance(default, int):
-            fits = fits and value == int(value)
+            fits = fits and math.isfinite(value) and value == int(value)
         if default is None and value is None:
             return None
     if not fits:

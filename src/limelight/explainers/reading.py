@@ -172,7 +172,7 @@ def read(
     model: AttentionClassifier,
     texts: Sequence[str],
     *,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     target: str | int | None = None,
     output: str = "logit",
     protect: Collection[str] = (),
