@@ -1,5 +1,6 @@
 """What all methods promise. A new method is in METHODS and so is tested here."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -323,3 +324,13 @@ def test_progress_is_told():
 def test_the_readings_own_outputs_are_the_models():
     reading = read(MODEL, random_texts(9))
     np.testing.assert_allclose(reading.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
+
+
+def test_a_head_far_below_the_others_does_not_vanish_under_deletion():
+    model, text = tiny_model(), "w1 w2 w3"
+    want = limelight.explain(model, text, "lime", replacement="delete").scores
+    tables = model.tables
+    low = tables.position_logit - np.array([0.0, 900.0, 0.0])  # no softmax notices a constant
+    model.__dict__["tables"] = replace(tables, position_logit=low)
+    lowered = limelight.explain(model, text, "lime", replacement="delete").scores
+    np.testing.assert_allclose(lowered, want, rtol=1e-6)

@@ -61,10 +61,11 @@ def deletion_game(reading: Reading, i: int) -> DeletionGame:
     word, place = document.ids[:, None], 1 + np.arange(d)[None, :]
     logit = tables.word_logit[word] + tables.position_logit[place]
     u = tables.word_value[word] + tables.position_value[place]
-    top = max(logit.max(), reading.logit[i].max(), reading.base_logit[i].max())
+    # Per head, as in `ratio_games`: a head far below another must not underflow.
+    top = np.maximum(logit.max(axis=(0, 1)), reading.base_logit[i].max(axis=-1))
     target = reading.target_weights[i]
-    g = np.exp(np.moveaxis(logit, -1, 0) - top)
-    padding = np.exp(reading.base_logit[i] - top)
+    g = np.exp(np.moveaxis(logit - top, -1, 0))
+    padding = np.exp(reading.base_logit[i] - top[:, None])
     padding_gu = padding * np.einsum("c,ckt->kt", target, reading.base_u[i])
     return DeletionGame(
         g=g,

@@ -18,7 +18,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, sizes_of
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.reciprocal_sum import ReciprocalSum
+from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
 
 _CELLS = 2**22  # of (λ, word, number kept) in memory at a time
@@ -41,6 +41,7 @@ def lime_by_recurrence(
     """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the
     range of f.
     """
+    need_tolerance(tolerance)
     form = heavy_form(game)
     xp = array_namespace(game.a)
     designs = [
