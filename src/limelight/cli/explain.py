@@ -82,14 +82,15 @@ def explain(
             progress=progress,
             **parsed_settings(set),
         )
-    explanations = _flat(found)
+    numbered = _numbered(found)
+    explanations = [e for _, e in numbered]
     match form:
         case "terminal":
             show(explanations, output)
         case "json":
             write("".join(e.to_json() + "\n" for e in explanations), output)
         case "csv":
-            write(explanations_csv(enumerate(explanations)), output)
+            write(explanations_csv(numbered), output)
         case "html":
             write(only(explanations, form).as_html(), output)
         case _:
@@ -103,5 +104,9 @@ def class_given(target: str | None) -> str | int | None:
     return int(target) if target is not None and target.lstrip("-").isdecimal() else target
 
 
-def _flat(found: list[Explanation] | list[list[Explanation]]) -> list[Explanation]:
-    return [e for row in found for e in (row if isinstance(row, list) else [row])]
+def _numbered(
+    found: list[Explanation] | list[list[Explanation]],
+) -> list[tuple[int, Explanation]]:
+    """Return every explanation with the number of its text, which several classes may share."""
+    rows = [row if isinstance(row, list) else [row] for row in found]
+    return [(number, e) for number, row in enumerate(rows) for e in row]

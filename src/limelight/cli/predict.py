@@ -18,6 +18,7 @@ from limelight.errors import about_text
 from limelight.loading import load
 from limelight.model import AttentionClassifier, class_probabilities
 from limelight.render.pieces import visible
+from limelight.render.wording import percent
 
 
 def predict(
@@ -80,15 +81,16 @@ def predictions(model: AttentionClassifier, texts: list[str]) -> list[dict[str, 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("class", min_width=min(16, max(len(row["class"]) for row in rows)))
-    table.add_column("probability", justify="right", min_width=6)
+    table.add_column("class", no_wrap=True)
+    table.add_column("probability", justify="right", no_wrap=True)
     named = list(rows[0]["logits"])
     for name in named:
         title = f"logit of {name}" if len(named) == 1 else name
         table.add_column(Text(visible(title)), justify="right", no_wrap=True)
-    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("text", ratio=1)  # the only one that gives way on a narrow terminal
     for row in rows:
         numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
-        shown = Text(visible(" ".join(row["text"].split())))  # never parsed as markup
-        table.add_row(Text(visible(row["class"])), f"{row['probability']:.1%}", *numbers, shown)
+        line = visible(" ".join(row["text"].split()))
+        shown = Text(line, no_wrap=True, overflow="ellipsis")  # never parsed as markup
+        table.add_row(Text(visible(row["class"])), percent(row["probability"]), *numbers, shown)
     return table

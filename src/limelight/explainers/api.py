@@ -2,12 +2,12 @@
 
 __all__ = ["COMPARED", "Progress", "compare", "explain"]
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
 from limelight import __version__
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.method import Explainer, Method, settings_of
 from limelight.explainers.reading import Reading, Scores, read
 from limelight.explainers.registry import find_method
@@ -115,9 +115,12 @@ def compare(
     (T × T numbers per head, which nothing else needs). The other arguments are those of
     :func:`explain`.
     """
-    rows = [find_method(name) for name in (COMPARED if methods is None else methods)]
+    names = [methods] if isinstance(methods, str) else COMPARED if methods is None else methods
+    rows = [find_method(name) for name in dict.fromkeys(names)]
     if not rows:
         raise InputError("compare needs at least one method; got none.")
+    if target == "all" and "all" not in model.classes:
+        raise InputError("compare explains one class at a time; name one, or use explain for all.")
     explainers = [(row, _configured(row, rows, settings)) for row in rows]
     comparisons = [
         _comparison(explainers, one, strict=methods is not None, attention=attention)
@@ -173,10 +176,13 @@ def _readings(
     """Read the texts a few at a time, so that memory does not grow with their number."""
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
+    if not isinstance(text, Iterable):
+        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
     texts = [text] if isinstance(text, str) else list(text)
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
-        yield read(model, chunk, output=output, **question)
+        first = start if len(texts) > 1 else None
+        yield read(model, chunk, output=output, first=first, **question)
         if progress is not None:
             progress(start + len(chunk), len(texts))
 
@@ -184,8 +190,19 @@ def _readings(
 def _explanations(row: Method, explainer: Explainer, reading: Reading) -> list[Explanation]:
     return [
         _explanation(row, explainer, reading, i, scores)
-        for i, scores in enumerate(explainer(reading))
+        for i, scores in enumerate(_scores(explainer, reading))
     ]
+
+
+def _scores(explainer: Explainer, reading: Reading) -> list[Scores]:
+    """Call ``explainer``; where one of several texts is outside its domain, say which."""
+    try:
+        return explainer(reading)
+    except DomainError:
+        for one in reading.apart():
+            with about_text(one.first):
+                explainer(one)
+        raise
 
 
 def _explanation(
