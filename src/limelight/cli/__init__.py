@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "Show which words of a text move the model, by one method.",
     "compare": "Show what several methods say about the same text, and where they disagree.",
     "methods": "List the methods: what each computes, what it sees and what it cannot see.",
+    "verify": "Check every method on a model and a text against an oracle.",
     "predict": "Say which class the model gives to a text, and how sure it is.",
     "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     "train": "Train the paper's classifier on labelled texts.",

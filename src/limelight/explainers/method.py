@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, final, get_args
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading, Scores
@@ -38,35 +38,39 @@ class Method:
                 if not known:
                     raise InputError(f"method {self.id!r} has no settings; got {name!r}.")
                 raise InputError(nearest(f"setting of method {self.id!r}", name, known))
-        return self.explainer(
-            **{name: _fitting(name, value, known[name]) for name, value in settings.items()}
-        )
+        return self.explainer(**{k: _fitting(self, k, value) for k, value in settings.items()})
 
 
 @cache
 def settings_of(method: Method) -> Mapping[str, Any]:
     """Return the settings a user may give to ``method``, with their defaults."""
+    return MappingProxyType({name: p.default for name, p in _parameters(method).items()})
+
+
+@cache
+def _parameters(method: Method) -> Mapping[str, inspect.Parameter]:
     preset = getattr(method.explainer, "keywords", {})
-    parameters = inspect.signature(method.explainer).parameters.values()
-    return MappingProxyType({p.name: p.default for p in parameters if p.name not in preset})
+    parameters = inspect.signature(method.explainer).parameters
+    return {name: p for name, p in parameters.items() if name not in preset}
 
 
-def _fitting(name: str, value: Any, default: Any) -> Any:
-    """Return ``value`` as the kind of thing that ``default`` is; refuse what cannot be one.
-
-    A default of None stands for an optional number.
-    """
-    if isinstance(default, bool):
+def _fitting(method: Method, name: str, value: Any) -> Any:
+    """Return ``value`` as the kind of thing that the setting is; refuse what cannot be one."""
+    parameter = _parameters(method)[name]
+    allowed = get_args(parameter.annotation) or (parameter.annotation,)
+    if value is None and type(None) in allowed:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if bool in allowed:
         fits, kind = isinstance(value, bool), "true or false"
-    elif isinstance(default, str):
-        fits, kind = isinstance(value, str), "a word"
+    elif float in allowed:
+        fits, kind = number, "a number"
+    elif int in allowed:
+        fits, kind = number and math.isfinite(value) and value == int(value), "a whole number"
     else:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        kind = "a whole number" if isinstance(default, int) else "a number"
-        if isinstance(default, int):
-            fits = fits and math.isfinite(value) and value == int(value)
-        if default is None and value is None:
-            return None
+        fits, kind = isinstance(value, str), "a word"
     if not fits:
         raise InputError(f"the setting {name!r} must be {kind}; got {value!r}.")
-    return type(default)(value) if isinstance(default, int | float) else value
+    if not number:
+        return value
+    return float(value) if float in allowed else int(value)
