@@ -153,3 +153,10 @@ def test_a_text_without_words_among_others_is_named(limelight):
     assert limelight("predict", "good", "").err == (
         "Error: text 1 (counting from 0): the text has no words; give at least one word.\n"
     )
+
+
+def test_a_line_ends_where_an_editor_ends_it(limelight, monkeypatch):
+    given(monkeypatch, "one\x85 two\u2028\x0c\x1c\r\nthree\rfour\n\n \n".encode())
+    outcome = limelight("predict", "-", "--lines", "--format", "json")
+    texts = [json.loads(line)["text"] for line in outcome.out.split("\n")[:-1]]
+    assert texts == ["one\x85 two\u2028\x0c\x1c", "three", "four"]

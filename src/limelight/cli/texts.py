@@ -2,11 +2,14 @@
 
 __all__ = ["given_texts"]
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.errors import InputError
+
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 def given_texts(arguments: Sequence[str], file: Path | None, *, lines: bool = False) -> list[str]:
@@ -35,4 +38,5 @@ def _decoded(content: bytes, source: str) -> str:
 
 
 def _split(text: str, *, lines: bool) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()] if lines else [text]
+    # str.splitlines would also split at "\x85" and the like, which stand inside many reviews.
+    return [line for line in _LINE_END.split(text) if line.strip()] if lines else [text]

@@ -211,15 +211,19 @@ def _check(model: AttentionClassifier) -> None:
             f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
             f"got {list(model.classes)}."
         )
+    _check_positions(model)
+    if model.tokenizer != "basic_english":
+        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+
+
+def _check_positions(model: AttentionClassifier) -> None:
     if model.T_max < 2 or model.position_base <= 0:
         raise InputError(
             f"T_max must be at least 2 and position_base positive; "
             f"got {model.T_max} and {model.position_base}."
         )
-    if not (np.isfinite(model.position_base) and np.isfinite(model.position_scale)):
+    if not np.isfinite([model.position_base, model.position_scale]).all():
         raise InputError(
             "position_base and position_scale must be finite; "
             f"got {model.position_base} and {model.position_scale}."
         )
-    if model.tokenizer != "basic_english":
-        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
