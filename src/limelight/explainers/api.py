@@ -14,6 +14,7 @@ from limelight.explainers.registry import find_method
 from limelight.explainers.targets import OUTPUTS
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
+from limelight.text import Features
 
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 Progress = Callable[[int, int], None]
@@ -205,6 +206,11 @@ def _scores(explainer: Explainer, reading: Reading) -> list[Scores]:
         raise
 
 
+def _alone(features: Features) -> tuple[str, ...]:
+    one = "There is only one feature: its score can be compared with no other."
+    return (one,) if len(features) == 1 else ()
+
+
 def _explanation(
     row: Method, explainer: Explainer, reading: Reading, i: int, found: Scores
 ) -> Explanation:
@@ -226,7 +232,7 @@ def _explanation(
         heads=found.heads,
         pairs=found.pairs,
         anchor=found.anchor,
-        notices=document.notices + found.notices,
+        notices=document.notices + _alone(features) + found.notices,
         settings={
             "label": row.label,
             "signed": row.signed,
