@@ -14,7 +14,8 @@ from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.ratio_game import shifted
 from limelight.theory.shapley import shapley
 
-OFFSET = 1e8
+# tight sums, and tolerances at which LIME takes its usual road, the mixture
+CASES = [(1e8, 1e-12), (1e12, 1e-6)]
 
 
 def exact_value(game, c, keep):
@@ -46,22 +47,23 @@ def of_two_words(game, c):
     }
 
 
+@pytest.mark.parametrize(("offset", "tolerance"), CASES)
 @pytest.mark.parametrize("ratio", [10.0, 1e7])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio):
+def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, tolerance):
     game = random_game(seed, d=2, ratio=ratio)
-    game = shifted(game, np.full_like(game.N0, -OFFSET))
+    game = shifted(game, np.full_like(game.N0, -offset))
     seen = {}
     for c in range(game.C):
         for method, exact in of_two_words(game, c).items():
-            settings = {} if method is leave_one_out else {"tolerance": 1e-12}
+            settings = {} if method is leave_one_out else {"tolerance": tolerance}
             scores, bound = method(game, **settings)[:2]
             error = max(
                 abs(float(Fraction(x) - y))
                 for x, y in zip(scores[c].ravel().tolist(), exact, strict=True)
             )
             assert error <= bound[c]
-            assert bound[c] <= 1e-9 * OFFSET
+            assert bound[c] <= 1e-6 * offset
             seen[method] = max(seen.get(method, 0.0), error)
-    # Without its rounding part the bound would be near 1e-12: the test has something to see.
-    assert all(error > 1e-10 for error in seen.values())
+    # Without its rounding part the bound would be near the tolerance: there is something to see.
+    assert sum(error > 10 * tolerance for error in seen.values()) >= 5
