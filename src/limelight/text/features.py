@@ -4,16 +4,24 @@ __all__ = ["FEATURES", "Features", "features_of"]
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
-from limelight.text.document import Document
-from limelight.text.tokenizer import Span
+from limelight.text.tokenizer import Span, Tokens
 
 FEATURES = ("words", "positions")
+
+
+@runtime_checkable
+class Tokenized(Protocol):
+    """Any text with its tokens."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens inside the window."""
 
 
 @final
@@ -34,7 +42,7 @@ class Features:
 
 
 def features_of(
-    document: Document, kind: str = "words", *, protect: Collection[str] = ()
+    document: Tokenized, kind: str = "words", *, protect: Collection[str] = ()
 ) -> Features:
     """Return one feature per distinct token string ("words") or per token ("positions").
 
