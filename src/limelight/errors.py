@@ -1,9 +1,10 @@
 """Errors a user can cause and mend. Each message is one sentence, sometimes two."""
 
-__all__ = ["DomainError", "InputError", "MissingExtraError", "nearest"]
+__all__ = ["DomainError", "InputError", "MissingExtraError", "about_text", "nearest"]
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class InputError(ValueError):
@@ -21,9 +22,21 @@ class MissingExtraError(InputError):
         super().__init__(f'{need}; run: pip install "limelight[{extra}]".')
 
 
-def nearest(kind: str, name: str, choices: Iterable[str]) -> str:
+@contextlib.contextmanager
+def about_text(number: int | None) -> Iterator[None]:
+    """Let errors say which of several texts they are about; None where there is only one."""
+    try:
+        yield
+    except InputError as error:
+        if number is None:
+            raise
+        kind = DomainError if isinstance(error, DomainError) else InputError
+        raise kind(f"text {number} (counting from 0): {error}") from None
+
+
+def nearest(kind: str, name: object, choices: Iterable[str]) -> str:
     """Sentence for an unknown ``name``: the nearest guess, then every choice."""
     known = list(choices)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(str(name), known, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return f"no {kind} {name!r}. {guess}Choose from: {', '.join(known)}."

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from tiny_transformers import FAMILIES, LIMIT, tiny
 
 import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
+
+from tiny_transformers import FAMILIES, LIMIT, tiny
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
 families = pytest.mark.parametrize("family", FAMILIES)

@@ -140,3 +140,19 @@ def test_the_page_needs_no_network(limelight, tmp_path):
     page = Path(tmp_path / "p.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
+
+
+def test_csv_gives_all_classes_of_a_text_the_same_number(limelight):
+    outcome = limelight(
+        "explain", TEXT, "bad film", "--target", "all", "--format", "csv", "--method", "loo"
+    )
+    rows = list(csv.DictReader(io.StringIO(outcome.out)))
+    assert {(row["document"], row["target"]) for row in rows} == {
+        (document, target) for document in "01" for target in ("negative", "positive")
+    }
+
+
+def test_an_unwritable_output_is_named_as_it_was_given(limelight, tmp_path):
+    assert limelight("explain", TEXT, "--output", tmp_path).err == (
+        f"Error: '{tmp_path}': is a directory.\n"
+    )

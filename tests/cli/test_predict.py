@@ -1,7 +1,9 @@
 import io
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -34,7 +36,7 @@ def test_one_row_per_text(limelight, folder):
     assert outcome.code == 0
     assert len(outcome.out.splitlines()) == 3
     assert "[bold]" in outcome.out
-    assert "Notice: 1 of 2 tokens are not in the vocabulary" in outcome.err
+    assert "Notice, row 2: 1 of 2 tokens are not in the vocabulary" in outcome.err
 
 
 def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
@@ -90,3 +92,71 @@ def test_a_pipe_that_closes_early_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.startswith("alpha-avg")
+
+
+def test_class_names_are_never_markup(limelight, tmp_path):
+    model = replace(tiny_model(outputs=3), classes=("[/]", "[red]x", "\x1b[31m"))
+    save_folder(model, tmp_path / "odd")
+    outcome = limelight("predict", "w1 w2", "w3", "w4", "w5 w6", "--model", tmp_path / "odd")
+    assert outcome.code == 0
+    assert "[/]" in outcome.out.splitlines()[0]
+    assert "[red]x" in outcome.out.splitlines()[0]
+    assert "\x1b" not in outcome.out
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_only_the_text_gives_way_on_a_narrow_terminal(limelight, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    outcome = limelight("predict", "a dull film " * 20)
+    assert outcome.out.splitlines()[1].startswith("negative       >99.9%")
+    assert outcome.out.rstrip().endswith("…")
+
+
+def test_a_terminal_that_lacks_a_letter_gets_the_others():
+    for form in ("terminal", "json"):
+        done = subprocess.run(
+            [sys.executable, "-m", "limelight", "predict", "café", "--format", form],
+            capture_output=True,
+            check=False,
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert ("café" if form == "json" else "caf?") in done.stdout.decode()
+
+
+def test_a_text_that_starts_with_a_dash(limelight):
+    assert limelight("predict", "-5 stars, awful").err == (
+        "Error: Unknown option: -5 stars, awful. -5 is not a recognized option. "
+        "A text that starts with a dash goes last, behind --.\n"
+    )
+    assert limelight("predict", "--", "-5 stars, awful").code == 0
+
+
+@pytest.mark.parametrize("arguments", [["-"], ["--file", "-"], ["-f", "-"], []])
+def test_a_dash_is_standard_input(limelight, monkeypatch, arguments):
+    given(monkeypatch, b"a dull film")
+    outcome = limelight("predict", *arguments, "--format", "json")
+    assert json.loads(outcome.out)["text"] == "a dull film"
+
+
+def test_a_dash_as_output_is_standard_output(limelight):
+    outcome = limelight("explain", "a dull film", "--output", "-", "--format", "json")
+    assert json.loads(outcome.out)["text"] == "a dull film"
+
+
+def test_no_standard_input_at_all(limelight, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert limelight("predict").err.startswith("Error: no text was given;")
+
+
+def test_a_text_without_words_among_others_is_named(limelight):
+    assert limelight("predict", "good", "").err == (
+        "Error: text 1 (counting from 0): the text has no words; give at least one word.\n"
+    )
+
+
+def test_a_line_ends_where_an_editor_ends_it(limelight, monkeypatch):
+    given(monkeypatch, "one\x85 two\u2028\x0c\x1c\r\nthree\rfour\n\n \n".encode())
+    outcome = limelight("predict", "-", "--lines", "--format", "json")
+    texts = [json.loads(line)["text"] for line in outcome.out.split("\n")[:-1]]
+    assert texts == ["one\x85 two\u2028\x0c\x1c", "three", "four"]

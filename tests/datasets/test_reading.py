@@ -236,3 +236,17 @@ def test_the_digest_sees_texts_labels_and_order():
 def test_the_real_reviews_are_read(shared):
     data = read_labelled(shared / "data" / "ag_news" / "test.parquet")
     assert (len(data), data.class_names) == (7600, ("0", "1", "2", "3"))
+
+
+def test_an_infinite_label_is_no_number(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0, float("inf"), 1])
+    with pytest.raises(InputError) as error:
+        read_labelled(path)
+    assert str(error.value).startswith(f"row 2 of '{path}' has the label inf; labels are names,")
+
+
+def test_half_a_character_is_refused_before_it_reaches_a_vocabulary(tmp_path):
+    path = write(tmp_path / "d.jsonl", [0, 1], ("good", "\ud800 bad"))
+    with pytest.raises(InputError) as error:
+        read_labelled(path)
+    assert str(error.value) == f"row 2 of '{path}' holds half a surrogate pair; remove it."

@@ -1,5 +1,6 @@
 """What all methods promise. A new method is in METHODS and so is tested here."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -60,6 +61,24 @@ def test_a_list_of_texts_is_the_same_texts_one_by_one(method):
 def test_positions_are_scored_one_by_one(method):
     e = limelight.explain(MODEL, TEXT, method, features="positions")
     assert e.features == ("w1", "w5", "never", "w5", "w8")
+
+
+@every_method
+def test_sentences_and_groups_are_scored_as_wholes(method):
+    text = "w1 w5. never w5 w8! w9"
+    e = limelight.explain(MODEL, text, method, features="sentences")
+    assert e.features == ("w1 w5.", "never w5 w8!", "w9")
+    same = limelight.explain(MODEL, text, method, features=[0, 0, 0, 1, 1, 1, 1, 2])
+    np.testing.assert_array_equal(e.scores, same.scores)
+
+
+def test_the_shapley_value_of_a_sentence_removes_all_of_it():
+    text = "w1 w5. never w5 w8! w9"
+    e = limelight.explain(MODEL, text, "shapley", features="sentences", target=0, tolerance=1e-9)
+    assert np.isclose(e.scores.sum(), e.prediction["class 0"] - e.base_value, atol=1e-7)
+    loo = limelight.explain(MODEL, text, "loo", features="sentences", target=0)
+    without = MODEL.logits(["zz zz zz never w5 w8! w9"])[0, 0]
+    assert np.isclose(loo.scores[0], e.prediction["class 0"] - without)
 
 
 @pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
@@ -171,8 +190,15 @@ def test_lime_under_deletion_really_deletes():
     X, y, w = map(np.array, (rows, values, weights))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
-    with pytest.raises(InputError, match="'w5' repeats"):
-        limelight.explain(MODEL, TEXT, "lime", replacement="delete")
+    for options, why in (
+        ({}, "'w5' repeats"),
+        ({"protect": ["w1"]}, "not every word is a feature of its own"),
+        ({"features": "sentences"}, "not every word is a feature of its own"),
+    ):
+        with pytest.raises(InputError, match=why):
+            limelight.explain(MODEL, TEXT + " . w9", "lime", replacement="delete", **options)
+    with pytest.raises(InputError, match="the last words were cut off"):
+        limelight.explain(MODEL, "w1 w2 " * 9, "lime", replacement="delete")
 
 
 @pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
@@ -298,3 +324,13 @@ def test_progress_is_told():
 def test_the_readings_own_outputs_are_the_models():
     reading = read(MODEL, random_texts(9))
     np.testing.assert_allclose(reading.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
+
+
+def test_a_head_far_below_the_others_does_not_vanish_under_deletion():
+    model, text = tiny_model(), "w1 w2 w3"
+    want = limelight.explain(model, text, "lime", replacement="delete").scores
+    tables = model.tables
+    low = tables.position_logit - np.array([0.0, 900.0, 0.0])  # no softmax notices a constant
+    model.__dict__["tables"] = replace(tables, position_logit=low)
+    lowered = limelight.explain(model, text, "lime", replacement="delete").scores
+    np.testing.assert_allclose(lowered, want, rtol=1e-6)

@@ -1,4 +1,5 @@
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -141,3 +142,28 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
         interrupted()
     assert (tmp_path / "f" / "a").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_saving_never_deletes_files_that_are_not_a_models(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError) as error:
+        save_folder(tiny_model(), tmp_path)
+    assert str(error.value) == (
+        f"the folder '{tmp_path}' holds other files ('thesis.txt'); choose a new or empty one."
+    )
+    with pytest.raises(InputError, match="is a file, not a folder; choose another name"):
+        save_folder(tiny_model(), tmp_path / "thesis.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["position_base", "position_scale"])
+def test_positions_must_be_finite(folder, name):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {name: float("nan")}))
+    assert "position_base and position_scale must be finite; got" in complaint(folder)
+
+
+def test_a_model_survives_pickling():
+    model = replace(tiny_model(), record={"training": {"seed": 3}})
+    assert pickle.loads(pickle.dumps(model)).fingerprint == model.fingerprint

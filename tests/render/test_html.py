@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+import limelight
 from limelight.explanation import Comparison, Explanation
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
@@ -180,3 +183,22 @@ def test_no_probability_is_rounded_to_certainty():
     assert "&gt;99.9%" in page
     assert "&lt;0.1%" in page
     assert "100.0%" not in page
+
+
+def test_pairs_and_anchors_are_on_the_page():
+    e = limelight.explain(limelight.load(), "a <b>dull</b> start, a superb end", "interactions")
+    page = e.as_html()
+    assert "What two words do together beyond what each does alone" in page
+    assert "<bdi>&lt;b&gt;dull&lt;/b&gt;</bdi> × " in page or " × <bdi>" in page
+    assert "<b>dull" not in page
+    anchored = limelight.explain(limelight.load(), "a dull start, a superb end", "anchors")
+    assert "Anchor: " in anchored.as_html()
+
+
+def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
+    c = limelight.compare(limelight.load(), "superb")
+    assert "LIME is left out" in c.as_html()
+    assert "LIME is left out" in c._repr_html_()
+    console = Console(width=200, file=io.StringIO())
+    console.print(c)
+    assert "LIME is left out" in console.file.getvalue()

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from limelight.explainers import explain
 from limelight.explanation import Explanation
+from limelight.loading import load
 from limelight.render.pieces import pieces, shortened, token_strings_of, visible, writable
 from limelight.text import tokenize
 
@@ -78,3 +80,9 @@ def test_writable_text_keeps_its_length_and_can_be_encoded(text):
 
 def test_the_tokens_of_the_model_start_with_cls():
     assert token_strings_of(explanation("good bad good")) == ["[cls]", "good", "bad", "good"]
+
+
+@pytest.mark.parametrize("options", [{"protect": ["good"]}, {"features": "sentences"}])
+def test_tokens_are_those_of_the_model_whatever_the_features_are(options):
+    e = explain(load(), "A good film. A bad one", "loo", **options)
+    assert token_strings_of(e) == ["[cls]", "a", "good", "film", ".", "a", "bad", "one"]

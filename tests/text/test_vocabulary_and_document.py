@@ -84,6 +84,27 @@ def test_positions_keep_every_token_apart():
     assert features.of_token.tolist() == [0, 1, 2]
 
 
+def test_sentences_end_behind_their_stops():
+    text = "A film! A great one?! Yes... no"
+    features = features_of(read(text), "sentences")
+    assert features.strings == ("A film!", "A great one?!", "Yes...", "no")
+    assert features.of_token.tolist() == [0] * 3 + [1] * 5 + [2] * 4 + [3]
+    assert [text[a:b] for ((a, b),) in features.spans] == list(features.strings)
+
+
+def test_groups_of_the_callers_own():
+    document = read("a great film, a great day")
+    features = features_of(document, [7, 7, -1, -1, 3, 7, 3])
+    assert features.strings == ("a great … great", "a … day")
+    assert features.of_token.tolist() == [0, 0, -1, -1, 1, 0, 1]
+    assert features.kind == "groups"
+    with pytest.raises(InputError) as error:
+        features_of(document, [0, 1])
+    assert str(error.value) == (
+        "features must give one group per token; the text has 7 tokens in the window, got 2 groups."
+    )
+
+
 def test_protected_words_are_no_features():
     features = features_of(read("a great film a"), protect={"a"})
     assert features.strings == ("great", "film")
@@ -96,7 +117,7 @@ def test_an_unknown_kind_of_feature_gets_a_guess():
     with pytest.raises(InputError) as error:
         features_of(read("a"), "word")
     assert str(error.value) == (
-        "no features 'word'. Did you mean 'words'? Choose from: words, positions."
+        "no features 'word'. Did you mean 'words'? Choose from: words, positions, sentences."
     )
 
 

@@ -1,9 +1,12 @@
 """LIME under deletion against all subsets, built by deleting words one set at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ratio_games import random_game
 
+from limelight.errors import DomainError, InputError
 from limelight.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.lime import lime
@@ -97,3 +100,12 @@ def test_replacement_is_not_deletion():
     moved = positional_model(1, d=5, spread=1.01)
     result = lime_under_deletion(deletion_game(moved, 5), tolerance=1e-9)
     assert np.abs(result.scores - exact[:, 1:]).max() > 1e-4
+
+
+def test_what_is_outside_the_domain_is_refused():
+    game = deletion_game(positional_model(0, d=5, spread=1.0), 5)
+    with pytest.raises(InputError) as caught:
+        lime_under_deletion(game, tolerance=0.0)
+    assert str(caught.value) == "tolerance must lie between 0 and 1; got 0.0."
+    with pytest.raises(DomainError, match="positive weights beside the words"):
+        lime_under_deletion(replace(game, tail_g=0 * game.tail_g))

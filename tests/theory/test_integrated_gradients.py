@@ -38,6 +38,12 @@ def test_scores_add_up_to_the_change_of_the_output(seed, question):
     assert found.gap[0] < 1e-10
 
 
+def test_is_complete_on_the_shipped_model(shipped):
+    text = "Not a great film, " * 40 + "but the end is superb."
+    found = ig(read(shipped, [text, "superb", "a dull, dull, dull thing"]))
+    assert found.gap.max() < 1e-10
+
+
 def test_matches_the_path_integral_of_autograd():
     model = tiny_model(3, outputs=2, scale=0.7)
     reading = read(model, [TEXT], target=1)

@@ -42,3 +42,11 @@ def test_a_model_that_does_not_vary_is_fitted_perfectly():
 def test_batches_keep_their_shape():
     fit = lime_fit(random_game(0, d=3, batch=(2, 5)))
     assert fit.r2.shape == (2, 5, 2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_value_is_a_share_even_where_little_is_known(seed):
+    fit = lime_fit(random_game(seed, d=2, ratio=10), tolerance=0.2, bandwidth=0.5)
+    assert ((fit.r2 >= 0) & (fit.r2 <= 1) & (fit.bound <= 1)).all()
+    exact = lime_by_enumeration(random_game(seed, d=2, ratio=10), bandwidth=0.5)
+    assert (np.abs(fit.r2 - exact.r2) <= fit.bound + 1e-12).all()

@@ -7,6 +7,7 @@ from ratio_games import C, K, random_game
 from limelight.errors import DomainError, InputError
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.heavy_form import heavy_form
+from limelight.theory.per_document import sizes_of
 from limelight.theory.ratio_game import (
     denominator_range,
     empty_value,
@@ -87,3 +88,39 @@ def test_a_game_without_a_denominator_is_refused():
 def test_a_wrong_shape_is_named():
     with pytest.raises((InputError, TypeError), match="N0"):
         replace(GAME, N0=GAME.N0[:, :2])
+
+
+def test_single_precision_is_refused_because_bounds_count_double_rounding():
+    # A buffer kept from a single-precision game once spoiled the games after it, bound and all.
+    with pytest.raises(InputError) as caught:
+        replace(GAME, N0=GAME.N0.astype(np.float32))
+    assert str(caught.value) == "a ratio game needs float64 arrays; N0 has float32."
+
+
+def with_first(name, number):
+    x = getattr(GAME, name).copy()
+    x[..., 0] = number
+    return replace(GAME, **{name: x})
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "message"),
+    [
+        ("a", -1e-6, "a ratio game needs weights D_0, a, b that are not negative."),
+        ("D0", -1e-9, "a ratio game needs weights D_0, a, b that are not negative."),
+        ("A", np.nan, "a ratio game needs finite values N_0, A, B."),
+        ("N0", np.inf, "a ratio game needs finite values N_0, A, B."),
+    ],
+)
+def test_numbers_outside_the_domain_are_refused(name, number, message):
+    with pytest.raises(DomainError) as caught:
+        heavy_form(with_first(name, number))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("size", [0, 6])
+def test_a_document_has_between_one_word_and_all_of_them(size):
+    batch = random_game(0, d=5, batch=(2,))
+    with pytest.raises(InputError) as caught:
+        sizes_of(replace(batch, sizes=np.array([3, size])))
+    assert str(caught.value) == f"sizes must lie in 1..5; got {min(3, size)}..{max(3, size)}."

@@ -48,3 +48,19 @@ def test_neighbouring_documents_share_a_sum():
 def test_an_interval_must_begin_at_one():
     with pytest.raises(DomainError, match="1 ≤ R"):
         reciprocal_sum(0.5, 1e-6)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 4e-7, 1e-9, 1e-12])
+@pytest.mark.parametrize("R", [2.0, 1e3, 1e7, 1e13])
+def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
+    # The first explanation of a process pays for them.
+    seen = []
+
+    def counted(*problem):
+        seen.append(problem)
+        return fit(*problem)
+
+    fit = module._least_squares
+    monkeypatch.setattr(module, "_least_squares", counted)
+    module._fitted.__wrapped__(*module._bucket(R, tolerance))
+    assert 5 <= len(seen) <= 75

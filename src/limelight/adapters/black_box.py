@@ -60,10 +60,10 @@ class BlackBox:
         inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
 
-    def read(self, text: str, features: str = "words") -> Passage:
+    def read(self, text: str, *, pieces: bool = False) -> Passage:
         """Return the words of ``text`` as they are written, punctuation marks among them."""
-        if features not in ("words", "positions"):
-            raise InputError(nearest("features", features, ("words", "positions")))
+        if pieces:
+            raise InputError("a function of texts shows no pieces of words; read words.")
         if not isinstance(text, str):
             raise InputError(f"a text must be a string; got {type(text).__name__}.")
         spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)

@@ -26,7 +26,6 @@ from limelight.text import Features
 
 _PADDING = -1  # a place that is masked out
 _BUDGET = {"cpu": 4096, "cuda": 131_072}  # pieces in a batch, to begin with
-_KINDS = ("words", "positions", "tokens")
 
 
 @final
@@ -94,11 +93,9 @@ class HuggingFace:
             longest.append(places - max(offsets, default=0))
         return min(longest)
 
-    def read(self, text: str, features: str = "words") -> Passage:
-        """Return ``text`` in the tokenizer's words, or in its pieces for "tokens"."""
-        if features not in _KINDS:
-            raise InputError(nearest("features", features, _KINDS))
-        return passage_of(self.tokenizer, text, limit=self.limit, kind=features)
+    def read(self, text: str, *, pieces: bool = False) -> Passage:
+        """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
+        return passage_of(self.tokenizer, text, limit=self.limit, apart=pieces)
 
     def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text, cut to its window."""

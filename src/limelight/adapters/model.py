@@ -38,8 +38,8 @@ class Model(Protocol):
     def fingerprint(self) -> str:
         """What tells this model from another."""
 
-    def read(self, text: str, features: str = "words") -> Passage:
-        """Return ``text`` as the model reads it, cut into words (or pieces, for "tokens")."""
+    def read(self, text: str, *, pieces: bool = False) -> Passage:
+        """Return ``text`` as the model reads it, cut into words, or into its own ``pieces``."""
 
     def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text."""

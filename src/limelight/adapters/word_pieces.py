@@ -11,11 +11,11 @@ from limelight.errors import InputError
 from limelight.text import Span, Tokens
 
 
-def passage_of(tokenizer: Any, text: str, *, limit: int, kind: str) -> Passage:
-    """Return ``text`` in words (what the pre-tokenizer says), or in pieces for "tokens"."""
+def passage_of(tokenizer: Any, text: str, *, limit: int, apart: bool) -> Passage:
+    """Return ``text`` in words (what the pre-tokenizer says), or with pieces kept ``apart``."""
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
-    pieces, spans = pieces_of(tokenizer, text, limit=limit, kind=kind)
+    pieces, spans = pieces_of(tokenizer, text, limit=limit, apart=apart)
     count = 1 + pieces.token[pieces.inside].max(initial=-1)
     if not count:
         raise InputError("the text has no words; give at least one word.")
@@ -23,13 +23,13 @@ def passage_of(tokenizer: Any, text: str, *, limit: int, kind: str) -> Passage:
 
 
 def pieces_of(
-    tokenizer: Any, text: str, *, limit: int, kind: str = "words"
+    tokenizer: Any, text: str, *, limit: int, apart: bool = False
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of ``text`` and the place of every word."""
     encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     places = [_stripped(text, span) for span in encoded["offset_mapping"]]
-    token, spans = _tokens(words, places, apart=kind == "tokens")
+    token, spans = _tokens(words, places, apart=apart)
     special = [word is None for word in words]
     before = next((i for i, s in enumerate(special) if not s), len(special))
     after = next((i for i, s in enumerate(special[::-1]) if not s), 0)

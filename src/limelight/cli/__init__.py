@@ -2,11 +2,12 @@
 
 __all__ = ["main"]
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownOptionError
 
 from limelight import __version__
 from limelight.cli.console import error_console
@@ -17,11 +18,13 @@ COMMANDS = {
     "explain": "Show which words of a text move the model, by one method.",
     "compare": "Show what several methods say about the same text, and where they disagree.",
     "methods": "List the methods: what each computes, what it sees and what it cannot see.",
+    "verify": "Check every method on a model and a text against an oracle.",
     "predict": "Say which class the model gives to a text, and how sure it is.",
     "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     "train": "Train the paper's classifier on labelled texts.",
     "data": "Download and check a public data set.",
 }
+_PLACES = ("--file", "-f", "--output", "-o")
 
 app = App(
     name="limelight",
@@ -36,6 +39,9 @@ for _name, _help in COMMANDS.items():
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; leave with 0, with 1 where a check failed, or with 2 and one sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
     try:
         given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
         code = app(given, exit_on_error=False, print_error=False)
@@ -45,23 +51,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
-    except (CycloptsError, InputError, OSError) as error:
+    except (CycloptsError, InputError, OSError, MemoryError) as error:
         error_console().print(f"Error: {_sentence(error)}", markup=False, highlight=False)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _dash_is_text(arguments: Sequence[str]) -> list[str]:
-    """Put "-" behind "--": it stands for standard input, and cyclopts takes it for an option."""
-    rest = [argument for argument in arguments if argument != "-"]
-    if len(rest) == len(arguments) or "--" in arguments:
+    """Put "-" behind "--": it stands for standard input, and cyclopts takes it for an option.
+
+    "--file -" says the same, and "--output -" what happens anyway.
+    """
+    if "--" in arguments or "-" not in arguments:
         return list(arguments)
-    return [*rest, "--", "-"]
+    rest: list[str] = []
+    reads = False
+    for argument in arguments:
+        if argument != "-":
+            rest.append(argument)
+            continue
+        option = rest.pop() if rest and rest[-1] in _PLACES else "--file"
+        reads |= option in ("--file", "-f")
+    return [*rest, "--", "-"] if reads else rest
 
 
 def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
+    if isinstance(error, UnknownOptionError) and " " in error.token.value:
+        return f"{error} A text that starts with a dash goes last, behind --."
     if isinstance(error, OSError) and error.strerror:
         place = f"'{error.filename}': " if error.filename else ""
         return f"{place}{error.strerror.lower()}."
-    return str(error)
+    return f"not enough memory ({error})." if isinstance(error, MemoryError) else str(error)

@@ -41,7 +41,8 @@ def compare(
         Class to explain, by name or number, or "predicted"; by default the last of two classes,
         else the predicted one.
     features
-        "words": all occurrences of a word together; "positions": every token by itself.
+        "words": all occurrences of a word together; "positions": every token by itself;
+        "sentences".
     scale
         Explain the "logit" of the class or its "probability".
     protect

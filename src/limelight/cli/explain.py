@@ -48,7 +48,8 @@ def explain(
         Class to explain, by name or number, or "predicted" or "all"; by default the last of two
         classes, else the predicted one.
     features
-        "words": all occurrences of a word together; "positions": every token by itself.
+        "words": all occurrences of a word together; "positions": every token by itself;
+        "sentences".
     scale
         Explain the "logit" of the class or its "probability".
     protect
@@ -82,14 +83,15 @@ def explain(
             progress=progress,
             **parsed_settings(set),
         )
-    explanations = _flat(found)
+    numbered = _numbered(found)
+    explanations = [e for _, e in numbered]
     match form:
         case "terminal":
             show(explanations, output)
         case "json":
             write("".join(e.to_json() + "\n" for e in explanations), output)
         case "csv":
-            write(explanations_csv(enumerate(explanations)), output)
+            write(explanations_csv(numbered), output)
         case "html":
             write(only(explanations, form).as_html(), output)
         case _:
@@ -103,5 +105,9 @@ def class_given(target: str | None) -> str | int | None:
     return int(target) if target is not None and target.lstrip("-").isdecimal() else target
 
 
-def _flat(found: list[Explanation] | list[list[Explanation]]) -> list[Explanation]:
-    return [e for row in found for e in (row if isinstance(row, list) else [row])]
+def _numbered(
+    found: list[Explanation] | list[list[Explanation]],
+) -> list[tuple[int, Explanation]]:
+    """Return every explanation with the number of its text, which several classes may share."""
+    rows = [row if isinstance(row, list) else [row] for row in found]
+    return [(number, e) for number, row in enumerate(rows) for e in row]

@@ -13,10 +13,13 @@ from rich.text import Text
 
 from limelight.adapters import Model
 from limelight.cli.console import error_console, output_console
+from limelight.cli.result import write
 from limelight.cli.texts import given_texts
+from limelight.errors import about_text
 from limelight.loading import load
 from limelight.model import AttentionClassifier, class_probabilities
 from limelight.render.pieces import visible
+from limelight.render.wording import percent
 
 
 def predict(
@@ -45,18 +48,21 @@ def predict(
     given = given_texts(texts, file, lines=lines)
     rows = predictions(load(model), given)
     if format == "json":
-        for row in rows:
-            print(json.dumps(row, ensure_ascii=False))
+        write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), None)
         return
     output_console().print(_table(rows))
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
+        place = f", row {number}" if len(rows) > 1 else ""
         for notice in row["notices"]:
-            error_console().print(f"Notice: {notice}", markup=False)
+            error_console().print(f"Notice{place}: {notice}", markup=False)
 
 
 def predictions(model: AttentionClassifier | Model, texts: list[str]) -> list[dict[str, Any]]:
     """Return class, logits, probability and notices of every text, ready for JSON."""
-    documents = [model.read(text) for text in texts]
+    documents = []
+    for number, text in enumerate(texts):
+        with about_text(number if len(texts) > 1 else None):
+            documents.append(model.read(text))
     logits = model.logits(texts)
     chances = class_probabilities(logits, getattr(model, "link", "softmax"))
     named = model.classes[-logits.shape[1] :]  # a single output is the logit of the second class
@@ -78,15 +84,16 @@ def predictions(model: AttentionClassifier | Model, texts: list[str]) -> list[di
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("class")
-    table.add_column("probability", justify="right")
+    table.add_column("class", no_wrap=True)
+    table.add_column("probability", justify="right", no_wrap=True)
     named = list(rows[0]["logits"])
     for name in named:
         title = f"logit of {name}" if len(named) == 1 else name
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(Text(visible(title)), justify="right", no_wrap=True)
+    table.add_column("text", ratio=1)  # the only one that gives way on a narrow terminal
     for row in rows:
         numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
-        shown = Text(visible(" ".join(row["text"].split())))  # never parsed as markup
-        table.add_row(row["class"], f"{row['probability']:.1%}", *numbers, shown)
+        line = visible(" ".join(row["text"].split()))
+        shown = Text(line, no_wrap=True, overflow="ellipsis")  # never parsed as markup
+        table.add_row(Text(visible(row["class"])), percent(row["probability"]), *numbers, shown)
     return table

@@ -2,11 +2,14 @@
 
 __all__ = ["given_texts"]
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.errors import InputError
+
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 def given_texts(arguments: Sequence[str], file: Path | None, *, lines: bool = False) -> list[str]:
@@ -18,12 +21,11 @@ def given_texts(arguments: Sequence[str], file: Path | None, *, lines: bool = Fa
         raise InputError("give the text as an argument or with --file, not both.")
     if file is not None:
         return _split(_decoded(file.read_bytes(), str(file)), lines=lines)
-    if list(arguments) == ["-"] or (not arguments and not sys.stdin.isatty()):
+    if sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())):
         return _split(_decoded(sys.stdin.buffer.read(), "standard input"), lines=lines)
     if not arguments:
         raise InputError("no text was given; pass it as an argument, with --file, or through '-'.")
-    # Bytes that are not UTF-8 reach Python as lone surrogates, which no file can hold.
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in arguments]
+    return list(arguments)
 
 
 def _decoded(content: bytes, source: str) -> str:
@@ -36,4 +38,5 @@ def _decoded(content: bytes, source: str) -> str:
 
 
 def _split(text: str, *, lines: bool) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()] if lines else [text]
+    # str.splitlines would also split at "\x85" and the like, which stand inside many reviews.
+    return [line for line in _LINE_END.split(text) if line.strip()] if lines else [text]

@@ -2,7 +2,9 @@
 
 __all__ = ["read_labelled"]
 
+import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +17,7 @@ from limelight.errors import InputError
 from limelight.shapes import Int
 
 _READERS = {".parquet": parquet_rows, ".csv": csv_rows, ".jsonl": jsonl_rows}
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one out; no vocabulary holds it
 _IMDB_CLASSES = {"neg": "negative", "pos": "positive"}
 
 
@@ -63,6 +66,8 @@ def _columns(rows: Iterable[Row], path: Path) -> tuple[list[str], list[Any]]:
             raise InputError(f"row {number} of '{path}' has a text that is not a string: {text!r}.")
         if not text or text.isspace():
             raise InputError(f"row {number} of '{path}' has an empty text; remove the row.")
+        if not text.isascii() and _LONE_SURROGATE.search(text):
+            raise InputError(f"row {number} of '{path}' holds half a surrogate pair; remove it.")
         texts.append(text)
         labels.append(label)
     return texts, labels
@@ -135,6 +140,6 @@ def _whole(label: Any) -> int | None:
     """Return ``label`` as a whole number from 0, ``None`` where it is not one."""
     if isinstance(label, str):
         return int(label) if label.isascii() and label.isdecimal() else None
-    if isinstance(label, int | float) and label >= 0 and label == int(label):
+    if isinstance(label, int | float) and 0 <= label < math.inf and label == int(label):
         return int(label)
     return None

@@ -2,13 +2,13 @@
 
 __all__ = ["COMPARED", "Progress", "compare", "explain"]
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
 from limelight import __version__
 from limelight.adapters import Model
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.method import Explainer, Method, kind_of, settings_of
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import find_method
@@ -39,7 +39,7 @@ def explain(
     method: str = "lime",
     *,
     target: str | int | None = None,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
@@ -60,7 +60,8 @@ def explain(
         one. "all" gives, for each text, a list with one explanation per class.
     features
         "words": all occurrences of a word together; "positions": every token by itself;
-        "tokens": the pieces of a deep model's tokenizer.
+        "sentences"; or one group number per token of the window, negative to leave a token out.
+        "tokens" are the pieces of a Hugging Face tokenizer.
     output
         What is explained: the "logit" of the target, or its "probability".
     protect
@@ -100,7 +101,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     target: str | int | None = None,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
     progress: Progress | None = None,
@@ -118,9 +119,12 @@ def compare(
     """
     kind = kind_of(model)
     usual = COMPARED_BLACK_BOX if kind == "function" else COMPARED
-    rows = [find_method(name) for name in (usual if methods is None else methods)]
+    names = [methods] if isinstance(methods, str) else usual if methods is None else methods
+    rows = [find_method(name) for name in dict.fromkeys(names)]
     if not rows:
         raise InputError("compare needs at least one method; got none.")
+    if target == "all" and "all" not in model.classes:
+        raise InputError("compare explains one class at a time; name one, or use explain for all.")
     explainers = [(row, _configured(row, rows, settings, kind)) for row in rows]
     comparisons = [
         _comparison(explainers, one, strict=methods is not None, attention=attention)
@@ -178,13 +182,16 @@ def _readings(
     """Read the texts a few at a time, so that memory does not grow with their number."""
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
+    if not isinstance(text, Iterable):
+        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
     texts = [text] if isinstance(text, str) else list(text)
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
+        first = start if len(texts) > 1 else None
         if isinstance(model, AttentionClassifier):
-            yield read(model, chunk, output=output, **question)
+            yield read(model, chunk, output=output, first=first, **question)
         else:
-            yield read_texts(model, chunk, output=output, **question)
+            yield read_texts(model, chunk, output=output, first=first, **question)
         if progress is not None:
             progress(start + len(chunk), len(texts))
 
@@ -192,8 +199,19 @@ def _readings(
 def _explanations(row: Method, explainer: Explainer, reading: AnyReading) -> list[Explanation]:
     return [
         _explanation(row, explainer, reading, i, scores)
-        for i, scores in enumerate(explainer(reading))
+        for i, scores in enumerate(_scores(explainer, reading))
     ]
+
+
+def _scores(explainer: Explainer, reading: AnyReading) -> list[Scores]:
+    """Call ``explainer``; where one of several texts is outside its domain, say which."""
+    try:
+        return explainer(reading)
+    except DomainError:
+        for one in reading.apart():
+            with about_text(one.first):
+                explainer(one)
+        raise
 
 
 def _explanation(
@@ -223,7 +241,7 @@ def _explanation(
             "signed": row.signed,
             "classes": list(model.classes),
             "features": features.kind,
-            "aggregation": reading.pooling if features.kind == "words" else "none",
+            "aggregation": reading.pooling(features.kind),
             "replacement": reading.replacement,
             "output": reading.targets.output,
             "protect": sorted(reading.protect),

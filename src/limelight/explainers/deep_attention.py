@@ -10,12 +10,9 @@ import numpy as np
 from limelight.adapters.model import Attended
 from limelight.errors import InputError
 from limelight.explainers.deep import deep_model, pooled
-from limelight.explainers.method import WordOrNumber
 from limelight.explainers.scores import Scores
 from limelight.explainers.texts import TextReading
 from limelight.shapes import Float
-
-LAST = WordOrNumber("last")
 
 
 @final
@@ -26,7 +23,7 @@ class DeepAttention:
     """
 
     over_heads: Literal["mean", "max"]
-    layer: str = LAST
+    layer: str | int = "last"
 
     def __call__(self, reading: TextReading) -> list[Scores]:
         """Score every feature by the attention that the classification head's token pays to it."""
@@ -48,7 +45,7 @@ class DeepAttention:
 class AttentionGradient:
     """Settings of attention × gradient: the ``layer``, as for attention."""
 
-    layer: str = LAST
+    layer: str | int = "last"
 
     def __call__(self, reading: TextReading) -> list[Scores]:
         """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
@@ -121,12 +118,12 @@ def largest_flows(
     return np.array([maximum_flow(graph, source, t).flow_value / scale for t in range(T)])
 
 
-def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str) -> Float[np.ndarray, "H T"]:
+def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
     """Return the layer that ``name`` means: "first", "last", "mean", or a number from 0."""
     if name == "mean":
         return layers.mean(axis=0)
     count = len(layers)
-    number = {"first": "0", "last": "-1"}.get(name, name)
+    number = {"first": "0", "last": "-1"}.get(str(name), str(name))
     if not number.removeprefix("-").isdecimal() or not -count <= int(number) < count:
         raise InputError(
             f"layer must be 'first', 'last', 'mean' or a number from 0 to {count - 1}; "

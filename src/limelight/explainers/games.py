@@ -51,11 +51,7 @@ def _by_feature(
 def deletion_game(reading: Reading, i: int) -> DeletionGame:
     """Return the game of document ``i`` when removed words vanish and later ones move up."""
     document, model = reading.documents[i], reading.model
-    strings = document.tokens.strings
-    repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if document.cut or repeated is not None or reading.protect:
-        why = f"{repeated!r} repeats" if repeated is not None else "it does not fit the window"
-        why = "some words are protected" if reading.protect else why
+    if (why := _inexact(reading, i)) is not None:
         raise DomainError(
             "LIME under deletion is exact for texts that fit the window and repeat no word; in "
             f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
@@ -65,10 +61,11 @@ def deletion_game(reading: Reading, i: int) -> DeletionGame:
     word, place = document.ids[:, None], 1 + np.arange(d)[None, :]
     logit = tables.word_logit[word] + tables.position_logit[place]
     u = tables.word_value[word] + tables.position_value[place]
-    top = max(logit.max(), reading.logit[i].max(), reading.base_logit[i].max())
+    # Per head, as in `ratio_games`: a head far below another must not underflow.
+    top = np.maximum(logit.max(axis=(0, 1)), reading.base_logit[i].max(axis=-1))
     target = reading.target_weights[i]
-    g = np.exp(np.moveaxis(logit, -1, 0) - top)
-    padding = np.exp(reading.base_logit[i] - top)
+    g = np.exp(np.moveaxis(logit - top, -1, 0))
+    padding = np.exp(reading.base_logit[i] - top[:, None])
     padding_gu = padding * np.einsum("c,ckt->kt", target, reading.base_u[i])
     return DeletionGame(
         g=g,
@@ -76,6 +73,19 @@ def deletion_game(reading: Reading, i: int) -> DeletionGame:
         tail_g=_beside(padding, d),
         tail_gu=_beside(padding_gu, d)[None],
     )
+
+
+def _inexact(reading: Reading, i: int) -> str | None:
+    """Say why positions under deletion depend on more than the number of words kept before."""
+    strings = reading.documents[i].tokens.strings
+    if reading.documents[i].cut:
+        return "the last words were cut off"
+    if len(reading.features[i]) == len(strings):
+        return None
+    repeated = next((s for s in strings if strings.count(s) > 1), None)
+    if reading.features[i].kind == "words" and repeated is not None and not reading.protect:
+        return f"{repeated!r} repeats"
+    return "not every word is a feature of its own"
 
 
 def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:

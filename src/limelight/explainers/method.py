@@ -4,18 +4,18 @@ __all__ = [
     "KINDS",
     "Explainer",
     "Method",
-    "WordOrNumber",
     "kind_of",
     "settings_of",
     "with_defaults",
 ]
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, final, get_args
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.scores import Scores
@@ -26,10 +26,6 @@ Explainer = Callable[[Any], list[Scores]]
 # Kinds of models: the paper's classifier, where everything follows from its tables; deep models
 # that show attention and gradients; functions of texts, which show nothing but their answers.
 KINDS = ("tables", "deep", "function")
-
-
-class WordOrNumber(str):
-    """The default of a setting that may be a word or a whole number, which becomes one."""
 
 
 @final
@@ -71,9 +67,7 @@ class Method:
                 if not known:
                     raise InputError(f"method {self.id!r} has no settings; got {name!r}.")
                 raise InputError(nearest(f"setting of method {self.id!r}", name, known))
-        return make(
-            **{name: _fitting(name, value, known[name]) for name, value in settings.items()}
-        )
+        return make(**{k: _fitting(self, kind, k, value) for k, value in settings.items()})
 
     def _why_not(self, kind: str) -> str:
         if kind == "function" and self.deep is not None:
@@ -96,12 +90,17 @@ def kind_of(model: Any) -> str:
 @cache
 def settings_of(method: Method, kind: str = "tables") -> Mapping[str, Any]:
     """Return the settings a user may give to ``method``, with their defaults."""
+    return MappingProxyType({name: p.default for name, p in _parameters(method, kind).items()})
+
+
+@cache
+def _parameters(method: Method, kind: str) -> Mapping[str, inspect.Parameter]:
     make = method.maker(kind)
     if make is None:
-        return MappingProxyType({})
+        return {}
     preset = getattr(make, "keywords", {})
-    parameters = inspect.signature(make).parameters.values()
-    return MappingProxyType({p.name: p.default for p in parameters if p.name not in preset})
+    parameters = inspect.signature(make).parameters
+    return {name: p for name, p in parameters.items() if name not in preset}
 
 
 def with_defaults(make: Callable[..., Explainer], **defaults: Any) -> Callable[..., Explainer]:
@@ -121,24 +120,25 @@ def with_defaults(make: Callable[..., Explainer], **defaults: Any) -> Callable[.
     return remade
 
 
-def _fitting(name: str, value: Any, default: Any) -> Any:
-    """Return ``value`` as the kind of thing that ``default`` is; refuse what cannot be one.
-
-    A default of None stands for an optional number.
-    """
-    if isinstance(default, WordOrNumber) and isinstance(value, int):
-        return str(value)
-    if isinstance(default, bool):
+def _fitting(method: Method, of: str, name: str, value: Any) -> Any:
+    """Return ``value`` as the kind of thing that the setting is; refuse what cannot be one."""
+    parameter = _parameters(method, of)[name]
+    allowed = get_args(parameter.annotation) or (parameter.annotation,)
+    if value is None and type(None) in allowed:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if str in allowed and isinstance(value, str):
+        return value
+    if bool in allowed:
         fits, kind = isinstance(value, bool), "true or false"
-    elif isinstance(default, str):
-        fits, kind = isinstance(value, str), "a word"
+    elif float in allowed:
+        fits, kind = number, "a number"
+    elif int in allowed:
+        fits, kind = number and math.isfinite(value) and value == int(value), "a whole number"
     else:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        kind = "a whole number" if isinstance(default, int) else "a number"
-        if isinstance(default, int):
-            fits = fits and value == int(value)
-        if default is None and value is None:
-            return None
+        fits, kind = isinstance(value, str), "a word"
     if not fits:
         raise InputError(f"the setting {name!r} must be {kind}; got {value!r}.")
-    return type(default)(value) if isinstance(default, int | float) else value
+    if not number:
+        return value
+    return float(value) if float in allowed else int(value)

@@ -9,12 +9,20 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
 from limelight.model import AttentionClassifier
 from limelight.sampling import DeletionScorer, ReplacementScorer
 from limelight.shapes import Float, Int
-from limelight.text import UNK, Document, Features, features_of, window
+from limelight.text import (
+    FEATURES,
+    UNK,
+    Document,
+    Features,
+    features_of,
+    protected_words,
+    window,
+)
 from limelight.theory.attention import attention
 from limelight.theory.gradient import gradient
 
@@ -34,13 +42,13 @@ class Reading:
     """
 
     replacement: ClassVar[str] = "unk"
-    pooling: ClassVar[str] = "sum over occurrences"
 
     model: AttentionClassifier
     documents: tuple[Document, ...]
     features: tuple[Features, ...]
     targets: Targets
     protect: frozenset[str] = frozenset()
+    first: int | None = None  # number of the first document in the caller's list of several
 
     def apart(self) -> Iterator["Reading"]:
         """Yield every document as a reading of its own."""
@@ -50,12 +58,17 @@ class Reading:
                 documents=self.documents[i : i + 1],
                 features=self.features[i : i + 1],
                 targets=replace(self.targets, index=self.targets.index[i : i + 1]),
+                first=None if self.first is None else self.first + i,
             )
 
     def aimed(self, index: int) -> "Reading":
         """Return the same documents with another class as the target."""
         aims = np.full(len(self.documents), index)
         return replace(self, targets=replace(self.targets, index=aims))
+
+    def pooling(self, kind: str) -> str:
+        """Return how scores of tokens become the score of a feature."""
+        return "none" if kind == "positions" else "sum over occurrences"
 
     def resolved(self, replacement: str) -> str:
         """Return what is put in place of a removed word."""
@@ -183,20 +196,32 @@ def read(
     model: AttentionClassifier,
     texts: Sequence[str],
     *,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     target: str | int | None = None,
     output: str = "logit",
     protect: Collection[str] = (),
+    first: int | None = None,
 ) -> Reading:
-    """Return ``texts`` as ``model`` sees them, with what is to be explained."""
-    documents = tuple(model.read(text) for text in texts)
+    """Return ``texts`` as ``model`` sees them, with what is to be explained.
+
+    ``first`` is the number of the first text, for errors; None where there is only one.
+    """
+    if isinstance(features, str) and features not in FEATURES:
+        raise InputError(nearest("features", features, FEATURES))
+    kept = protected_words(protect)
+    documents, scored = [], []
+    for number, text in enumerate(texts, start=first or 0):
+        with about_text(None if first is None else number):
+            documents.append(model.read(text))
+            scored.append(features_of(documents[-1], features, protect=kept))
     logits = model.logits_of_ids([document.ids for document in documents])
     return Reading(
         model=model,
-        documents=documents,
-        features=tuple(features_of(d, features, protect=protect) for d in documents),
+        documents=tuple(documents),
+        features=tuple(scored),
         targets=Targets(target_indices(target, model.classes, logits), model.classes, output),
-        protect=frozenset(protect),
+        protect=kept,
+        first=first,
     )
 
 

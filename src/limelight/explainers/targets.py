@@ -77,6 +77,8 @@ def target_indices(
         if target not in classes:
             raise InputError(nearest("class", target, [*classes, "predicted", "all"]))
         target = classes.index(target)
+    if isinstance(target, bool) or not hasattr(target, "__index__"):
+        raise InputError(f"a target is a class by name or number; got {target!r}.")
     if not -len(classes) <= target < len(classes):
         raise InputError(
             f"there are {len(classes)} classes, so a target index lies in 0..{len(classes) - 1}; "

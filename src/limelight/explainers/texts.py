@@ -10,10 +10,11 @@ from typing import final
 import numpy as np
 
 from limelight.adapters import Model, Passage
+from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
 from limelight.sampling import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Features, features_of
+from limelight.text import FEATURES, Features, features_of
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 
@@ -33,6 +34,7 @@ class TextReading:
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
     protect: frozenset[str] = frozenset()
+    first: int | None = None  # number of the first document in the caller's list of several
     answers: dict[tuple[int, str, bytes], Float[np.ndarray, " C"]] = field(default_factory=dict)
 
     @property
@@ -40,10 +42,11 @@ class TextReading:
         """What stands for a removed word unless a method says otherwise."""
         return self.model.replacement("auto")
 
-    @property
-    def pooling(self) -> str:
-        """How scores of parts become the score of a feature."""
-        return "sum over pieces and occurrences" if self.model.sees_inside else "all occurrences"
+    def pooling(self, kind: str) -> str:
+        """Return how scores of pieces become the score of a feature."""
+        if not self.model.sees_inside or kind == "tokens":
+            return "none"
+        return "sum over pieces" if kind == "positions" else "sum over pieces and occurrences"
 
     def apart(self) -> Iterator["TextReading"]:
         """Yield every document as a reading of its own."""
@@ -54,6 +57,7 @@ class TextReading:
                 features=self.features[i : i + 1],
                 targets=replace(self.targets, index=self.targets.index[i : i + 1]),
                 outputs=self.outputs[i : i + 1],
+                first=None if self.first is None else self.first + i,
             )
 
     def aimed(self, index: int) -> "TextReading":
@@ -100,26 +104,42 @@ def read_texts(
     model: Model,
     texts: Sequence[str],
     *,
-    features: str = "words",
+    features: str | Sequence[int] = "words",
     target: str | int | None = None,
     output: str = "logit",
     protect: Collection[str] = (),
+    first: int | None = None,
 ) -> TextReading:
-    """Return ``texts`` as ``model`` sees them, with what is to be explained."""
-    passages = tuple(model.read(text, features) for text in texts)
+    """Return ``texts`` as ``model`` sees them, with what is to be explained.
+
+    ``first`` is the number of the first text, for errors; None where there is only one.
+    """
+    known = (*FEATURES, "tokens") if model.sees_inside else FEATURES
+    if isinstance(features, str) and features not in known:
+        raise InputError(nearest("features", features, known))
+    if isinstance(protect, str):
+        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
+    passages, scored = [], []
+    for number, text in enumerate(texts, start=first or 0):
+        with about_text(None if first is None else number):
+            passages.append(model.read(text, pieces=features == "tokens"))
+            scored.append(_features(passages[-1], features, protect))
     outputs = model.logits(texts)
     index = target_indices(target, model.classes, outputs)
     return TextReading(
         model=model,
-        documents=passages,
-        features=tuple(_features(passage, features, protect) for passage in passages),
+        documents=tuple(passages),
+        features=tuple(scored),
         targets=Targets(index, model.classes, output, model.link),
         outputs=outputs,
         protect=frozenset(protect),
+        first=first,
     )
 
 
-def _features(passage: Passage, kind: str, protect: Collection[str]) -> Features:
+def _features(passage: Passage, kind: str | Sequence[int], protect: Collection[str]) -> Features:
+    lower = {word.lower() for word in protect}  # a protected word is safe in any case
+    kept = {string for string in passage.tokens.strings if string.lower() in lower}
     if kind == "tokens":  # the model's pieces, each by itself
-        return replace(features_of(passage, "positions", protect=protect), kind=kind)
-    return features_of(passage, kind, protect=protect)
+        return replace(features_of(passage, "positions", protect=kept), kind="tokens")
+    return features_of(passage, kind, protect=kept)

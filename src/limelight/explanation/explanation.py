@@ -3,7 +3,8 @@
 __all__ = ["Anchor", "Explanation", "Pairs"]
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
@@ -88,6 +89,12 @@ class Explanation:
         for name in ("prediction", "settings"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be pickled; a copy passes the same door as the original.
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        own |= {name: dict(own[name]) for name in ("prediction", "settings")}
+        return partial(Explanation, **own), ()
+
     @property
     def explained_end(self) -> int:
         """Where the part of ``text`` that the model read ends; the rest was cut off."""
@@ -105,6 +112,8 @@ class Explanation:
 
     def top(self, k: int) -> list[tuple[str, float]]:
         """Return the ``k`` features of largest absolute score, strongest first."""
+        if k < 0:
+            raise InputError(f"top takes a count of features, at least 0; got {k}.")
         order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
         return [(self.features[j], float(self.scores[j])) for j in order]
 

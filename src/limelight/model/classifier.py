@@ -5,8 +5,8 @@ __all__ = ["WEIGHTS", "AttentionClassifier", "class_probabilities"]
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, final
 
@@ -53,6 +53,11 @@ class AttentionClassifier:
             own.setflags(write=False)
             object.__setattr__(self, name, own)
         _check(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled; and tables are cheaper to make than to send.
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return partial(AttentionClassifier, **own | {"record": dict(self.record)}), ()
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -139,6 +144,8 @@ class AttentionClassifier:
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         rows = []
         for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
             strings = token_strings(text)
             if not strings:
                 raise InputError(f"text {i} has no words; give at least one word.")
@@ -211,10 +218,19 @@ def _check(model: AttentionClassifier) -> None:
             f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
             f"got {list(model.classes)}."
         )
+    _check_positions(model)
+    if model.tokenizer != "basic_english":
+        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+
+
+def _check_positions(model: AttentionClassifier) -> None:
     if model.T_max < 2 or model.position_base <= 0:
         raise InputError(
             f"T_max must be at least 2 and position_base positive; "
             f"got {model.T_max} and {model.position_base}."
         )
-    if model.tokenizer != "basic_english":
-        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+    if not np.isfinite([model.position_base, model.position_scale]).all():
+        raise InputError(
+            "position_base and position_scale must be finite; "
+            f"got {model.position_base} and {model.position_scale}."
+        )

@@ -18,6 +18,7 @@ from limelight.model.classifier import WEIGHTS, AttentionClassifier
 from limelight.text import Vocabulary
 
 FORMAT = "limelight.attention/1"
+FILES = ("config.json", "vocab.txt", "model.safetensors")
 _READING: dict[str, type | tuple[type, ...]] = {
     "T_max": int,
     "position_base": (int, float),
@@ -28,7 +29,11 @@ _READING: dict[str, type | tuple[type, ...]] = {
 
 
 def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> None:
-    """Write ``model`` to the folder ``path``, whole or not at all."""
+    """Write ``model`` to the folder ``path``, whole or not at all.
+
+    The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
+    """
+    _refuse_other_files(Path(path))
     weights = {name: np.ascontiguousarray(getattr(model, name)) for name in WEIGHTS}
     with whole_folder(path) as part:
         (part / "config.json").write_text(
@@ -36,6 +41,18 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
         )
         (part / "vocab.txt").write_bytes("".join(f"{w}\n" for w in model.vocabulary.words).encode())
         (part / "model.safetensors").write_bytes(tensors_to_bytes(weights))
+
+
+def _refuse_other_files(folder: Path) -> None:
+    if folder.is_dir():
+        other = sorted({file.name for file in folder.iterdir()} - set(FILES))
+        if other:
+            raise InputError(
+                f"the folder '{folder}' holds other files ({other[0]!r}); "
+                "choose a new or empty one."
+            )
+    elif folder.exists():
+        raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
 
 
 def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:

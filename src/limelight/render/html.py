@@ -43,11 +43,11 @@ def explanation_page(e: Explanation) -> str:
 
 def comparison_page(c: Comparison) -> str:
     """Return a comparison as a page that needs no network."""
-    c = Comparison(explanations=tuple(map(_writable, c)), attention=c.attention)
+    c = replace(c, explanations=tuple(map(_writable, c)))
     several = c.explanations
     panels = [panel(j, e, tabbed=True) for j, e in enumerate(several)]
     main = [
-        _section("The model says", prediction(several[0]), notice_list(several)),
+        _section("The model says", prediction(several[0]), notice_list(several, c.notices)),
         _section("Every method, side by side", overview(several)),
         _section("One method, closer", tabs(several), *panels, identifier="closer"),
         _section("Where the methods disagree", disagreement_section(c)) if several[1:] else raw(),
@@ -74,7 +74,7 @@ def comparison_fragment(c: Comparison) -> str:
     parts = [overview(c.explanations, titles=True)]
     if len(c.explanations) > 1:
         parts.append(disagreement_section(c, matrix=False))
-    return _fragment(*parts, notice_list(c.explanations))
+    return _fragment(*parts, notice_list(c.explanations, c.notices))
 
 
 def _fragment(*content: Html) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from limelight.explanation import Explanation
 from limelight.render.html_heads import head_table
+from limelight.render.html_pairs import anchor_note, pair_section
 from limelight.render.html_words import legend, scale_note, words
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
@@ -70,9 +71,9 @@ def _meter(share: float) -> Html:
     )
 
 
-def notice_list(explanations: Sequence[Explanation]) -> Html:
+def notice_list(explanations: Sequence[Explanation], more: Sequence[str] = ()) -> Html:
     """Return what the reader must know, or nothing."""
-    found = notices(explanations)
+    found = [*more, *notices(explanations)]
     if not found:
         return raw()
     rows = [element("li", notice) for notice in found]
@@ -126,7 +127,9 @@ def panel(index: int, e: Explanation, *, tabbed: bool) -> Html:
         text,
         element("p", "Point at a word, or tab here and use the arrow keys.", class_="readout"),
         element("h3", label(e), " ", element("span", about, class_="note"), class_="about"),
+        anchor_note(e),
         score_table(e),
+        pair_section(e),
         head_table(e),
         class_="panel",
         id=f"panel-{index}",

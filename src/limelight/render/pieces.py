@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.explanation import Explanation
+from limelight.text import token_strings
 
 
 @final
@@ -53,8 +54,8 @@ def occurrences(e: Explanation) -> list[tuple[int, int, int]]:
 
 
 def token_strings_of(e: Explanation) -> list[str]:
-    """Return the tokens the model read, [cls] first."""
-    return ["[cls]", *(e.features[j] for _, _, j in occurrences(e))]
+    """Return the tokens the model read, [cls] first, whether they are features or not."""
+    return ["[cls]", *token_strings(e.text[: e.explained_end])]
 
 
 def _between(e: Explanation, start: int, end: int) -> list[Piece]:

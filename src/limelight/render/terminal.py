@@ -2,7 +2,7 @@
 
 __all__ = ["comparison_text", "explanation_text"]
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -83,7 +83,7 @@ def _below(c: Comparison, look: Look) -> list[RenderableType]:
     parts: list[RenderableType] = [legend(c.explanations, look)]
     if len(c.explanations) > 1:
         parts += [Text(), _disagreement_table(c, look), *_worst_pairs(c, look)]
-    return [*parts, *_notices(c.explanations, look)]
+    return [*parts, *_notices(c.explanations, look, c.notices)]
 
 
 def _bounded(part: RenderableType, width: int) -> RenderableType:
@@ -126,8 +126,10 @@ def _asides(e: Explanation, look: Look) -> list[RenderableType]:
     return [Text(), *lines, *extra]
 
 
-def _notices(explanations: tuple[Explanation, ...] | list[Explanation], look: Look) -> list[Text]:
-    found = notices(explanations)
+def _notices(
+    explanations: tuple[Explanation, ...] | list[Explanation], look: Look, more: Sequence[str] = ()
+) -> list[Text]:
+    found = [*more, *notices(explanations)]
     marked = [Text(look.safe(f"! {notice}"), "bold", overflow="fold") for notice in found]
     return [Text(), *marked] if marked else []
 

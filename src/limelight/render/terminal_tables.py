@@ -11,7 +11,7 @@ from rich.text import Text
 from limelight.explanation import Anchor, Explanation, Pairs
 from limelight.render.palette import TERMINAL_INK, largest, side, strengths
 from limelight.render.terminal_words import Look
-from limelight.render.wording import written
+from limelight.render.wording import anchor_sentence, written
 
 SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
 
@@ -57,13 +57,7 @@ def pair_table(e: Explanation, pairs: Pairs, look: Look) -> Table:
 
 def anchor_line(e: Explanation, anchor: Anchor, look: Look) -> Text:
     """Say which words hold the prediction, and how firmly."""
-    words = ", ".join(e.features[j] for j in anchor.features) or "no word at all"
-    low, high = anchor.precision_interval
-    line = Text("Anchor: ", overflow="fold").append(look.safe(words), "bold")
-    return line.append(
-        f" (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
-        f"coverage {anchor.coverage:.1%})."
-    )
+    return Text(look.safe(anchor_sentence(e, anchor)), overflow="fold")
 
 
 def _plain_table() -> Table:

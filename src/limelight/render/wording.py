@@ -2,6 +2,7 @@
 
 __all__ = [
     "Outcome",
+    "anchor_sentence",
     "label",
     "minus",
     "notices",
@@ -18,7 +19,7 @@ from typing import final
 
 import numpy as np
 
-from limelight.explanation import Explanation
+from limelight.explanation import Anchor, Explanation
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
@@ -103,3 +104,13 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
         notice if len(names) == len(several) else f"{', '.join(names)}: {notice}"
         for notice, names in methods.items()
     ]
+
+
+def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
+    """Say which words hold the prediction, and how firmly."""
+    words = ", ".join(e.features[j] for j in anchor.features) or "no word at all"
+    low, high = anchor.precision_interval
+    return (
+        f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
+        f"coverage {anchor.coverage:.1%})."
+    )

@@ -1,9 +1,10 @@
-"""What an explanation scores: distinct words, or single positions."""
+"""What an explanation scores: words, positions, sentences, or any groups of tokens."""
 
 __all__ = ["FEATURES", "Features", "features_of"]
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Protocol, final, runtime_checkable
 
 import numpy as np
@@ -12,12 +13,18 @@ from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.tokenizer import Span, Tokens
 
-FEATURES = ("words", "positions")
+FEATURES = ("words", "positions", "sentences")
+_STOPS = frozenset(".!?")
+_Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
 @runtime_checkable
 class Tokenized(Protocol):
     """Any text with its tokens."""
+
+    @property
+    def text(self) -> str:
+        """The text."""
 
     @property
     def tokens(self) -> Tokens:
@@ -29,7 +36,7 @@ class Tokenized(Protocol):
 class Features:
     """Feature strings, every place of each in the text, and the feature of each token.
 
-    ``of_token`` is -1 at protected words, which stay as they are and are no features.
+    ``of_token`` is -1 at tokens that stay as they are and are no features.
     """
 
     kind: str
@@ -42,29 +49,76 @@ class Features:
 
 
 def features_of(
-    document: Tokenized, kind: str = "words", *, protect: Collection[str] = ()
+    document: Tokenized,
+    kind: str | Sequence[int] = "words",
+    *,
+    protect: Collection[str] = (),
 ) -> Features:
-    """Return one feature per distinct token string ("words") or per token ("positions").
+    """Return what is scored: "words", "positions", "sentences", or groups of the caller's own.
 
-    Features stand in the order of their first occurrence. Strings outside the vocabulary stay
-    distinct, although the model sees UNK for each.
+    "words" takes all occurrences of a token string together, "positions" every token by itself,
+    "sentences" what stands between full stops. A sequence of integers gives the group of every
+    token inside the window; a negative one leaves its token as it is. Features stand in the order
+    of their first occurrence. Strings outside the vocabulary stay distinct, although the model
+    sees UNK for each.
     """
-    if kind not in FEATURES:
-        raise InputError(nearest("features", kind, FEATURES))
-    row: dict[str | int, int] = {}
-    of_token = np.full(len(document.tokens), -1)
-    strings: list[str] = []
-    places: list[list[Span]] = []
-    tokens = zip(document.tokens.strings, document.tokens.spans, strict=True)
-    for t, (string, span) in enumerate(tokens):
-        if string in protect:
-            continue
-        j = row.setdefault(string if kind == "words" else t, len(row))
-        if j == len(strings):
-            strings.append(string)
-            places.append([])
-        places[j].append(span)
-        of_token[t] = j
-    if not strings:
+    groups = _groups(document, kind)
+    if protect:
+        strings = document.tokens.strings
+        groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
+    row: dict[Hashable, int] = {}
+    of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
+    if not row:
         raise InputError("every word of the text is protected; leave at least one to explain.")
-    return Features(kind, tuple(strings), tuple(map(tuple, places)), of_token)
+    name = kind if isinstance(kind, str) else "groups"
+    named = _named_tokens if name in ("words", "positions") else _named_runs
+    strings, spans = named(document, of_token, len(row))
+    return Features(name, strings, spans, np.array(of_token))
+
+
+def _groups(document: Tokenized, kind: str | Sequence[int]) -> list[Hashable]:
+    """Return what each token belongs to; None where it belongs to nothing that is scored."""
+    strings = document.tokens.strings
+    if kind == "words":
+        return list(strings)
+    if kind == "positions":
+        return list(range(len(strings)))
+    if kind == "sentences":
+        ends = [s in _STOPS and t not in _STOPS for s, t in pairwise((*strings, ""))]
+        return [0, *accumulate(ends[:-1])]
+    if isinstance(kind, str):
+        raise InputError(nearest("features", kind, FEATURES))
+    if len(kind) != len(strings):
+        raise InputError(
+            f"features must give one group per token; the text has {len(strings)} tokens in the "
+            f"window, got {len(kind)} groups."
+        )
+    return [None if group < 0 else int(group) for group in kind]
+
+
+def _named_tokens(document: Tokenized, of_token: list[int], d: int) -> _Named:
+    """Name every feature by its token, and list each occurrence."""
+    strings = [""] * d
+    places: list[list[Span]] = [[] for _ in range(d)]
+    for j, string, span in zip(
+        of_token, document.tokens.strings, document.tokens.spans, strict=True
+    ):
+        if j >= 0:
+            strings[j] = string
+            places[j].append(span)
+    return tuple(strings), tuple(map(tuple, places))
+
+
+def _named_runs(document: Tokenized, of_token: list[int], d: int) -> _Named:
+    """Name every feature by the stretches of text it covers."""
+    places: list[list[Span]] = [[] for _ in range(d)]
+    before = -1
+    for j, (start, end) in zip(of_token, document.tokens.spans, strict=True):
+        if j >= 0:
+            run = places[j]
+            if j == before:
+                start = run.pop()[0]
+            run.append((start, end))
+        before = j
+    strings = [" … ".join(document.text[a:b] for a, b in runs) for runs in places]
+    return tuple(strings), tuple(map(tuple, places))

@@ -3,6 +3,7 @@
 __all__ = ["Span", "Tokens", "token_strings", "tokenize"]
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import final
 
@@ -10,6 +11,7 @@ Span = tuple[int, int]
 
 # Group 1 is the token; a line break matches without it and so vanishes.
 _TOKEN = re.compile(r"<br />|((?:[^\s'.,()!?;:<]+|<(?!br />))+|['.,()!?])")
+_QUOTE = re.compile('"')
 
 
 @final
@@ -39,26 +41,32 @@ def tokenize(text: str) -> Tokens:
     Lower-case; ``'`` and ``. , ( ) ! ?`` stand alone; ``"`` vanishes; ``<br />``, ``;`` and ``:``
     are spaces. A span may be longer than its token: quotes inside a token have vanished.
     """
-    plain, origin = _without_quotes(text)
-    strings, spans = [], []
-    for match in _TOKEN.finditer(plain):
-        if (token := match.group(1)) is not None:
-            start, end = match.span(1)
-            strings.append(token)
-            spans.append((start, end) if origin is None else (origin[start], origin[end - 1] + 1))
-    return Tokens(tuple(strings), tuple(spans))
-
-
-def _without_quotes(text: str) -> tuple[str, list[int] | None]:
-    """Lower-cased ``text`` without quotes, and the original index of each character left.
-
-    The index is ``None`` where nothing moved, which is the common case.
-    """
     lower = text.lower()
-    if '"' not in lower and len(lower) == len(text):
-        return lower, None
-    # The whole string is lowered at once (a final sigma depends on its neighbours); one character
-    # may become several ('İ'), never with a different count than when lowered alone.
+    matches = [m for m in _TOKEN.finditer(lower.replace('"', "")) if m[1] is not None]
+    spans = [match.span(1) for match in matches]
+    if '"' in lower:
+        spans = _with_quotes(spans, lower)
+    if len(lower) != len(text):
+        spans = _in_original(spans, text)
+    return Tokens(tuple(match[1] for match in matches), tuple(spans))
+
+
+def _with_quotes(spans: list[Span], text: str) -> list[Span]:
+    """Return where ``spans`` of ``text`` without its quotes lie in ``text`` itself."""
+    quotes = [match.start() for match in _QUOTE.finditer(text)]
+    # Character i of the shorter text has as many quotes before it as stand at most i + their count.
+    shorter = [place - before for before, place in enumerate(quotes)]
+
+    def place(i: int) -> int:
+        return i + bisect_right(shorter, i)
+
+    return [(place(start), place(end - 1) + 1) for start, end in spans]
+
+
+def _in_original(spans: list[Span], text: str) -> list[Span]:
+    """Return where ``spans`` of the lower-cased ``text`` lie in ``text``, where some letter grew.
+
+    One character may become several ('İ'), never with a different count than when lowered alone.
+    """
     source = [i for i, character in enumerate(text) for _ in character.lower()]
-    kept = [(c, i) for c, i in zip(lower, source, strict=True) if c != '"']
-    return "".join(c for c, _ in kept), [i for _, i in kept]
+    return [(source[start], source[end - 1] + 1) for start, end in spans]

@@ -2,9 +2,8 @@
 
 __all__ = ["attention", "head_outputs", "max_attention", "mean_attention"]
 
-from array_api_compat import array_namespace
-
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 
 
 def attention(logit: Float[Array, "*n K T"]) -> Float[Array, "*n K T"]:

@@ -3,22 +3,21 @@
 __all__ = ["banzhaf", "mean_changes"]
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import heavy_form
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head
 from limelight.theory.ratio_game import RatioGame, Valued, word_mask
+from limelight.theory.reciprocal_sum import need_tolerance
 
 
 def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2; ``tolerance``
     relative to the range of f.
     """
-    if not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
+    need_tolerance(tolerance)
     half, one = np.full((1, 1), 0.5), np.ones((1, 1))
     return mean_changes(game, half, one, 0.0 * one[0], share=0.9 * tolerance)
 

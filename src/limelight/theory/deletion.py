@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
+from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime import Lime
 from limelight.theory.lime_weights import LimeDesign, lime_design
-from limelight.theory.reciprocal_sum import reciprocal_sum
+from limelight.theory.namespace import array_namespace
+from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
 from limelight.theory.subset_chain import Steps, chain_sums
 
 _CELLS = 2**22
@@ -52,6 +54,9 @@ def lime_under_deletion(
     """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and
     head.
     """
+    need_tolerance(tolerance)
+    if not bool(array_namespace(game.g).all(game.tail_g > 0)):
+        raise DomainError("LIME under deletion needs positive weights beside the words.")
     design = lime_design(game.g.shape[1], bandwidth=bandwidth, penalty=penalty, rows=rows)
     heads = [_head(game, i, design, tolerance) for i in range(game.g.shape[0])]
     return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))

@@ -15,10 +15,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, value
 
 _MOST = 20

@@ -2,10 +2,9 @@ r"""The gradient of the model at every embedded token (Theorem 4.1, and the row 
 
 __all__ = ["gradient", "gradient_times_input", "head_gradients"]
 
-from array_api_compat import array_namespace
-
 from limelight.shapes import Array, Float
 from limelight.theory.attention import head_outputs
+from limelight.theory.namespace import array_namespace
 
 
 def head_gradients(
@@ -55,10 +54,10 @@ def gradient(
     K = alpha.shape[-2]
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
     along = xp.concat([alpha, surplus], axis=-2)
-    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2)
+    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / K
     rows = xp.matmul(xp.matrix_transpose(along), read)
-    pull = xp.sum(_query_pull(surplus, e, query), axis=-2)
-    return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2) / K
+    rows[..., 0, :] += xp.mean(_query_pull(surplus, e, query), axis=-2)
+    return rows
 
 
 def gradient_times_input(

@@ -14,10 +14,9 @@ __all__ = ["HeavyForm", "heavy_form"]
 import math
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
 
 _ROUNDING = 2.0**-52
@@ -44,7 +43,8 @@ class HeavyForm(NamedTuple):
 def heavy_form(game: RatioGame) -> HeavyForm:
     """The canonical form, shifted by the middle c of a proven range of each head's f.
 
-    Raises DomainError where the denominator is not positive and finite for every set of words.
+    Raises DomainError where a weight is negative, a number is not finite, or the denominator is not
+    positive and finite for every set of words.
     """
     xp = array_namespace(game.a)
     low, high = denominator_range(game)
@@ -53,6 +53,9 @@ def heavy_form(game: RatioGame) -> HeavyForm:
             "a ratio game needs 0 < D < ∞ whatever is removed; "
             "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
         )
+    weights = (game.D0[..., None], game.a, game.b)
+    if any(bool(xp.any(x < 0)) for x in weights):
+        raise DomainError("a ratio game needs weights D_0, a, b that are not negative.")
     inverse = (1 / low)[..., None]
     kept_is_heavy = game.a > game.b
     delta = xp.abs(game.a - game.b) * inverse
@@ -68,6 +71,8 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         _by_head(game, terms * inverse[..., None, :, 0]),
         xp.maximum(xp.abs(u_low), xp.abs(u_high)),
     )
+    if not bool(xp.all(magnitude < xp.inf)):
+        raise DomainError("a ratio game needs finite values N_0, A, B.")
     f_low, f_high = _extremes(n0, step, delta, margin=_ROUNDING * (d + 8) * magnitude)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
     c = (f_low + f_high) / 2

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.attention import attention, head_outputs
+from limelight.theory.namespace import array_namespace
 
 MAX_PANELS = 128
 _x, _w = np.polynomial.legendre.leggauss(32)

@@ -14,15 +14,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
 from limelight.theory.ratio_game import RatioGame, word_mask
-from limelight.theory.reciprocal_sum import ReciprocalSum
+from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import removal_mixture
 
 _ROUNDING = 2.0**-52
@@ -40,6 +41,7 @@ class Pairs(NamedTuple):
 
 def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     """Pairwise Banzhaf interactions; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
+    need_tolerance(tolerance)
     half: _Nodes = (np.full(1, 0.5), np.ones(1), 0.0)
     return _interactions(game, [half for _ in sizes_of(game)], share=0.45 * tolerance)
 
@@ -48,6 +50,7 @@ def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f. Domain: d ≥
     2.
     """
+    need_tolerance(tolerance)
     nodes = [_nodes(max(d, 2), tolerance) for d in sizes_of(game)]
     return _interactions(game, nodes, share=0.25 * tolerance)
 
@@ -77,7 +80,8 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
     real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
     apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
     table = [
-        [x[2], float(np.sum(np.abs(x[1]))), float(np.sum(x[1] / x[0] / (1 - x[0])))] for x in nodes
+        [missed, float(np.sum(np.abs(w))), float(np.sum(np.abs(w) / (p * (1 - p))))]
+        for p, w, missed in nodes
     ]
     missed, mass, terms = (of_each_head(game, np.asarray(table)[:, i : i + 1]) for i in range(3))
     epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)

@@ -2,10 +2,9 @@
 
 __all__ = ["leave_one_out"]
 
-from array_api_compat import array_namespace
-
 from limelight.shapes import Array, Float
 from limelight.theory.heavy_form import heavy_form
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean
 from limelight.theory.ratio_game import RatioGame, Valued
 

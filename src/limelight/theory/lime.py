@@ -17,14 +17,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import (
     heads_mean,
     in_order,
@@ -34,6 +33,7 @@ from limelight.theory.per_document import (
     stacked,
 )
 from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
 
@@ -83,8 +83,7 @@ def lime(
     package with n samples is ρ = 1/n); ``rows`` = n adds the untouched document beside n samples
     (None: it vanishes in the limit). Domain: d ≥ 2.
     """
-    if not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
+    need_tolerance(tolerance)
     settings: dict[str, Any] = {
         "bandwidth": bandwidth,
         "penalty": penalty,

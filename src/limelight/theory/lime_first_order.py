@@ -2,9 +2,8 @@
 
 __all__ = ["lime_first_order"]
 
-from array_api_compat import array_namespace
-
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 
 

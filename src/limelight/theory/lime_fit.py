@@ -14,15 +14,16 @@ __all__ = ["Fit", "lime_fit"]
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime import ends, lime, lime_plan
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import of_documents, sizes_of
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
+from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
 
 _ROUNDING = 2.0**-52
 
@@ -43,6 +44,7 @@ def lime_fit(
     tolerance: float = 1e-6,
 ) -> Fit:
     """Exact R² of LIME's limit. Cost O(K² Q² M d); one document after another. Domain: d ≥ 2."""
+    need_tolerance(tolerance)
     xp = array_namespace(game.a)
     settings: dict[str, Any] = {
         "bandwidth": bandwidth,
@@ -83,7 +85,9 @@ def _document(
     safe = xp.where(known, spread - error, xp.ones_like(spread))
     r2 = xp.where(known, explained / xp.where(known, spread, 1 + 0 * spread), 1 + 0 * spread)
     bound = xp.where(known, (off + xp.abs(r2) * error) / safe, 1 + 0 * spread)
-    return r2, xp.minimum(bound, xp.ones_like(bound))
+    # R² lies between 0 and 1, so a value brought back there is no further from it.
+    one = xp.ones_like(r2)
+    return xp.minimum(xp.maximum(r2, 0 * one), one), xp.minimum(bound, one)
 
 
 def _second_moment(

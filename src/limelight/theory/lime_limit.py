@@ -8,10 +8,10 @@ __all__ = [
 ]
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 
 

@@ -9,15 +9,16 @@ only at the end, so any ν, ρ and row 0 cost the same.
 __all__ = ["lime_by_recurrence"]
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, sizes_of
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.reciprocal_sum import ReciprocalSum
+from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
 
 _CELLS = 2**22  # of (λ, word, number kept) in memory at a time
@@ -40,6 +41,7 @@ def lime_by_recurrence(
     """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the
     range of f.
     """
+    need_tolerance(tolerance)
     form = heavy_form(game)
     xp = array_namespace(game.a)
     designs = [

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
+from limelight.errors import InputError
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 
 
@@ -17,7 +19,10 @@ def sizes_of(game: RatioGame) -> list[int]:
     if game.sizes is None:
         return [game.d] * int(np.prod(game.batch, dtype=int))
     xp = array_namespace(game.a)
-    return [int(d) for d in xp.reshape(game.sizes, (-1,)).tolist()]
+    sizes = [int(d) for d in xp.reshape(game.sizes, (-1,)).tolist()]
+    if not 1 <= min(sizes) <= max(sizes) <= game.d:
+        raise InputError(f"sizes must lie in 1..{game.d}; got {min(sizes)}..{max(sizes)}.")
+    return sizes
 
 
 def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, "B n"]:

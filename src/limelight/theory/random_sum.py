@@ -2,10 +2,9 @@
 
 __all__ = ["conditional_mean", "conditional_variance"]
 
-from array_api_compat import array_namespace
-
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 
 
 def conditional_mean(

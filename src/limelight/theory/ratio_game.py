@@ -24,10 +24,9 @@ __all__ = [
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
-from array_api_compat import array_namespace
-
 from limelight.errors import InputError
 from limelight.shapes import Array, Bool, Float, Int
+from limelight.theory.namespace import array_namespace
 
 
 @final
@@ -63,6 +62,10 @@ class RatioGame:
                 raise InputError(f"{name} must have shape {shape} beside a; got {came}.")
         if d == 0 or K == 0:
             raise InputError(f"a ratio game needs words and heads; got d = {d}, K = {K}.")
+        for name in ("a", *wanted):
+            # Bounds count rounding errors of 2⁻⁵²; single precision would break them unseen.
+            if not str(kind := getattr(self, name).dtype).endswith("float64"):
+                raise InputError(f"a ratio game needs float64 arrays; {name} has {kind}.")
 
     @property
     def d(self) -> int:

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.banzhaf import mean_changes
 from limelight.theory.per_document import sizes_of, stacked
 from limelight.theory.ratio_game import RatioGame, Valued
+from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import removal_mixture
 
 
@@ -20,8 +20,7 @@ def shapley(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     Integrand polynomial in p of degree d − 1. A fitted Gauss–Legendre mixture gives every number of
     removed others the weight 1/d; what it misses of that is in the bound.
     """
-    if not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
+    need_tolerance(tolerance)
     nodes = [_nodes(d, tolerance) for d in sizes_of(game)]
     p = stacked([p for p, _, _ in nodes], fill=0.5)
     omega = stacked([omega for _, omega, _ in nodes], fill=0.0)

@@ -10,9 +10,10 @@ __all__ = ["ChainSums", "Steps", "chain_sums"]
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace
 
 
 class Steps(NamedTuple):

@@ -16,6 +16,7 @@ from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 from limelight.model import AttentionClassifier, save_folder
+from limelight.model.folder import FILES
 from limelight.training.checkpoint import CHECKPOINT, Checkpoint
 from limelight.training.loop import Progress, fit
 from limelight.training.preparing import Prepared, prepare
@@ -23,7 +24,6 @@ from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.state import TrainingState
 
 HISTORY = "history.json"
-_MODEL_FILES = ("config.json", "vocab.txt", "model.safetensors")
 PRECISIONS = ("float32", "float16")
 
 
@@ -85,7 +85,7 @@ def _usable_device(device: str | None) -> str:
 
 def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     """Return ``folder``, made if need be, after checking that training may write there."""
-    known = {*_MODEL_FILES, CHECKPOINT, HISTORY, "README.md"}
+    known = {*FILES, CHECKPOINT, HISTORY, "README.md"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
@@ -173,7 +173,7 @@ def _save(classifier: AttentionClassifier, state: TrainingState, folder: Path) -
     try:
         save_folder(classifier, part)
         write_whole(folder / HISTORY, json.dumps(state.history, indent=2) + "\n")
-        for name in _MODEL_FILES:
+        for name in FILES:
             (part / name).replace(folder / name)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     except OSError as error:

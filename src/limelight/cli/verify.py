@@ -1,0 +1,83 @@
+"""``limelight verify``."""
+
+__all__ = ["verify"]
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from limelight.adapters import Model
+from limelight.cli.console import error_console, output_console
+from limelight.errors import InputError
+from limelight.explainers.verification import Check
+from limelight.explainers.verification import verify as checks_of
+from limelight.loading import load
+from limelight.model import AttentionClassifier
+
+TEXT = (
+    "The plot is predictable, but the acting is superb. I did not expect to like it, and for the "
+    "first half hour I did not; then the story finds its feet and never lets go."
+)
+
+
+def verify(
+    *,
+    model: Annotated[Path | None, Parameter(name=["--model", "-m"])] = None,
+    text: Annotated[str, Parameter(name=["--text", "-t"])] = TEXT,
+    seed: int = 0,
+    format: Literal["terminal", "json"] = "terminal",
+) -> int:
+    """Check every method on this model and text against an oracle that takes another road.
+
+    Leaves with 1 if a check fails.
+
+    Parameters
+    ----------
+    model
+        Folder of the model; the IMDB sentiment model of the package if none is given.
+    text
+        The text to check on; a short review if none is given.
+    seed
+        Seed of the checks that sample.
+    format
+        A table for people, or one JSON object per line for programs.
+    """
+    checks: list[Check] = []
+    with error_console().status("checking"):
+        for check in checks_of(_of_the_paper(load(model)), text, seed=seed):
+            checks.append(check)
+            if format == "json":
+                print(json.dumps(asdict(check) | {"passed": check.passed}))
+    if format == "terminal":
+        output_console().print(_table(checks))
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def _of_the_paper(model: AttentionClassifier | Model) -> AttentionClassifier:
+    if not isinstance(model, AttentionClassifier):
+        raise InputError(
+            "verify checks the exact methods of the paper's classifier; this is another model, "
+            "whose sampled scores carry standard errors."
+        )
+    return model
+
+
+def _table(checks: list[Check]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("method", "against"):
+        table.add_column(name)
+    for name in ("error", "allowed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for check in checks:
+        verdict = Text("ok", "green") if check.passed else Text("FAILED", "bold red")
+        unit = f" {check.unit}" if check.unit else ""
+        table.add_row(
+            check.method, check.against, f"{check.error:.1e}{unit}", f"{check.allowed:.1e}", verdict
+        )
+    return table

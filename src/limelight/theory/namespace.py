@@ -1,0 +1,23 @@
+"""The functions that fit an array: NumPy's own, or those of array-api-compat."""
+
+__all__ = ["array_namespace"]
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from limelight.shapes import Array
+
+_COMPLETE = hasattr(np, "cumulative_sum")  # NumPy 2.1 and later need no help
+
+
+def array_namespace(x: Array) -> Any:
+    """Return the array API for ``x``.
+
+    array-api-compat's copy of NumPy imports all of it, f2py and its tests too, which costs a
+    command more time than the mathematics; NumPy itself has all that `theory` uses.
+    """
+    if _COMPLETE and isinstance(x, np.ndarray | np.generic):
+        return np
+    return array_api_compat.array_namespace(x)

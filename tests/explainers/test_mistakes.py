@@ -1,0 +1,135 @@
+"""What a caller may get wrong, and the sentence that comes back."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import DomainError, InputError
+
+from models import tiny_model
+
+MODEL = tiny_model(2, outputs=3, scale=0.6)
+TEXT = "w1 w5 w8"
+
+
+def complaint(call, *arguments, **options):
+    with pytest.raises(InputError) as error:
+        call(MODEL, *arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
+def test_an_unusable_text_of_several_is_named(call):
+    assert complaint(call, [TEXT, "w1", " "]) == (
+        "text 2 (counting from 0): the text has no words; give at least one word."
+    )
+    assert complaint(call, [TEXT] * 40 + [""]).startswith("text 40 (counting from 0): ")
+    assert complaint(call, ["  "]) == "the text has no words; give at least one word."
+    assert complaint(call, [TEXT, "w1"], protect=["w1"]).startswith("text 1 (counting from 0): ")
+
+
+def test_a_text_outside_the_domain_of_a_method_is_named():
+    with pytest.raises(DomainError, match=r"^text 35 \(counting from 0\): 'lime' needs at least 2"):
+        limelight.explain(MODEL, [TEXT] * 35 + ["w1", TEXT], "lime")
+    with pytest.raises(DomainError, match=r"^text 1 \(counting from 0\): 'lime' needs at least 2"):
+        limelight.compare(MODEL, [TEXT, "w1"], methods=["lime"])
+
+
+@pytest.mark.parametrize("call", [limelight.explain, limelight.compare])
+def test_what_is_not_about_one_text_names_none(call):
+    assert complaint(call, [TEXT, TEXT], target="x").startswith("no class 'x'.")
+    assert complaint(call, [TEXT, TEXT], features="x").startswith("no features 'x'.")
+
+
+def test_protected_words_are_written_as_the_text_writes_them():
+    e = limelight.explain(MODEL, "W1 w5 w8", protect=["W1"])
+    assert e.features == ("w5", "w8")
+    assert e.settings["protect"] == ["w1"]
+    assert complaint(limelight.explain, TEXT, protect="w1") == (
+        "protect takes a list of words; got one string. Write ['w1']."
+    )
+    assert complaint(limelight.explain, TEXT, protect=["w1 w5"]) == (
+        "a protected word must be one token; 'w1 w5' is 2 of them."
+    )
+
+
+# Under pytest a type checker would answer first; a user has none.
+WRONG_TYPES = {
+    'explain(model, ["good film", None])': (
+        "text 1 (counting from 0): a text must be a string; got NoneType."
+    ),
+    "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",
+    'explain(model, "good film", target=1.0)': "a target is a class by name or number; got 1.0.",
+    'explain(model, "good film", target=True)': "a target is a class by name or number; got True.",
+    'compare(model, "good film", target=["a"])': (
+        "a target is a class by name or number; got ['a']."
+    ),
+    'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
+}
+
+
+def test_wrong_types_get_a_sentence_too():
+    program = (
+        "from limelight import InputError, compare, explain, load\n"
+        "model = load()\n"
+        f"for call in {list(WRONG_TYPES)}:\n"
+        "    try:\n"
+        "        eval(call)\n"
+        "    except InputError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == list(WRONG_TYPES.values())
+
+
+def test_a_comparison_is_of_one_class():
+    assert complaint(limelight.compare, TEXT, target="all") == (
+        "compare explains one class at a time; name one, or use explain for all."
+    )
+
+
+def test_one_method_may_be_given_by_its_name_and_counts_once():
+    assert [e.method for e in limelight.compare(MODEL, TEXT, methods="loo")] == ["loo"]
+    assert [e.method for e in limelight.compare(MODEL, TEXT, methods=["gxi", "gxi"])] == ["gxi"]
+
+
+@pytest.mark.parametrize("samples", [np.inf, np.nan, 1.5, "many"])
+def test_a_count_is_a_whole_number(samples):
+    sentence = f"the setting 'samples' must be a whole number; got {samples!r}."
+    assert complaint(limelight.explain, TEXT, "lime-sampled", samples=samples) == sentence
+
+
+def test_half_a_character_is_replaced_and_said():
+    e = limelight.explain(MODEL, "\ud800 w1 w5")
+    assert e.text == "\ufffd w1 w5"
+    assert e.notices[0] == (
+        "1 lone surrogate(s) in the text are no characters; each was read as U+FFFD."
+    )
+    assert limelight.Explanation.from_json(e.to_json()).text == e.text
+    np.testing.assert_array_equal(e.scores, limelight.explain(MODEL, "never w1 w5").scores)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_an_explanation_can_be_copied_and_sent_to_another_process(copied):
+    e = limelight.explain(MODEL, TEXT, "lime-sampled", samples=64)
+    again = copied(e)
+    assert again.to_json() == e.to_json()
+    with pytest.raises(TypeError):
+        again.settings["seed"] = 2
+    assert not again.scores.flags.writeable
+    assert copied(limelight.compare(MODEL, TEXT)).to_json() == (
+        limelight.compare(MODEL, TEXT).to_json()
+    )
+
+
+def test_a_count_below_zero_has_no_top():
+    with pytest.raises(InputError, match="at least 0; got -1"):
+        limelight.explain(MODEL, TEXT).top(-1)

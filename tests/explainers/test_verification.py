@@ -1,0 +1,70 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from limelight.explainers import METHODS
+from limelight.explainers.verification import Check, verify
+
+from models import tiny_model
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_every_check_passes_on_a_random_model(outputs):
+    model = tiny_model(3, outputs=outputs, scale=0.5)
+    checks = list(verify(model, "w1 w5 never w5 w8 w9 w2 w3 w4 w7"))
+    assert [check for check in checks if not check.passed] == []
+    assert set(METHODS) - {check.method for check in checks} <= {"lime-sampled", "anchors"}
+
+
+def test_a_single_word_is_checked_as_far_as_it_goes():
+    assert all(check.passed for check in verify(tiny_model(3), "w1"))
+
+
+@pytest.mark.parametrize(
+    ("place", "method"),
+    [
+        ("limelight.explainers.removal.leave_one_out", "loo"),
+        ("limelight.explainers.lime.lime", "lime"),
+    ],
+)
+def test_a_broken_method_is_found(monkeypatch, place, method):
+    module, _, name = place.rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+
+    def broken(*arguments, **settings):
+        found = real(*arguments, **settings)
+        return found._replace(scores=found.scores * (1 + 1e-3))
+
+    monkeypatch.setattr(place, broken)
+    failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
+    assert failed == {method}
+
+
+def test_nothing_passes_on_nan():
+    check = Check(method="m", against="o", error=0.0, allowed=1.0)
+    assert check.passed
+    assert not replace(check, error=float("nan")).passed
+    assert not replace(check, error=np.inf).passed
+
+
+def test_every_check_passes_on_the_shipped_model(shipped):
+    checks = list(verify(shipped, "A dull start, but the end is superb: I loved it!"))
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_the_command_says_what_it_checked(limelight):
+    outcome = limelight("verify", "--text", "a dull start, a superb end", "--format", "json")
+    rows = [json.loads(line) for line in outcome.out.splitlines()]
+    assert outcome.code == 0
+    assert all(row["passed"] for row in rows)
+    assert {"alpha-avg", "gxi", "lime", "shapley"} <= {row["method"] for row in rows}
+
+
+def test_a_failed_check_leaves_with_code_1(limelight, monkeypatch):
+    failed = Check(method="lime", against="nothing", error=2.0, allowed=1.0)
+    monkeypatch.setattr("limelight.cli.verify.checks_of", lambda *_, **__: [failed])
+    outcome = limelight("verify")
+    assert outcome.code == 1
+    assert "FAILED" in outcome.out

@@ -1,0 +1,119 @@
+"""Every benchmark runs on tiny inputs and writes what its page documents; no times are judged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+KEYS = {"benchmark", "command", "date", "smoke", "machine", "versions", "data", "measures"}
+MACHINE = {"cpu", "cores", "system", "load", "threads"}
+MEASURE = {"id", "what", "value", "unit", "best", "at_least", "below", "note", "met"}
+IDS = {
+    "prediction": {
+        "tokens_strings",
+        "tokens_spans",
+        "documents_ours",
+        "prediction_speedup_float32",
+        "prediction_difference_float64",
+        "cold_predict",
+        "cold_torch",
+        "cold_numpy",
+    },
+    "gradients": {
+        "compare",
+        "g-l1_speedup_full",
+        "gxi_speedup_cls",
+        "ig_difference",
+        "family_speedup_full",
+        "cold_compare",
+    },
+    "perturbation": {
+        "lime_words",
+        "lime_speedup_package_words",
+        "lime_speedup_torch_positions",
+        "lime_package_error",
+        "shapley_speedup",
+        "shapley_bound",
+        "shapley_package_error",
+        "lime_100_1e-06",
+        "growth_16",
+    },
+    "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
+    "corpus_cpu": {"corpus_reading", "corpus_seconds_1e-09", "corpus_difference_1e-09"},
+}
+NEEDS = {
+    "prediction": ("torch",),
+    "gradients": ("torch", "captum"),
+    "perturbation": ("torch", "lime", "shap"),
+    "corpus_cpu": ("torch",),
+}
+
+
+def run(program, *arguments):
+    command = [sys.executable, str(BENCHMARKS / program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IDS)
+def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
+    for package in NEEDS.get(name, ()):
+        pytest.importorskip(package)
+    output = tmp_path / "found.json"
+    device = ["--device", "cpu"] if name == "corpus_cpu" else []
+    done = run(f"{name.split('_')[0]}.py", "--smoke", "--output", output, *device)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(output.read_text(encoding="utf-8"))
+    assert found.keys() - {"device"} == KEYS
+    assert found["benchmark"] == name
+    assert found["smoke"] is True
+    assert found["machine"].keys() == MACHINE
+    assert all(measure.keys() == MEASURE for measure in found["measures"])
+    ids = [measure["id"] for measure in found["measures"]]
+    assert len(set(ids)) == len(ids)
+    assert IDS[name] <= set(ids)
+    values = {measure["id"]: measure["value"] for measure in found["measures"]}
+    assert all(value >= 0 for value in values.values())
+    for id in ("prediction_difference_float64", "g-l1_difference", "gxi_difference"):
+        assert values.get(id, 0) < 1e-12
+    assert values.get("corpus_difference_1e-09", 0) <= 1
+
+
+def test_the_tables_of_the_page_are_those_of_the_result_files():
+    done = run("tables.py", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_stored_results_are_of_whole_runs():
+    stored = list((BENCHMARKS / "results").glob("*.json"))
+    assert stored
+    for path in stored:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        assert found["smoke"] is False
+        assert found["benchmark"] == path.stem
+
+
+@pytest.mark.slow
+def test_the_path_for_a_bare_machine_imports_nothing_else(tmp_path):
+    """torch, numpy, safetensors and array_api_compat; rich is only asked for."""
+    pytest.importorskip("torch")
+    missing = ("rich", "cyclopts", "msgspec", "scipy", "pyarrow")
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); "
+    data = tmp_path / "texts.jsonl"
+    texts = ["a great film and a good story .", "what a bad , bad , boring film it was"]
+    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    subprocess.run(["gzip", str(data)], check=True)
+    output = tmp_path / "found.json"
+    program = str(BENCHMARKS / "corpus.py")
+    arguments = [program, "--device", "cpu", "--data", f"{data}.gz", "--output", str(output)]
+    started = f"runpy.run_path({program!r}, run_name='__main__')"
+    code = f"{blocked}sys.argv = {arguments!r}; import runpy; {started}"
+    environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(output.read_text(encoding="utf-8"))["data"] == "2 reviews"
