@@ -29,7 +29,7 @@ def loaded(family="bert", **changes):
 
 def by_hand(model, text):
     """The model's own answer, one text at a time, without our batches."""
-    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=LIMIT)
+    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=model.limit)
     given.pop("token_type_ids", None)
     with torch.no_grad():
         return model.network(**given).logits[0].double().numpy()

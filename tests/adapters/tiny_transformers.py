@@ -98,7 +98,7 @@ def tiny(family, *, labels=3, **changes):
         case "gpt2":
             size["pad_token_id"] = changes.get("pad_token_id", tokenizer.pad_token_id)
             config = GPT2Config(
-                n_embd=12, n_layer=2, n_head=3, n_positions=LIMIT, initializer_range=0.7, **size
+                n_embd=12, n_layer=2, n_head=3, n_positions=2 * LIMIT, initializer_range=0.7, **size
             )
             model = GPT2ForSequenceClassification(config)
     return model.eval(), tokenizer

@@ -193,13 +193,22 @@ class HuggingFace:
             most=1 if alone else 4096,
         )
 
+    @property
+    def _nothing(self) -> int:
+        """What stands for a text of no pieces at all: the token that begins or ends others."""
+        tokens = self.tokenizer
+        choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
+        return next(int(token) for token in choices if token is not None)
+
     def _outputs(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         import torch
 
-        width = max(map(len, rows))
+        width = max(1, *(len(row) for row in rows))
         ids = np.full((len(rows), width), _PADDING)
         for line, row in zip(ids, rows, strict=True):
             line[: len(row)] = row
+            if not len(row):
+                line[0] = self._nothing
         there = ids != _PADDING
         ids[~there] = self.network.config.pad_token_id or 0
         device = self.network.device

@@ -49,17 +49,22 @@ def lowers(tokenizer: Any) -> bool:
 def _tokens(
     words: list[int | None], places: list[Span], *, apart: bool
 ) -> tuple[np.ndarray, list[Span]]:
-    """Number the words (or, ``apart``, the pieces) that show in the text, and join their places."""
+    """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
+
+    A piece that is only white space belongs to its word if that has other pieces, else to none.
+    """
     token, spans = np.full(len(words), -1), list[Span]()
-    last: int | None = None
+    number: dict[int, int] = {}
     for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
-        if word is None or start == end:  # a special piece, or white space
+        if word is None or start == end:
             continue
-        if apart or word != last:
+        j = len(spans) if apart else number.setdefault(word, len(spans))
+        if j == len(spans):
             spans.append((start, end))
-        else:
-            spans[-1] = (min(spans[-1][0], start), max(spans[-1][1], end))
-        token[i], last = len(spans) - 1, word
+        spans[j] = (min(spans[j][0], start), max(spans[j][1], end))
+        token[i] = j
+    if not apart:
+        token = np.array([-1 if word is None else number.get(word, -1) for word in words])
     return token, spans
 
 

@@ -8,7 +8,7 @@ from typing import Literal, cast, final
 import numpy as np
 
 from limelight.adapters import DeepModel
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.explainers.scores import Scores
 from limelight.explainers.texts import TextReading
 from limelight.shapes import Float
@@ -127,9 +127,15 @@ class DeepIntegrated:
     def _resting(self, one: TextReading) -> str:
         """Where the way begins: "auto" is never a deletion, which has no place."""
         name = one.resolved(self.replacement)
-        if self.replacement == "auto" and name == "delete":
+        if self.replacement != "auto" or name != "delete":
+            return name
+        try:
             return one.resolved("pad")
-        return name
+        except InputError:
+            raise DomainError(
+                "integrated gradients start from a mask, unknown or padding token; this model has "
+                "none of them. Use 'gxi' or 'lime'."
+            ) from None
 
     def _integral(
         self,

@@ -138,4 +138,4 @@ def _read_rows(found: Attended, x: Float[np.ndarray, "L H T T"]) -> Float[np.nda
 
 def _where_it_goes(one: TextReading, mass: Float[np.ndarray, " T"]) -> str:
     share = float(pooled(one, mass).sum() / mass.sum())
-    return f"Of the attention {share:.0%} goes to the words, {1 - share:.0%} to special tokens."
+    return f"Of the attention {share:.0%} goes to the words, {1 - share:.0%} to other tokens."
