@@ -213,15 +213,10 @@ def cold_start(text: str, *, rounds: int) -> Iterator[Measure]:
     wanted = ["--methods", ",".join(METHODS)]
     commands = {"eight": [*command, *wanted, text], "default": [*command, text]}
     runs = processes(commands, rounds=rounds)
-    yield cold(
-        "cold_compare", "cold start: limelight compare, these eight", runs["eight"], below=1000
-    )
-    yield cold(
-        "cold_compare_default",
-        "cold start: limelight compare, its default methods",
-        runs["default"],
-        below=1000,
-    )
+    labels = {"eight": "these eight", "default": "its default methods"}
+    for name, words in labels.items():
+        what = f"cold start: limelight compare, {words}"
+        yield from cold(f"cold_compare_{name}", what, runs[name], below=1000)
 
 
 if __name__ == "__main__":

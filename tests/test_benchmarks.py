@@ -29,7 +29,8 @@ IDS = {
         "gxi_speedup_cls",
         "ig_difference",
         "family_speedup_full",
-        "cold_compare",
+        "cold_compare_eight",
+        "cold_compare_eight_processor",
     },
     "perturbation": {
         "lime_words",

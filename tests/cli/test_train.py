@@ -3,7 +3,9 @@ import sys
 
 import pytest
 
+from limelight.cli.train import _advice
 from limelight.model import load_folder
+from limelight.training import RECIPES
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
          "--set", "T_max=13", "--set", "batch=4")  # fmt: skip
@@ -37,9 +39,19 @@ def test_training_writes_a_model_and_says_where(train, tmp_path):
     assert run.out == (
         f"{tmp_path / 'model'}: epoch {kept} kept, validation accuracy {score:.2%}\n"
     )
-    first, second = run.err.splitlines()
+    first, second, notice = run.err.splitlines()
     assert first.startswith("epoch 1/2, loss 0.")
     assert second.startswith("epoch 2/2, loss 0.")
+    assert notice == (
+        "Notice: 24 training steps are few for 48 texts; --epochs 100 may well give a better model."
+    )
+
+
+def test_a_run_that_is_long_enough_gets_no_advice():
+    assert _advice(20_000, RECIPES["default"]) is None
+    assert _advice(8_000, RECIPES["default"]) == (
+        "189 training steps are few for 8000 texts; --epochs 20 may well give a better model."
+    )
 
 
 def test_validation_is_a_file_a_share_or_nothing(train, data, tmp_path):

@@ -261,6 +261,18 @@ def test_targets_by_name_by_number_predicted_and_all():
             "Choose from: tolerance.",
         ),
         ({"method": "alpha-avg", "x": 1}, "method 'alpha-avg' has no settings; got 'x'."),
+        (
+            {"method": "lime-sampled", "num_features": 2.5},
+            "the setting 'num_features' must be a whole number; got 2.5.",
+        ),
+        (
+            {"method": "anchors", "max_size": 1.5},
+            "the setting 'max_size' must be a whole number; got 1.5.",
+        ),
+        (
+            {"method": "interactions", "tolerance": 0},
+            "tolerance must lie between 0 and 1; got 0.0.",
+        ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
             {"method": "shapley", "output": "probability"},

@@ -216,6 +216,20 @@ def test_a_replacement_that_the_model_does_not_know_is_refused():
     assert str(error.value) == "no replacement 'mask'. Choose from: unk, delete."
 
 
+def test_a_bandwidth_that_leaves_no_weight_is_refused():
+    with pytest.raises(DomainError) as error:
+        explained(bandwidth=1e-3)
+    assert str(error.value) == (
+        "bandwidth 0.001 leaves no weight on any sample of 9 words; use a larger one."
+    )
+
+
+def test_scores_that_the_penalty_shrinks_are_announced():
+    (notice,) = [n for n in explained(bandwidth=0.01, ridge=1.0).notices if "penalty" in n]
+    assert "about 100% off" in notice
+    assert not any("penalty" in n for n in explained().notices)
+
+
 def test_no_weights_are_a_bandwidth_of_infinity():
     assert np.isfinite(explained(samples=100, bandwidth=np.inf).scores).all()
 

@@ -133,3 +133,16 @@ def test_an_explanation_can_be_copied_and_sent_to_another_process(copied):
 def test_a_count_below_zero_has_no_top():
     with pytest.raises(InputError, match="at least 0; got -1"):
         limelight.explain(MODEL, TEXT).top(-1)
+
+
+@pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
+def test_a_text_of_one_word_is_explained_with_a_notice(method):
+    one = "There is only one feature: its score can be compared with no other."
+    assert one in limelight.explain(MODEL, "w1 w1", method).notices
+    assert one not in limelight.explain(MODEL, "w1 w2", method).notices
+
+
+def test_a_text_without_letters_is_explained_with_a_notice():
+    signs = "The text holds no letters and no digits, only other signs."
+    assert signs in limelight.explain(MODEL, "?! 😀").notices
+    assert signs not in limelight.explain(MODEL, "?! 7").notices

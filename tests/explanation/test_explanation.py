@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from limelight.errors import InputError
-from limelight.explanation import Anchor, Comparison, Explanation, Pairs, rank_correlation
+from limelight.explanation import (
+    Anchor,
+    Comparison,
+    Explanation,
+    Pairs,
+    agreement,
+    rank_correlation,
+)
 from limelight.explanation import json as written
 from limelight.explanation.table import CSV_COLUMNS, explanations_csv
 
@@ -160,3 +167,8 @@ def test_a_comparison_is_about_one_text():
         Comparison(explanations=())
     with pytest.raises(InputError, match="same target"):
         Comparison(explanations=(explanation(), explanation(target="negative")))
+
+
+def test_a_score_of_zero_has_no_sign_to_conflict_with():
+    one, other = explanation((0.0, 1.0, 2.0)), explanation((1.0, 2.0, -1.0), "gxi")
+    assert agreement([one, other]).sign_conflicts == ((0, 1), (1, 0))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from limelight.errors import InputError
 from limelight.model import class_probabilities
 from limelight.model.positions import sinusoidal_positions
+from limelight.model.tables import predicted_logits
 from limelight.text import window
 
 from models import random_texts, tiny_model
@@ -48,6 +49,22 @@ def test_the_comparison_with_the_equations_can_fail():
         np.testing.assert_allclose(
             nearly.logits(["w1 w2"])[0], by_the_equations(model, "w1 w2"), rtol=1e-9
         )
+
+
+def test_logits_too_far_apart_for_factors_are_predicted_all_the_same():
+    model = tiny_model(3, scale=4.0)
+    assert model._factored is None
+    text = "w1 w5 never w5"
+    assert np.isfinite(model.logits([text])).all()
+    near = tiny_model(3, scale=0.5)
+    assert near._factored is not None
+    rows = [near.read(t).ids for t in random_texts(9)]
+    np.testing.assert_allclose(
+        near.logits_of_ids(rows),
+        predicted_logits(near.tables, window(rows, T_max=near.T_max)),
+        rtol=1e-12,
+        atol=1e-13,
+    )
 
 
 def test_many_texts_at_once_are_the_same_texts_one_by_one():

@@ -140,6 +140,14 @@ def test_text_past_the_window_is_greyed():
     assert "not read by the model" in page
 
 
+def test_a_long_unread_rest_is_not_repeated_for_every_method():
+    text = "a good film " + "endless " * 50_000
+    page = comparison(text, T_max=5).as_html()
+    shown = page.partition('<script type="application/json"')[0]
+    assert len(shown) < 200_000
+    assert re.search(r"… \(399\d{3} characters\)", shown)
+
+
 def test_error_bars_appear_where_there_are_standard_errors():
     assert 'class="whisker"' in explanation(method="lime-sampled").as_html()
     assert 'class="whisker"' not in explanation(method="lime").as_html()

@@ -3,6 +3,7 @@
 __all__ = ["train"]
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from limelight.errors import InputError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
     from limelight.training import Progress, Recipe
+
+_FEW_STEPS, _ENOUGH_STEPS = 400, 1200
 
 
 def train(
@@ -85,6 +88,19 @@ def train(
     score = record["validation_accuracy"][kept - 1]
     told = "" if score is None else f", validation accuracy {score:.2%}"
     print(f"{output}: epoch {kept} kept{told}")
+    if advice := _advice(record["training_rows"], settings):
+        error_console().print(f"Notice: {advice}", markup=False)
+
+
+def _advice(rows: int, recipe: "Recipe") -> str | None:
+    """Say that a run was short: the recipe's epochs are meant for 20,000 texts or more."""
+    per_epoch = math.ceil(rows / recipe.batch)
+    if per_epoch * recipe.epochs >= _FEW_STEPS:
+        return None
+    return (
+        f"{per_epoch * recipe.epochs} training steps are few for {rows} texts; "
+        f"--epochs {math.ceil(_ENOUGH_STEPS / per_epoch)} may well give a better model."
+    )
 
 
 def _training() -> Any:

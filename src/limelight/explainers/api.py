@@ -17,6 +17,7 @@ from limelight.explainers.targets import OUTPUTS
 from limelight.explainers.texts import TextReading, read_texts
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
+from limelight.text import Features
 
 AnyModel = AttentionClassifier | Model
 AnyReading = Reading | TextReading
@@ -214,6 +215,11 @@ def _scores(explainer: Explainer, reading: AnyReading) -> list[Scores]:
         raise
 
 
+def _alone(features: Features) -> tuple[str, ...]:
+    one = "There is only one feature: its score can be compared with no other."
+    return (one,) if len(features) == 1 else ()
+
+
 def _explanation(
     row: Method, explainer: Explainer, reading: AnyReading, i: int, found: Scores
 ) -> Explanation:
@@ -235,7 +241,7 @@ def _explanation(
         heads=found.heads,
         pairs=found.pairs,
         anchor=found.anchor,
-        notices=document.notices + found.notices,
+        notices=document.notices + _alone(features) + found.notices,
         settings={
             "label": row.label,
             "signed": row.signed,

@@ -37,8 +37,8 @@ class Attention:
     def __call__(self, reading: Reading) -> list[Scores]:
         """Score every feature by the attention of [cls] to it."""
         alpha = reading.alpha
-        scores = reading.pooled(_SUMMARY[self.over_heads](alpha))
-        heads = reading.pooled(alpha)
+        scores = reading.pooled(_SUMMARY[self.over_heads](alpha)[..., 1:])
+        heads = reading.pooled(alpha[..., 1:])
         spread = [_where_it_goes(*pair) for pair in zip(alpha, reading.documents, strict=True)]
         return [
             Scores(scores=s, heads=h, notices=(notice,))

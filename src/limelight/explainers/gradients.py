@@ -32,16 +32,16 @@ class Gradient:
 
     def __call__(self, reading: Reading) -> list[Scores]:
         """Score every feature by the gradient of the target at its places."""
-        scores = reading.pooled(self._summary(reading.gradient, reading.embedded))
+        scores = reading.pooled(self._summary(reading.token_gradient, reading))
         if not self.per_head:
             return [Scores(scores=s) for s in scores]
-        of_heads = head_gradients(**reading.at_the_text)
-        heads = reading.pooled(self._summary(of_heads, reading.embedded[:, None]))
+        of_heads = head_gradients(**reading.at_the_text)[..., 1:, :]
+        heads = reading.pooled(self._summary(of_heads, reading))
         return [Scores(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
     def _summary(
-        self, G: Float[np.ndarray, "*n T d_e"], e: Float[np.ndarray, "*m T d_e"]
-    ) -> Float[np.ndarray, "*n T"]:
+        self, G: Float[np.ndarray, "n *K T d_e"], reading: Reading
+    ) -> Float[np.ndarray, "n *K T"]:
         match self.summary:
             case "mean":
                 return G.mean(axis=-1)
@@ -50,6 +50,8 @@ class Gradient:
             case "l2":
                 return np.sqrt((G**2).sum(axis=-1))
             case "input":
+                e = reading.embedded[:, 1 : 1 + G.shape[-2]]
+                e = e.reshape(len(e), *(1,) * (G.ndim - 3), *e.shape[1:])
                 return gradient_times_input(G, np.broadcast_to(e, G.shape))
 
 

@@ -35,8 +35,8 @@ class Integrated:
             value_of=reading.targets.value,
             tolerance=self.tolerance,
         )
-        scores = reading.pooled(ig.scores.sum(axis=-2))
-        heads = reading.pooled(ig.scores * ig.scores.shape[-2])
+        scores = reading.pooled(ig.scores.sum(axis=-2)[..., 1:])
+        heads = reading.pooled(ig.scores[..., 1:] * ig.scores.shape[-2])
         return [
             Scores(
                 scores=s,

@@ -22,8 +22,10 @@ from limelight.sampling import (
     until,
 )
 from limelight.sampling.masks import SIZES
+from limelight.theory.lime_weights import LimeDesign, lime_design
 
 _POOR = 0.5
+_SHRUNK = 0.1
 
 
 @final
@@ -82,6 +84,7 @@ class LimeSampled:
             raise DomainError(
                 f"'lime-sampled' needs at least 2 distinct words; this text has {d}. Use 'loo'."
             )
+        design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
         replacement, game = target_game(one, self.replacement)
@@ -102,7 +105,7 @@ class LimeSampled:
             stderr=fit.stderr[0],
             base_value=float(game(np.zeros((1, d), dtype=bool))[0, 0]),
             intercept=float(fit.intercept[0]),
-            notices=self._notices(fit, d),
+            notices=self._notices(fit, design),
             settings={
                 "replacement": replacement,
                 "samples_drawn": fit.samples,
@@ -112,10 +115,16 @@ class LimeSampled:
             },
         )
 
-    def _notices(self, fit: LimeFit, d: int) -> tuple[str, ...]:
+    def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
         notices = []
-        if (kept := int(fit.kept[0])) < d:
-            notices.append(f"LIME kept {kept} of {d} words; the others have no score (0).")
+        if (kept := int(fit.kept[0])) < design.d:
+            notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
+        shrunk = self.ridge / (self.ridge + fit.samples * design.V)
+        if shrunk > _SHRUNK:
+            notices.append(
+                f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
+                "scores; draw more, or use a larger bandwidth or a smaller ridge."
+            )
         if (r2 := float(fit.r2[0])) < _POOR:
             notices.append(
                 f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output "

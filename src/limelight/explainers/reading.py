@@ -23,8 +23,8 @@ from limelight.text import (
     protected_words,
     window,
 )
-from limelight.theory.attention import attention
-from limelight.theory.gradient import gradient
+from limelight.theory.attention import attention, head_outputs
+from limelight.theory.gradient import gradient, token_gradients
 
 REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
     "unk": ReplacementScorer,
@@ -154,22 +154,39 @@ class Reading:
         return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
 
     @cached_property
+    def target_value(self) -> Float[np.ndarray, "n K d_e"]:
+        """The direction of embedding space along which each head reads the target's value."""
+        return np.einsum("nc,cke->nke", self.target_weights, self.model.directions.value)
+
+    @cached_property
     def at_the_text(self) -> dict[str, np.ndarray]:
         """The arguments of Theorem 4.1 for the explained output, which may mix several classes."""
-        directions = self.model.directions
         return {
             "alpha": self.alpha,
             "u": self.target_u,
             "e": self.embedded,
-            "key": directions.key,
-            "value": np.einsum("nc,cke->nke", self.target_weights, directions.value),
-            "query": directions.query,
+            "key": self.model.directions.key,
+            "value": self.target_value,
+            "query": self.model.directions.query,
         }
 
     @cached_property
     def gradient(self) -> Float[np.ndarray, "n T_max d_e"]:
         """The gradient of the explained output at every position, [cls] included."""
         return gradient(**self.at_the_text)
+
+    @cached_property
+    def token_gradient(self) -> Float[np.ndarray, "n T d_e"]:
+        """The gradient at the tokens alone, which is all that features need."""
+        T = 1 + max(len(document.ids) for document in self.documents)
+        alpha, u = self.alpha, self.target_u
+        surplus = alpha * (u - head_outputs(alpha, u)[..., None])
+        return token_gradients(
+            alpha[..., 1:T],
+            surplus[..., 1:T],
+            key=self.model.directions.key,
+            value=self.target_value,
+        )
 
     @cached_property
     def of_position(self) -> Int[np.ndarray, "n T_max"]:
@@ -179,14 +196,17 @@ class Reading:
             line[1 : 1 + len(features.of_token)] = features.of_token
         return places
 
-    def pooled(self, scores: Float[np.ndarray, "n *K T_max"]) -> list[Float[np.ndarray, "*K d"]]:
-        """Return, for every document, scores of positions summed over each feature's places."""
+    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
+        """Return, for every document, scores of tokens summed over each feature's places.
+
+        Tokens count from behind [cls]; what follows a document's own is padding and left out.
+        """
         flat = scores.reshape(len(scores), -1, scores.shape[-1])
         pooled = []
         for rows, features in zip(flat, self.features, strict=True):
             inside = features.of_token >= 0
             at, d = features.of_token[inside], len(features)
-            tokens = rows[:, 1 : 1 + len(inside)][:, inside]
+            tokens = rows[:, : len(inside)][:, inside]
             sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
             pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
         return pooled

@@ -158,7 +158,7 @@ def _first_order(reading: Reading) -> Iterator[Check]:
         "lime-first-order": alpha * (u - f) - alpha_h * (u_h - f),
     }
     for method, rows in formulas.items():
-        (expected,) = reading.pooled(rows.mean(axis=0)[None])
+        (expected,) = reading.pooled(rows.mean(axis=0)[None, 1:])
         scores = _explained(reading, method).scores
         yield Check(
             method=method,

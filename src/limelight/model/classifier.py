@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.model.factored import Factored, factored
 from limelight.model.positions import sinusoidal_positions
 from limelight.model.tables import Directions, Tables, collapse, predicted_logits
 from limelight.shapes import Float
@@ -130,6 +131,10 @@ class AttentionClassifier:
         """The model as two tables per head: all that a prediction needs."""
         return collapse(self.embedding.astype(np.float64), self.positions, self.directions)
 
+    @cached_property
+    def _factored(self) -> Factored | None:
+        return factored(self.tables)
+
     def rounded(self, dtype: str) -> "AttentionClassifier":
         """Return the model with its weights in another precision, such as "float16"."""
         return replace(self, **{name: getattr(self, name).astype(dtype) for name in WEIGHTS})
@@ -154,7 +159,8 @@ class AttentionClassifier:
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for documents that are encoded already, without [cls] and padding."""
-        return predicted_logits(self.tables, window(rows, T_max=self.T_max))
+        ids = window(rows, T_max=self.T_max)
+        return predicted_logits(self.tables, ids) if self._factored is None else self._factored(ids)
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text; rows sum to one."""

@@ -9,20 +9,21 @@ import numpy as np
 from limelight.explanation import Explanation
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest, level, side, strengths
-from limelight.render.pieces import pieces
+from limelight.render.pieces import pieces, shortened
 from limelight.render.wording import written
 
 
-def words(e: Explanation, *, titles: bool = False) -> Html:
+def words(e: Explanation, *, titles: bool = False, rest: int = 2000) -> Html:
     """Return the text with one ``span`` per feature; its class is its colour.
 
-    ``titles`` adds the score as a tooltip, for places where no script can.
+    ``titles`` adds the score as a tooltip, for places where no script can; ``rest`` is how many
+    characters of the text past the window are shown.
     """
     sizes, peak = strengths(e), largest(e)
     top = int(np.argmax(np.abs(sizes))) if peak else -1
     steps = [f"{side(e, size)[0]}{step}" if (step := level(size)) else "" for size in sizes]
     parts: list[Html] = []
-    for piece in pieces(e):
+    for piece in shortened(pieces(e), rest):
         if piece.feature is None:
             parts.append(escaped(piece.text) if piece.seen else _not_read(piece.text))
             continue

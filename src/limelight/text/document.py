@@ -52,6 +52,8 @@ class Document:
                 f"The text has {total} tokens; the model reads the first {seen}, "
                 f"the last {self.cut} were cut off."
             )
+        if not any(character.isalnum() for string in self.tokens.strings for character in string):
+            notices.append("The text holds no letters and no digits, only other signs.")
         if self.unknown == seen:
             notices.append("No word of the text is in the model's vocabulary: it sees only UNK.")
         elif self.unknown:

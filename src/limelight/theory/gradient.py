@@ -1,6 +1,6 @@
 r"""The gradient of the model at every embedded token (Theorem 4.1, and the row it leaves out)."""
 
-__all__ = ["gradient", "gradient_times_input", "head_gradients"]
+__all__ = ["gradient", "gradient_times_input", "head_gradients", "token_gradients"]
 
 from limelight.shapes import Array, Float
 from limelight.theory.attention import head_outputs
@@ -36,6 +36,24 @@ def head_gradients(
     return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2)
 
 
+def token_gradients(
+    alpha: Float[Array, "*n K T"],
+    surplus: Float[Array, "*n K T"],
+    *,
+    key: Float[Array, "K d_e"],
+    value: Float[Array, "*#n K d_e"],
+) -> Float[Array, "*n T d_e"]:
+    r"""Theorem 4.1 at any positions but [cls]: two products with (K, d_e) matrices.
+
+    ``surplus`` is :math:`\alpha_t (u_t - f_i)`, what the value of t adds over the average value.
+    The heads' gradients are never stored.
+    """
+    xp = array_namespace(alpha)
+    along = xp.concat([alpha, surplus], axis=-2)
+    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / alpha.shape[-2]
+    return xp.matmul(xp.matrix_transpose(along), read)
+
+
 def gradient(
     alpha: Float[Array, "*n K T"],
     u: Float[Array, "*n K T"],
@@ -45,17 +63,10 @@ def gradient(
     value: Float[Array, "*#n K d_e"],
     query: Float[Array, "K d_e d_e"],
 ) -> Float[Array, "*n T d_e"]:
-    """Gradient of the model, the mean of :func:`head_gradients` over heads.
-
-    The same formula as two products with (K, d_e) matrices, so that the heads' gradients are
-    never stored.
-    """
+    """Gradient of the model at every position, the mean of :func:`head_gradients` over heads."""
     xp = array_namespace(alpha)
-    K = alpha.shape[-2]
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-    along = xp.concat([alpha, surplus], axis=-2)
-    read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / K
-    rows = xp.matmul(xp.matrix_transpose(along), read)
+    rows = token_gradients(alpha, surplus, key=key, value=value)
     rows[..., 0, :] += xp.mean(_query_pull(surplus, e, query), axis=-2)
     return rows
 
