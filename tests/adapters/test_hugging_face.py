@@ -145,7 +145,7 @@ def state(model):
         "dtype": [parameter.dtype for parameter in network.parameters()],
         "device": [parameter.device for parameter in network.parameters()],
         "hooks": [len(module._forward_hooks) for module in network.modules()],
-        "values": [float(parameter.double().sum()) for parameter in network.parameters()],
+        "values": [float(parameter.detach().double().sum()) for parameter in network.parameters()],
     }
 
 
@@ -205,9 +205,9 @@ def test_a_model_without_padding_is_asked_text_by_text():
     np.testing.assert_allclose(
         model.logits(texts), [by_hand(model, text) for text in texts], rtol=1e-4, atol=1e-5
     )
-    assert np.isfinite(
-        limelight.explain(model, "a good film", "ig", replacement="auto").scores
-    ).all()
+    assert np.isfinite(limelight.explain(model, "a good film", "lime", samples=30).scores).all()
+    with pytest.raises(limelight.DomainError, match="this model has none of them"):
+        limelight.explain(model, "a good film", "ig")
 
 
 def test_compare_shows_attention_gradients_lime_and_shapley():

@@ -53,7 +53,7 @@ class TableGradient:
 
     def __call__(self, reading: Reading) -> list[Scores]:
         """Score every feature by Σ over heads of α ∂F/∂α = α u / K."""
-        parts = reading.pooled(reading.alpha * reading.target_u)
+        parts = reading.pooled((reading.alpha * reading.target_u)[..., 1:])
         return [Scores(scores=part.mean(axis=0), heads=part) for part in parts]
 
 

@@ -68,7 +68,8 @@ def _attention(reading: Reading) -> Iterator[Check]:
     rows = reading.model.attention_matrices(reading.documents[0])[:, 0, 1:]
     m = reading.model
     e = reading.embedded[0, 1 : 1 + rows.shape[1]]
-    values = np.einsum("kco,koe,te->ckt", m.W_l, m.W_v, e, optimize=True)
+    W_l, W_v = m.W_l.astype(np.float64), m.W_v.astype(np.float64)
+    values = np.einsum("kco,koe,te->ckt", W_l, W_v, e, optimize=True)
     worth = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], values) / len(rows)
     mean = rows.mean(axis=0)
     summaries = {"alpha-avg": mean, "alpha-max": rows.max(axis=0), "alpha-grad": worth}
