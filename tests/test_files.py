@@ -58,3 +58,15 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_p
         (part / "weights").write_text("new")
     assert (old / "weights").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_result_is_as_readable_as_any_other_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "file", "content")
+        with whole_folder(tmp_path / "folder"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750

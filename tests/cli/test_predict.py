@@ -160,3 +160,15 @@ def test_a_line_ends_where_an_editor_ends_it(limelight, monkeypatch):
     outcome = limelight("predict", "-", "--lines", "--format", "json")
     texts = [json.loads(line)["text"] for line in outcome.out.split("\n")[:-1]]
     assert texts == ["one\x85 two\u2028\x0c\x1c", "three", "four"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure():
+    program = (
+        "import sys, limelight.cli.console as c; from limelight.cli import main, app\n"
+        "def talk():\n"
+        "    for _ in range(99): c.output_console().print('word ' * 9999)\n"
+        "app.command(talk); main(['talk'])\n"
+    )
+    command = f'set -o pipefail; {sys.executable} -c "$0" | head -1 > /dev/null'
+    done = subprocess.run(["bash", "-c", command, program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -170,6 +170,17 @@ def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
     np.testing.assert_allclose(e.intercept, beta[0], atol=1e-8)
 
 
+def test_the_fit_of_lime_comes_with_its_bound():
+    e = limelight.explain(MODEL, TEXT, "lime", fit=True)
+    assert 0 <= e.settings["r2"] <= 1
+    assert e.settings["r2_bound"] < 1e-3
+    from limelight.explainers.lime import _quality
+
+    assert _quality(0.9, 1e-6) == {"settings": {"r2": 0.9, "r2_bound": 1e-6}}
+    assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]
+    assert "not known: R² is 1.00 ± 1.00" in _quality(1.0, 1.0)["notices"][0]
+
+
 def test_lime_under_deletion_really_deletes():
     from math import comb
 

@@ -210,3 +210,9 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
     console = Console(width=200, file=io.StringIO())
     console.print(c)
     assert "LIME is left out" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("output", ["logit", "probability"])
+def test_the_page_says_on_which_scale_the_scores_are(output):
+    page = limelight.explain(limelight.load(), "a good film", "gxi", output=output).as_html()
+    assert f"Explained: the {output} of <b>positive</b>." in page

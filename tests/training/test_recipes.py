@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -61,3 +63,30 @@ def test_the_cycle_rises_to_its_peak_and_falls_to_nothing():
     assert rates[:peak] == sorted(rates[:peak])
     assert rates[peak:] == sorted(rates[peak:], reverse=True)
     assert learning_rate(RECIPES["paper"], 77, 1000) == 1e-4
+
+
+# Under pytest a type checker would answer first; a user has none.
+WRONG = {
+    "heads=2.5": "heads must be a whole number; got 2.5.",
+    "schedule='foo'": "schedule must be one of constant, one-cycle; got 'foo'.",
+    "learning_rate=None": "learning_rate must be a finite number; got None.",
+    "learning_rate=float('nan')": "learning_rate must be a finite number; got nan.",
+    "tails=1": "tails must be true or false; got 1.",
+    "epochs=True": "epochs must be a number; got True.",
+    "vocabulary_size=1.5": "vocabulary_size must be a whole number; got 1.5.",
+    "patience=0": "patience must be at least 1; got 0.",
+}
+
+
+def test_a_setting_of_the_wrong_kind_is_refused_by_name():
+    program = (
+        "from limelight.training import Recipe\n"
+        f"for change in {list(WRONG)}:\n"
+        "    try:\n"
+        "        eval(f'Recipe({change})')\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == list(WRONG.values())

@@ -84,3 +84,10 @@ def test_devices_that_are_not_there():
         assert refusal(toy_data(), device="cuda") == (
             "torch finds no CUDA device here; leave --device out or say cpu."
         )
+
+
+def test_a_seed_below_zero(tmp_path):
+    assert refusal(toy_data(), seed=-1, output=tmp_path / "m") == (
+        "seed must be at least 0; got -1."
+    )
+    assert not (tmp_path / "m").exists()

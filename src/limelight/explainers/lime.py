@@ -23,6 +23,7 @@ from limelight.theory.lime_theorem import lime_theorem
 
 REPLACEMENTS = ("unk", "delete")
 POOR_FIT = 0.5
+UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
 _FORMULAS = {"theorem": lime_theorem, "first-order": lime_first_order}
 
 
@@ -65,14 +66,14 @@ class Lime:
         found = lime(games, **self._design(), tolerance=self.tolerance)
         solve = partial(lime, **self._design(), tolerance=self.tolerance)
         heads = head_scores(solve, games) if self.per_head else None
-        r2 = lime_fit(games, **self._design()).r2[:, 0] if self.fit else None
+        fit = lime_fit(games, **self._design()) if self.fit else None
         return [
             Scores(
                 scores=found.scores[i, 0, : len(features)],
                 bound=float(found.bound[i, 0]),
                 intercept=float(found.intercept[i, 0]),
                 heads=None if heads is None else heads[:, i, : len(features)],
-                **({} if r2 is None else _quality(float(r2[i]))),
+                **({} if fit is None else _quality(float(fit.r2[i, 0]), float(fit.bound[i, 0]))),
             )
             for i, features in enumerate(reading.features)
         ]
@@ -110,9 +111,14 @@ class FirstOrder:
         ]
 
 
-def _quality(r2: float) -> dict[str, Any]:
-    poor = f"LIME's linear model explains {r2:.0%} of the variation: read its scores with care."
-    return {"settings": {"r2": r2}, "notices": (poor,) if r2 < POOR_FIT else ()}
+def _quality(r2: float, bound: float) -> dict[str, Any]:
+    """R² with its bound, and a warning where the fit is poor or not known."""
+    notice = f"LIME's linear model explains {r2:.0%} of the variation: read its scores with care."
+    if bound > UNKNOWN_FIT:
+        notice = f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}."
+    elif r2 >= POOR_FIT:
+        return {"settings": {"r2": r2, "r2_bound": bound}}
+    return {"settings": {"r2": r2, "r2_bound": bound}, "notices": (notice,)}
 
 
 ROWS = (

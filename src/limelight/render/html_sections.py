@@ -47,7 +47,8 @@ def prediction(e: Explanation) -> Html:
         )
         for outcome in outcomes(e)
     ]
-    facts = [element("p", "Explained: the score of ", element("b", e.target), ".")]
+    number = str(e.settings.get("output", "score"))
+    facts = [element("p", f"Explained: the {number} of ", element("b", e.target), ".")]
     if e.base_value is not None:
         facts.append(element("p", f"With every word removed: {minus(f'{e.base_value:+.3f}')}."))
     return element(

@@ -2,8 +2,9 @@
 
 __all__ = ["RECIPES", "Recipe", "recipe_named"]
 
-from dataclasses import dataclass, replace
-from typing import Literal, final
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, final, get_args, get_origin
 
 from limelight.errors import InputError, nearest
 
@@ -57,6 +58,9 @@ class Recipe:
     """Stop after this many epochs without a better validation accuracy."""
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            if kind := _wanted(getattr(self, one.name), one.type):
+                raise InputError(f"{one.name} must be {kind}; got {getattr(self, one.name)!r}.")
         for name in ("heads", "d_e", "d_att", "d_out", "min_count", "batch", "epochs"):
             _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
         for name in ("embedding_std", "weight_bound", "learning_rate", "position_base"):
@@ -67,6 +71,23 @@ class Recipe:
             _require(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
         _require("warmup", self.warmup, 0 < self.warmup < 1, "between 0 and 1")
         _require("T_max", self.T_max, self.T_max >= 2, "at least 2")
+        if self.patience is not None:
+            _require("patience", self.patience, self.patience >= 1, "at least 1")
+
+
+def _wanted(value: Any, kind: Any) -> str | None:
+    """Return in words what ``value`` should be, or None where it is of that kind."""
+    choices = get_args(kind)
+    if get_origin(kind) is Literal:
+        return None if value in choices else f"one of {', '.join(choices)}"
+    if choices:
+        return None if value is None else _wanted(value, choices[0])
+    if kind is bool or isinstance(value, bool):
+        return None if kind is type(value) else "true or false" if kind is bool else "a number"
+    if kind is int:
+        return None if isinstance(value, int) else "a whole number"
+    fits = isinstance(value, int | float) and math.isfinite(value)
+    return None if fits else "a finite number"
 
 
 def _require(name: str, value: int | float, holds: bool, what: str) -> None:

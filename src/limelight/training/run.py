@@ -50,6 +50,8 @@ def train(
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))
+    if seed < 0:
+        raise InputError(f"seed must be at least 0; got {seed}.")
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+import limelight
+from limelight.explainers import Targets
+
+from models import tiny_model
+
+CLASSES = {1: ("no", "yes"), 3: ("a", "b", "c")}
+
+
+def targets(index, outputs, output):
+    return Targets(np.array(index), CLASSES[outputs], output)
+
+
+def test_the_explained_number_is_the_logit_or_the_probability():
+    f = np.array([[0.3], [0.3]])
+    assert targets([1, 0], 1, "logit").value(f).tolist() == [0.3, -0.3]
+    np.testing.assert_allclose(
+        targets([1, 0], 1, "probability").value(f), [expit(0.3), expit(-0.3)]
+    )
+    g = np.array([[0.5, -1.0, 2.0]])
+    assert targets([2], 3, "logit").value(g).tolist() == [2.0]
+    np.testing.assert_allclose(targets([0], 3, "probability").value(g), softmax(g)[:, 0])
+
+
+@pytest.mark.parametrize("output", ["logit", "probability"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_weights_are_the_derivative_of_the_explained_number(outputs, output):
+    f = np.random.default_rng(0).standard_normal((2, outputs))
+    asked = targets([0, len(CLASSES[outputs]) - 1], outputs, output)
+    step = 1e-6 * np.eye(outputs)
+    slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(asked.weights(f), np.stack(slopes, axis=-1), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["g-avg", "gxi", "ig"])
+def test_what_raises_one_probability_lowers_the_others(method):
+    model = tiny_model(2, outputs=3, scale=0.6)
+    every = limelight.explain(model, "w1 w5 w8", method, target="all", output="probability")
+    scores = np.array([e.scores for e in every])
+    assert np.abs(scores).max() > 1e-3
+    np.testing.assert_allclose(scores.sum(axis=0), 0, atol=1e-10)
