@@ -261,6 +261,25 @@ def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeyp
     assert str(error.value) == sentence
 
 
+def test_offline_mode_is_respected():
+    import os
+    import subprocess
+    import sys
+
+    program = (
+        "import limelight, socket\n"
+        "def refuse(*_, **__): raise SystemExit('the network was used')\n"
+        "socket.socket.connect = refuse\n"
+        "try: limelight.load('hub:no-owner/no-model')\n"
+        "except limelight.InputError as error: print(error)"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "the Hugging Face model 'no-owner/no-model' cannot be loaded: " in done.stdout
+
+
 def test_a_folder_without_a_trained_head_is_refused(tmp_path):
     model, tokenizer = tiny("bert")
     model.bert.save_pretrained(tmp_path / "model")
