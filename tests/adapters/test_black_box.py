@@ -112,6 +112,15 @@ def test_probabilities_come_back_as_they_were():
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
 
 
+def test_a_page_shows_the_probabilities_of_the_function():
+    from limelight.render.wording import outcomes
+
+    model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
+    shown = outcomes(limelight.explain(model, "x y", "loo"))
+    np.testing.assert_allclose([one.probability for one in shown], [0.2, 0.3, 0.5])
+    assert [one.name for one in shown if one.chosen] == ["c"]
+
+
 def test_asking_for_what_a_function_cannot_show_says_why():
     model = paper_as_function()
     with pytest.raises(InputError) as error:

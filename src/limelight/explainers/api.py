@@ -250,6 +250,7 @@ def _explanation(
             "aggregation": reading.pooling(features.kind),
             "replacement": reading.replacement,
             "output": reading.targets.output,
+            **({} if reading.targets.link == "softmax" else {"link": reading.targets.link}),
             "protect": sorted(reading.protect),
             "cut_at": document.tokens.spans[-1][1] if document.cut else None,
             **chosen,
