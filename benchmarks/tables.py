@@ -13,7 +13,7 @@ from results import RESULTS, markdown
 
 README = Path(__file__).parent / "README.md"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
-ORDER = ("prediction", "gradients", "perturbation", "corpus", "corpus_cuda")
+ORDER = ("prediction", "gradients", "perturbation", "corpus", "corpus_cuda", "huggingface")
 
 
 def main() -> None:

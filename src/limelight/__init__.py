@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from limelight.adapters import BlackBox, wrap
     from limelight.errors import DomainError, InputError
     from limelight.explainers import compare, explain
     from limelight.explanation import Comparison, Explanation
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 # Public names and where they live; each is imported when it is first used.
 _HOME = {
     "AttentionClassifier": "limelight.model",
+    "BlackBox": "limelight.adapters",
     "Comparison": "limelight.explanation",
     "DomainError": "limelight.errors",
     "Explanation": "limelight.explanation",
@@ -23,14 +25,17 @@ _HOME = {
     "explain": "limelight.explainers",
     "load": "limelight.loading",
     "save_folder": "limelight.model",
+    "wrap": "limelight.adapters",
 }
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
+    "wrap",
     "explain",
     "compare",
     "Explanation",
     "Comparison",
     "AttentionClassifier",
+    "BlackBox",
     "save_folder",
     "InputError",
     "DomainError",

@@ -193,7 +193,6 @@ def test_one_word_is_refused_with_what_to_use_instead():
         ({"tolerance": 0.0}, "tolerance must be positive; got 0.0."),
         ({"ridge": -1.0}, "ridge must be finite and not negative; got -1.0."),
         ({"max_samples": 10}, "max_samples must be at least samples (5000); got 10."),
-        ({"replacement": "mask"}, "no replacement 'mask'. Choose from: unk, delete."),
         (
             {"feature_selection": "lasso_path"},
             "no feature_selection 'lasso_path'. "
@@ -209,6 +208,12 @@ def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(InputError) as error:
         LimeSampled(**settings)
     assert str(error.value) == message
+
+
+def test_a_replacement_that_the_model_does_not_know_is_refused():
+    with pytest.raises(InputError) as error:
+        explained(replacement="mask")
+    assert str(error.value) == "no replacement 'mask'. Choose from: unk, delete."
 
 
 def test_a_bandwidth_that_leaves_no_weight_is_refused():

@@ -54,7 +54,8 @@ def compare(
     lines
         Take every line of the file or of standard input as a text of its own.
     model
-        Folder of the model; the IMDB sentiment model of the package if none is given.
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model of the package if none is given.
     format
         "terminal", "json" (one object per line), "html", "csv", or the coloured text as "png",
         "svg" or "pdf"; by default what the name of the output file says, else "terminal".

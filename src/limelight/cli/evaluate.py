@@ -31,7 +31,8 @@ def evaluate(
         File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
         which the test reviews are taken.
     model
-        Folder of the model; the IMDB sentiment model of the package if none is given.
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model of the package if none is given.
     format
         Tables for people, or one JSON object for programs.
     """

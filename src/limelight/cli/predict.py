@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from limelight.adapters import Model
 from limelight.cli.console import error_console, output_console
 from limelight.cli.result import write
 from limelight.cli.texts import given_texts
@@ -39,7 +40,8 @@ def predict(
     lines
         Take every line of the file or of standard input as a text of its own.
     model
-        Folder of the model; the IMDB sentiment model of the package if none is given.
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model of the package if none is given.
     format
         A table for people, or one JSON object per line for programs.
     """
@@ -55,16 +57,17 @@ def predict(
             error_console().print(f"Notice{place}: {notice}", markup=False)
 
 
-def predictions(model: AttentionClassifier, texts: list[str]) -> list[dict[str, Any]]:
+def predictions(model: AttentionClassifier | Model, texts: list[str]) -> list[dict[str, Any]]:
     """Return class, logits, probability and notices of every text, ready for JSON."""
     documents = []
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
             documents.append(model.read(text))
-    logits = model.logits_of_ids([document.ids for document in documents])
+    logits = model.logits(texts)
+    chances = class_probabilities(logits, getattr(model, "link", "softmax"))
     named = model.classes[-logits.shape[1] :]  # a single output is the logit of the second class
     rows = []
-    for document, logit, chance in zip(documents, logits, class_probabilities(logits), strict=True):
+    for document, logit, chance in zip(documents, logits, chances, strict=True):
         best = int(np.argmax(chance))
         rows.append(
             {

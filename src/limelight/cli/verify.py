@@ -11,10 +11,13 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from limelight.adapters import Model
 from limelight.cli.console import error_console, output_console
+from limelight.errors import InputError
 from limelight.explainers.verification import Check
 from limelight.explainers.verification import verify as checks_of
 from limelight.loading import load
+from limelight.model import AttentionClassifier
 
 TEXT = (
     "The plot is predictable, but the acting is superb. I did not expect to like it, and for the "
@@ -46,13 +49,22 @@ def verify(
     """
     checks: list[Check] = []
     with error_console().status("checking"):
-        for check in checks_of(load(model), text, seed=seed):
+        for check in checks_of(_of_the_paper(load(model)), text, seed=seed):
             checks.append(check)
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))
     if format == "terminal":
         output_console().print(_table(checks))
     return 0 if all(check.passed for check in checks) else 1
+
+
+def _of_the_paper(model: AttentionClassifier | Model) -> AttentionClassifier:
+    if not isinstance(model, AttentionClassifier):
+        raise InputError(
+            "verify checks the exact methods of the paper's classifier; this is another model, "
+            "whose sampled scores carry standard errors."
+        )
+    return model
 
 
 def _table(checks: list[Check]) -> Table:

@@ -2,8 +2,9 @@
 
 from limelight.explainers.api import COMPARED, compare, explain
 from limelight.explainers.method import Explainer, Method, settings_of
-from limelight.explainers.reading import Reading, Scores, read
+from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, find_method
+from limelight.explainers.scores import Scores
 from limelight.explainers.targets import OUTPUTS, Targets
 
 __all__ = [

@@ -3,13 +3,14 @@
 __all__ = ["ROWS", "Anchors"]
 
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.method import Method, with_defaults
+from limelight.explainers.perturbed import Perturbable
+from limelight.explainers.scores import Scores
 from limelight.explanation import Anchor
 from limelight.sampling import (
     AnchorSearch,
@@ -36,10 +37,10 @@ class _Precision(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Anchors:
-    """Settings of anchors (Ribeiro et al., 2018) on the tables.
+    """Settings of anchors (Ribeiro et al., 2018).
 
     Held is the predicted class, whatever the target, while every word outside the anchor is kept
-    or replaced by UNK by a fair coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and
+    or removed by a fair coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and
     ``max_size`` steer the search; the precision that is reported comes from ``samples`` masks which
     the search never saw (from all masks where there are no more, and for one head from a rigorous
     bracket). The score of an anchor word is what precision loses when the anchor lets go of it,
@@ -54,6 +55,7 @@ class Anchors:
     max_size: int | None = None
     samples: int = 10_000
     max_samples: int = 1_000_000
+    replacement: str = "unk"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,13 +68,13 @@ class Anchors:
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
 
-    def __call__(self, reading: Reading) -> list[Scores]:
+    def __call__(self, reading: Perturbable) -> list[Scores]:
         """Find an anchor for every document."""
         return [self._scores(one) for one in reading.apart()]
 
-    def _scores(self, one: Reading) -> Scores:
+    def _scores(self, one: Perturbable) -> Scores:
         d = len(one.features[0])
-        scorer = ReplacementScorer.of(one.model, one.documents[0], one.features[0])
+        scorer = one.scorer(self.replacement)
         held = int(_predicted(one.outputs)[0])
 
         def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
@@ -97,6 +99,7 @@ class Anchors:
             ),
             notices=self._notices(one, held, found, precision),
             settings={
+                "replacement": one.resolved(self.replacement),
                 "holds": one.model.classes[held],
                 "precision_by": precision.method,
                 "search_samples": found.spent,
@@ -126,7 +129,7 @@ class Anchors:
         return _Precision(mean, interval, "sampling")
 
     def _notices(
-        self, one: Reading, held: int, found: FoundAnchor, precision: _Precision
+        self, one: Perturbable, held: int, found: FoundAnchor, precision: _Precision
     ) -> tuple[str, ...]:
         notices = []
         if held != one.targets.index[0]:
@@ -183,8 +186,10 @@ def _gains(
     return gain, stderr
 
 
-def _bracket(scorer: ReplacementScorer, words: list[int], held: int) -> tuple[float, float] | None:
+def _bracket(scorer: Any, words: list[int], held: int) -> tuple[float, float] | None:
     """Rigorous bounds on the precision where the sign of one additive sum decides: one head."""
+    if not isinstance(scorer, ReplacementScorer):
+        return None
     _, C, K = scorer.tables.word_value.shape
     if K > 1 or C > 2:
         return None
@@ -211,5 +216,6 @@ ROWS = (
         blind="how strongly words pull, and anything below the threshold",
         cost="10⁴ to 10⁶ forward passes on the tables (a second)",
         explainer=Anchors,
+        sampled=with_defaults(Anchors, replacement="auto", batch=50, samples=500, max_samples=2000),
     ),
 )

@@ -7,31 +7,35 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
 from limelight import __version__
+from limelight.adapters import Model
 from limelight.errors import DomainError, InputError, about_text, nearest
-from limelight.explainers.method import Explainer, Method, settings_of
-from limelight.explainers.reading import Reading, Scores, read
+from limelight.explainers.method import Explainer, Method, kind_of, settings_of
+from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import find_method
+from limelight.explainers.scores import Scores
 from limelight.explainers.targets import OUTPUTS
+from limelight.explainers.texts import TextReading, read_texts
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
 from limelight.text import Features
 
+AnyModel = AttentionClassifier | Model
+AnyReading = Reading | TextReading
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
+COMPARED_BLACK_BOX = ("loo", "lime", "shapley")
 Progress = Callable[[int, int], None]
 Texts = list[str] | tuple[str, ...]
 _CHUNK = 32  # documents whose arrays are held at a time
 
 
 @overload
-def explain(
-    model: AttentionClassifier, text: str, method: str = ..., **options: Any
-) -> Explanation: ...
+def explain(model: AnyModel, text: str, method: str = ..., **options: Any) -> Explanation: ...
 @overload
 def explain(
-    model: AttentionClassifier, text: Texts, method: str = ..., **options: Any
+    model: AnyModel, text: Texts, method: str = ..., **options: Any
 ) -> list[Explanation]: ...
 def explain(
-    model: AttentionClassifier,
+    model: AnyModel,
     text: str | Texts,
     method: str = "lime",
     *,
@@ -47,7 +51,7 @@ def explain(
     Parameters
     ----------
     model
-        What :func:`limelight.load` returns.
+        What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
         One text, or a list of texts.
     method
@@ -58,6 +62,7 @@ def explain(
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; or one group number per token of the window, negative to leave a token out.
+        "tokens" are the pieces of a Hugging Face tokenizer.
     output
         What is explained: the "logit" of the target, or its "probability".
     protect
@@ -68,34 +73,31 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     row = find_method(method)
-    explainer = row.configured(settings)
+    explainer = row.configured(settings, kind_of(model))
     every = target == "all" and "all" not in model.classes
-    by_target = [
-        [
-            explanation
-            for reading in _readings(
-                model,
-                text,
-                progress,
-                target=name,
-                features=features,
-                output=output,
-                protect=protect,
-            )
-            for explanation in _explanations(row, explainer, reading)
-        ]
-        for name in (model.classes if every else [target])
-    ]
-    by_text = [list(one) for one in zip(*by_target, strict=True)] if every else by_target[0]
+    readings = _readings(
+        model,
+        text,
+        progress,
+        target=0 if every else target,
+        features=features,
+        output=output,
+        protect=protect,
+    )
+    by_text: list[Any] = []
+    for reading in readings:
+        aims = [reading.aimed(i) for i in range(len(model.classes))] if every else [reading]
+        by_target = [_explanations(row, explainer, aimed) for aimed in aims]
+        by_text += map(list, zip(*by_target, strict=True)) if every else by_target[0]
     return by_text[0] if isinstance(text, str) else by_text
 
 
 @overload
-def compare(model: AttentionClassifier, text: str, **options: Any) -> Comparison: ...
+def compare(model: AnyModel, text: str, **options: Any) -> Comparison: ...
 @overload
-def compare(model: AttentionClassifier, text: Texts, **options: Any) -> list[Comparison]: ...
+def compare(model: AnyModel, text: Texts, **options: Any) -> list[Comparison]: ...
 def compare(
-    model: AttentionClassifier,
+    model: AnyModel,
     text: str | Texts,
     *,
     methods: Sequence[str] | None = None,
@@ -116,13 +118,15 @@ def compare(
     (T × T numbers per head, which nothing else needs). The other arguments are those of
     :func:`explain`.
     """
-    names = [methods] if isinstance(methods, str) else COMPARED if methods is None else methods
+    kind = kind_of(model)
+    usual = COMPARED_BLACK_BOX if kind == "function" else COMPARED
+    names = [methods] if isinstance(methods, str) else usual if methods is None else methods
     rows = [find_method(name) for name in dict.fromkeys(names)]
     if not rows:
         raise InputError("compare needs at least one method; got none.")
     if target == "all" and "all" not in model.classes:
         raise InputError("compare explains one class at a time; name one, or use explain for all.")
-    explainers = [(row, _configured(row, rows, settings)) for row in rows]
+    explainers = [(row, _configured(row, rows, settings, kind)) for row in rows]
     comparisons = [
         _comparison(explainers, one, strict=methods is not None, attention=attention)
         for reading in _readings(
@@ -133,18 +137,21 @@ def compare(
     return comparisons[0] if isinstance(text, str) else comparisons
 
 
-def _configured(row: Method, rows: Sequence[Method], settings: Mapping[str, Any]) -> Explainer:
+def _configured(
+    row: Method, rows: Sequence[Method], settings: Mapping[str, Any], kind: str
+) -> Explainer:
     """Give ``row`` those of the settings that it has; none may belong to no method at all."""
-    known = {name: None for one in rows for name in settings_of(one)}
+    known = {name: None for one in rows for name in settings_of(one, kind)}
     for name in settings:
         if name not in known:
             raise InputError(nearest("setting of these methods", name, known))
-    return row.configured({k: v for k, v in settings.items() if k in settings_of(row)})
+    own = settings_of(row, kind)
+    return row.configured({k: v for k, v in settings.items() if k in own}, kind)
 
 
 def _comparison(
     explainers: Sequence[tuple[Method, Explainer]],
-    reading: Reading,
+    reading: AnyReading,
     *,
     strict: bool,
     attention: bool,
@@ -158,22 +165,21 @@ def _comparison(
             if strict:
                 raise
             missing.append(f"{row.label} is left out: {error}")
-    matrices = reading.model.attention_matrices(reading.documents[0]) if attention else None
     return Comparison(
         explanations=tuple(explanations),
-        attention=matrices,
+        attention=reading.attention_matrices() if attention else None,
         notices=tuple(missing),
     )
 
 
 def _readings(
-    model: AttentionClassifier,
+    model: AnyModel,
     text: str | Texts,
     progress: Progress | None,
     *,
     output: str,
     **question: Any,
-) -> Iterator[Reading]:
+) -> Iterator[AnyReading]:
     """Read the texts a few at a time, so that memory does not grow with their number."""
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
@@ -183,19 +189,22 @@ def _readings(
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
         first = start if len(texts) > 1 else None
-        yield read(model, chunk, output=output, first=first, **question)
+        if isinstance(model, AttentionClassifier):
+            yield read(model, chunk, output=output, first=first, **question)
+        else:
+            yield read_texts(model, chunk, output=output, first=first, **question)
         if progress is not None:
             progress(start + len(chunk), len(texts))
 
 
-def _explanations(row: Method, explainer: Explainer, reading: Reading) -> list[Explanation]:
+def _explanations(row: Method, explainer: Explainer, reading: AnyReading) -> list[Explanation]:
     return [
         _explanation(row, explainer, reading, i, scores)
         for i, scores in enumerate(_scores(explainer, reading))
     ]
 
 
-def _scores(explainer: Explainer, reading: Reading) -> list[Scores]:
+def _scores(explainer: Explainer, reading: AnyReading) -> list[Scores]:
     """Call ``explainer``; where one of several texts is outside its domain, say which."""
     try:
         return explainer(reading)
@@ -212,7 +221,7 @@ def _alone(features: Features) -> tuple[str, ...]:
 
 
 def _explanation(
-    row: Method, explainer: Explainer, reading: Reading, i: int, found: Scores
+    row: Method, explainer: Explainer, reading: AnyReading, i: int, found: Scores
 ) -> Explanation:
     model, document, features = reading.model, reading.documents[i], reading.features[i]
     named = model.classes[-reading.outputs.shape[1] :]  # a single output is the second class's
@@ -238,9 +247,10 @@ def _explanation(
             "signed": row.signed,
             "classes": list(model.classes),
             "features": features.kind,
-            "aggregation": "none" if features.kind == "positions" else "sum over occurrences",
-            "replacement": "unk",
+            "aggregation": reading.pooling(features.kind),
+            "replacement": reading.replacement,
             "output": reading.targets.output,
+            **({} if reading.targets.link == "softmax" else {"link": reading.targets.link}),
             "protect": sorted(reading.protect),
             "cut_at": document.tokens.spans[-1][1] if document.cut else None,
             **chosen,

@@ -8,8 +8,10 @@ from typing import Literal, final
 
 import numpy as np
 
+from limelight.explainers.deep import DeepGradient
 from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.reading import Reading
+from limelight.explainers.scores import Scores
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_times_input, head_gradients
 
@@ -62,6 +64,7 @@ ROWS = (
         blind="what happens far from the text; the axes of the embedding are arbitrary",
         cost="one forward pass and two small products",
         explainer=partial(Gradient, summary="mean"),
+        deep=partial(DeepGradient, summary="mean"),
     ),
     Method(
         id="g-l1",
@@ -72,6 +75,7 @@ ROWS = (
         cost="one forward pass and two small products",
         signed=False,
         explainer=partial(Gradient, summary="l1"),
+        deep=partial(DeepGradient, summary="l1"),
     ),
     Method(
         id="g-l2",
@@ -82,6 +86,7 @@ ROWS = (
         cost="one forward pass and two small products",
         signed=False,
         explainer=partial(Gradient, summary="l2"),
+        deep=partial(DeepGradient, summary="l2"),
     ),
     Method(
         id="gxi",
@@ -91,5 +96,6 @@ ROWS = (
         blind="saturation: it compares with the zero vector, which is no word",
         cost="one forward pass and two small products",
         explainer=partial(Gradient, summary="input"),
+        deep=partial(DeepGradient, summary="input"),
     ),
 )

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.errors import InputError
+from limelight.explainers.deep import DeepIntegrated
 from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.reading import Reading
+from limelight.explainers.scores import Scores
 from limelight.theory.integrated_gradients import integrated_gradients
 
 
@@ -63,5 +65,6 @@ ROWS = (
         blind="mixtures of kept and removed words off that way",
         cost="32 to 128 forward passes on the tables",
         explainer=Integrated,
+        deep=DeepIntegrated,
     ),
 )

@@ -10,9 +10,11 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.games import deletion_game, ratio_games
-from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.lime_sampled import LimeSampled
+from limelight.explainers.method import Method, with_defaults
+from limelight.explainers.reading import Reading
 from limelight.explainers.removal import head_scores, need_logit
+from limelight.explainers.scores import Scores
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
@@ -128,6 +130,12 @@ ROWS = (
         blind="what is not linear; depends on the bandwidth",
         cost="milliseconds, exact to quadrature precision with a bound",
         explainer=Lime,
+        sampled=with_defaults(
+            partial(LimeSampled, ridge=0.0, row0=False, num_features=None),
+            samples=1000,
+            sizes="importance",
+            replacement="auto",
+        ),
     ),
     Method(
         id="lime-theorem",

@@ -1,6 +1,6 @@
 """LIME as the `lime` package computes it, on the tables, with standard errors."""
 
-__all__ = ["REPLACEMENTS", "ROWS", "LimeSampled"]
+__all__ = ["ROWS", "LimeSampled"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,28 +9,21 @@ from typing import final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.method import Method, with_defaults
+from limelight.explainers.perturbed import Perturbable, target_game
+from limelight.explainers.scores import Scores
 from limelight.sampling import (
     SELECTIONS,
-    DeletionScorer,
-    Game,
     LimeDraws,
     LimeFit,
-    ReplacementScorer,
     Sample,
     lime_fit,
     text_rng,
     until,
 )
 from limelight.sampling.masks import SIZES
-from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import LimeDesign, lime_design
 
-REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
-    "unk": ReplacementScorer,
-    "delete": DeletionScorer,
-}
 _POOR = 0.5
 _SHRUNK = 0.1
 
@@ -75,18 +68,17 @@ class LimeSampled:
             )
         choices = {
             "feature_selection": SELECTIONS,
-            "replacement": REPLACEMENTS,
             "sizes": SIZES,
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(nearest(name, getattr(self, name), known))
 
-    def __call__(self, reading: Reading) -> list[Scores]:
+    def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by its coefficient in a weighted linear model of masked texts."""
         return [self._scores(one) for one in reading.apart()]
 
-    def _scores(self, one: Reading) -> Scores:
+    def _scores(self, one: Perturbable) -> Scores:
         d = len(one.features[0])
         if d < 2:
             raise DomainError(
@@ -95,7 +87,7 @@ class LimeSampled:
         design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
-        game = self._game(one)
+        replacement, game = target_game(one, self.replacement)
         fit = until(
             Sample(game, draws, rng, row0=self.row0),
             partial(
@@ -115,21 +107,13 @@ class LimeSampled:
             intercept=float(fit.intercept[0]),
             notices=self._notices(fit, design),
             settings={
+                "replacement": replacement,
                 "samples_drawn": fit.samples,
                 "r2": float(fit.r2[0]),
                 "intercept_stderr": float(fit.intercept_stderr[0]),
                 "kept": int(fit.kept[0]),
             },
         )
-
-    def _game(self, one: Reading) -> Game:
-        """Return the explained number under each mask."""
-        score = REPLACEMENTS[self.replacement].of(one.model, one.documents[0], one.features[0])
-
-        def game(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
-            return one.targets.value(score(keep)[:, None])
-
-        return game
 
     def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
         notices = []
@@ -168,5 +152,6 @@ ROWS = (
         blind="interactions of words; it carries sampling noise, shown as standard error",
         cost="n forward passes on the tables (5000: tens of milliseconds)",
         explainer=LimeSampled,
+        sampled=with_defaults(LimeSampled, replacement="auto"),
     ),
 )

@@ -1,18 +1,18 @@
 """Some documents as one set of arrays: what every method computes from."""
 
-__all__ = ["Reading", "Scores", "read"]
+__all__ = ["REPLACEMENTS", "Reading", "read"]
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
-from limelight.explanation import Anchor, Pairs
 from limelight.model import AttentionClassifier
+from limelight.sampling import DeletionScorer, ReplacementScorer
 from limelight.shapes import Float, Int
 from limelight.text import (
     FEATURES,
@@ -26,22 +26,10 @@ from limelight.text import (
 from limelight.theory.attention import attention, head_outputs
 from limelight.theory.gradient import gradient, token_gradients
 
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scores:
-    """What a method finds for one document; the rest of an explanation is the same for all."""
-
-    scores: Float[np.ndarray, " d"]
-    stderr: Float[np.ndarray, " d"] | None = None
-    bound: float | None = None
-    base_value: float | None = None  # where removing is not replacing by UNK
-    intercept: float | None = None
-    heads: Float[np.ndarray, "K d"] | None = None
-    pairs: Pairs | None = None
-    anchor: Anchor | None = None
-    notices: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
+    "unk": ReplacementScorer,
+    "delete": DeletionScorer,
+}
 
 
 @final
@@ -52,6 +40,8 @@ class Reading:
     Arrays are computed when first asked for and shared by all methods. Padding takes part in
     attention, so the window is the same for every document and nothing is ragged.
     """
+
+    replacement: ClassVar[str] = "unk"
 
     model: AttentionClassifier
     documents: tuple[Document, ...]
@@ -70,6 +60,29 @@ class Reading:
                 targets=replace(self.targets, index=self.targets.index[i : i + 1]),
                 first=None if self.first is None else self.first + i,
             )
+
+    def aimed(self, index: int) -> "Reading":
+        """Return the same documents with another class as the target."""
+        aims = np.full(len(self.documents), index)
+        return replace(self, targets=replace(self.targets, index=aims))
+
+    def pooling(self, kind: str) -> str:
+        """Return how scores of tokens become the score of a feature."""
+        return "none" if kind == "positions" else "sum over occurrences"
+
+    def resolved(self, replacement: str) -> str:
+        """Return what is put in place of a removed word."""
+        return replacement
+
+    def scorer(self, replacement: str = "unk") -> ReplacementScorer | DeletionScorer:
+        """Return the outputs of the one document as a function of which features stay."""
+        if replacement not in REPLACEMENTS:
+            raise InputError(nearest("replacement", replacement, REPLACEMENTS))
+        return REPLACEMENTS[replacement].of(self.model, self.documents[0], self.features[0])
+
+    def attention_matrices(self) -> Float[np.ndarray, "K T T"]:
+        """Return the heads' attention matrices of the one document."""
+        return self.model.attention_matrices(self.documents[0])
 
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:

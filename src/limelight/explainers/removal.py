@@ -12,7 +12,9 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.games import ratio_games
 from limelight.explainers.method import Method
-from limelight.explainers.reading import Reading, Scores
+from limelight.explainers.reading import Reading
+from limelight.explainers.sampled import Removal, SampledShapley
+from limelight.explainers.scores import Scores
 from limelight.explanation import Pairs
 from limelight.shapes import Float
 from limelight.theory.banzhaf import banzhaf
@@ -131,6 +133,7 @@ ROWS = (
         blind="words that stand in for each other: each alone seems not to matter",
         cost="one forward pass, O(d)",
         explainer=LeaveOneOut,
+        sampled=Removal,
     ),
     Method(
         id="shapley",
@@ -140,6 +143,7 @@ ROWS = (
         blind="which other words it needs (see interactions)",
         cost="milliseconds, exact to quadrature precision with a bound",
         explainer=partial(Semivalue, value="shapley"),
+        sampled=SampledShapley,
     ),
     Method(
         id="banzhaf",

@@ -20,11 +20,13 @@ class Targets:
     """One class per document, and the scale on which its output is explained.
 
     With a single model output f the second class has the logit f and the first the logit -f.
+    ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each.
     """
 
     index: Int[np.ndarray, " n"]
     classes: tuple[str, ...]
     output: str = "logit"
+    link: str = "softmax"
 
     def names(self) -> list[str]:
         """Return the class name of every document."""
@@ -34,18 +36,22 @@ class Targets:
         """Return the explained number F of the model's outputs."""
         if self.output == "logit":
             return (f * self._logit_weights(f.shape[-1])).sum(-1)
-        return (_probabilities(f) * self._chosen()).sum(-1)
+        return (self._probabilities(f) * self._chosen()).sum(-1)
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
         """Return ∂F/∂f_c: what a change of each output does to the explained number."""
         weights = self._logit_weights(f.shape[-1])
         if self.output == "logit":
             return np.broadcast_to(weights, f.shape)
-        p = _probabilities(f)
+        p = self._probabilities(f)
         of_target = (p * self._chosen()).sum(-1, keepdims=True)
-        if f.shape[-1] == 1:
+        if f.shape[-1] == 1 or self.link == "sigmoid":
             return weights * of_target * (1 - of_target)
         return of_target * (self._chosen() - p)
+
+    def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
+        flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
+        return flat.reshape(*f.shape[:-1], -1)
 
     def _chosen(self) -> Float[np.ndarray, "n classes"]:
         return np.eye(len(self.classes))[self.index]
@@ -79,8 +85,3 @@ def target_indices(
             f"got {target}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target % len(classes))
-
-
-def _probabilities(f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
-    flat = class_probabilities(f.reshape(-1, f.shape[-1]))
-    return flat.reshape(*f.shape[:-1], -1)

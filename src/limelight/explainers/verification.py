@@ -66,12 +66,19 @@ def _explained(reading: Reading, method: str, **options: object) -> Explanation:
 
 def _attention(reading: Reading) -> Iterator[Check]:
     rows = reading.model.attention_matrices(reading.documents[0])[:, 0, 1:]
-    for method, summary in (("alpha-avg", rows.mean(axis=0)), ("alpha-max", rows.max(axis=0))):
+    m = reading.model
+    e = reading.embedded[0, 1 : 1 + rows.shape[1]]
+    W_l, W_v = m.W_l.astype(np.float64), m.W_v.astype(np.float64)
+    values = np.einsum("kco,koe,te->ckt", W_l, W_v, e, optimize=True)
+    worth = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], values) / len(rows)
+    mean = rows.mean(axis=0)
+    summaries = {"alpha-avg": mean, "alpha-max": rows.max(axis=0), "alpha-grad": worth}
+    for method, summary in (summaries | {"rollout": mean, "flow": mean}).items():
         scores = _explained(reading, method, features="positions").scores
         yield Check(
             method=method,
             against="full T×T attention",
-            error=float(np.abs(scores - summary).max()),
+            error=float((np.abs(scores - summary) / (1 + np.abs(summary))).max()),
             allowed=ROUNDING,
         )
 

@@ -180,8 +180,15 @@ class AttentionClassifier:
         return (g / g.sum(axis=-1, keepdims=True))[:, :, :T]
 
 
-def class_probabilities(logits: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n classes"]:
-    """Return the softmax of two or more logits; for a single one, its sigmoid as two classes."""
+def class_probabilities(
+    logits: Float[np.ndarray, "n C"], link: str = "softmax"
+) -> Float[np.ndarray, "n classes"]:
+    """Return the softmax of two or more logits; for a single one, its sigmoid as two classes.
+
+    With the link "sigmoid" every one of several logits has a probability of its own.
+    """
+    if link == "sigmoid" and logits.shape[1] > 1:
+        return 0.5 * (1 + np.tanh(logits / 2))
     if logits.shape[1] == 1:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     weight = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -67,8 +67,11 @@ def outcomes(e: Explanation) -> list[Outcome]:
     if not names:
         return []
     if len(names) > 1:
-        chance = np.exp(logits - logits.max())
-        chance /= chance.sum()
+        if e.settings.get("link") == "sigmoid":  # each class by its own log-odds
+            chance = 0.5 * (1 + np.tanh(logits / 2))
+        else:
+            chance = np.exp(logits - logits.max())
+            chance /= chance.sum()
         best = int(chance.argmax())
         return [
             Outcome(name, float(logit), float(p), j == best)

@@ -4,6 +4,7 @@ from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_an
 from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
 from limelight.sampling.lime_fit import LimeFit, lime_fit
 from limelight.sampling.masks import coin_masks, lime_masks
+from limelight.sampling.permutations import ShapleySample, permutation_shapley
 from limelight.sampling.regression import RidgeFit, ridge_fit
 from limelight.sampling.sample import Game, LimeDraws, Sample, until
 from limelight.sampling.selection import SELECTIONS
@@ -24,6 +25,7 @@ __all__ = [
     "ReplacementScorer",
     "RidgeFit",
     "Sample",
+    "ShapleySample",
     "clopper_pearson",
     "coin_masks",
     "cosine_distance",
@@ -33,6 +35,7 @@ __all__ = [
     "kl_low",
     "lime_fit",
     "lime_masks",
+    "permutation_shapley",
     "ridge_fit",
     "sign_bracket",
     "text_rng",

@@ -1,0 +1,190 @@
+"""Any function from texts to scores."""
+
+__all__ = ["SCALES", "BlackBox", "wrap"]
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from limelight.adapters.answers import checked_answers, log_odds
+from limelight.adapters.engine import Engine
+from limelight.adapters.passage import Passage
+from limelight.errors import InputError, nearest
+from limelight.model import class_probabilities
+from limelight.sampling import Game
+from limelight.shapes import Bool, Float
+from limelight.text import Features, Span, Tokens
+
+SCALES = ("probability", "logit")
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+Words = Callable[[str], Sequence[Span]]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlackBox:
+    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`wrap`."""
+
+    sees_inside: ClassVar[bool] = False
+
+    function: Callable[[list[str]], Any]
+    classes: tuple[str, ...]
+    scale: str = "probability"
+    multi_label: bool = False
+    mask: str | None = None
+    words: Words | None = None
+    batch_size: int = 256
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise InputError(nearest("scale", self.scale, SCALES))
+        if len(set(self.classes)) != len(self.classes):
+            raise InputError(f"class names must differ; got {list(self.classes)}.")
+        if self.batch_size < 1:
+            raise InputError(f"batch_size must be at least 1; got {self.batch_size}.")
+
+    @property
+    def link(self) -> str:
+        """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the function: nobody can see into it."""
+        inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
+
+    def read(self, text: str, *, pieces: bool = False) -> Passage:
+        """Return the words of ``text`` as they are written, punctuation marks among them."""
+        if pieces:
+            raise InputError("a function of texts shows no pieces of words; read words.")
+        if not isinstance(text, str):
+            raise InputError(f"a text must be a string; got {type(text).__name__}.")
+        spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)
+        if not spans:
+            raise InputError("the text has no words; give at least one word.")
+        strings = tuple(text[start:end] for start, end in spans)
+        return Passage(text, Tokens(strings, tuple((int(a), int(b)) for a, b in spans)))
+
+    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        return self._engine(list(texts))
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    def replacement(self, name: str) -> str:
+        """Return what is put in place of a removed word."""
+        if name == "auto":
+            return "delete" if self.mask is None else "mask"
+        if name not in ("mask", "delete"):
+            raise InputError(nearest("replacement", name, ("auto", "mask", "delete")))
+        if name == "mask" and self.mask is None:
+            raise InputError("replacement 'mask' needs a mask: wrap(function, …, mask='[MASK]').")
+        return name
+
+    def game(self, passage: Passage, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; a deleted word takes the space behind it along."""
+        mask = self.mask if self.replacement(replacement) == "mask" else None
+        gaps, words = _segments(passage)
+
+        def written(keep: Bool[np.ndarray, " d"]) -> str:
+            stays = np.append(keep, True)[features.of_token]
+            text = gaps[0]
+            for word, gap, kept in zip(words, gaps[1:], stays, strict=True):
+                if kept or mask is not None:
+                    text += (word if kept else str(mask)) + gap
+                else:  # what stood on both sides must not grow together
+                    text += gap.lstrip() if not text or text[-1].isspace() else gap
+            return text
+
+        return lambda keep: self._engine([written(row) for row in keep])
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answer,
+            size=len,
+            key=lambda text: text,
+            budget=sys.maxsize,  # nobody knows what a text costs in there
+            most=self.batch_size,
+        )
+
+    def _answer(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        found = checked_answers(
+            self.function(texts),
+            texts=len(texts),
+            classes=self.classes,
+            probability=self.scale == "probability",
+            multi_label=self.multi_label,
+        )
+        return log_odds(found) if self.scale == "probability" else found
+
+
+def wrap(
+    function: Any,
+    *,
+    classes: Sequence[str],
+    scale: str = "probability",
+    multi_label: bool = False,
+    mask: str | None = None,
+    words: Words | None = None,
+    batch_size: int = 256,
+    name: str = "",
+) -> BlackBox:
+    """Return any classifier as a model that can be explained.
+
+    Parameters
+    ----------
+    function
+        Takes a list of texts and returns one row of scores per text, one column per class. One
+        column may stand for two classes: it is then the second's.
+    classes
+        Names of the classes, in the order of the columns.
+    scale
+        What the scores are: "probability" (rows sum to one) or "logit".
+    multi_label
+        Each class is a yes or no of its own, so rows need not sum to one.
+    mask
+        What to put in place of a removed word, such as "[MASK]"; None deletes it.
+    words
+        Function from a text to the (start, end) of its words, in order; by default runs of
+        letters and digits, and each punctuation mark.
+    batch_size
+        How many texts the function gets at a time, at most.
+    name
+        What to call the model in stored results; by default the name of the function.
+    """
+    if not callable(function):
+        raise InputError(f"wrap takes a function from a list of texts to scores; got {function!r}.")
+    if isinstance(classes, str) or len(classes) < 2:
+        raise InputError(f"classes must be a list of two names or more; got {classes!r}.")
+    return BlackBox(
+        function=function,
+        classes=tuple(map(str, classes)),
+        scale=scale,
+        multi_label=multi_label,
+        mask=mask,
+        words=words,
+        batch_size=batch_size,
+        name=name,
+    )
+
+
+def _segments(passage: Passage) -> tuple[list[str], list[str]]:
+    """What stands before, between and after the words, and the words."""
+    gaps, words, end = [], [], 0
+    for start, stop in passage.tokens.spans:
+        gaps.append(passage.text[end:start])
+        words.append(passage.text[start:stop])
+        end = stop
+    return [*gaps, passage.text[end:]], words

@@ -1,0 +1,74 @@
+"""One way to call any model: each item once, alike lengths together, as much as memory allows."""
+
+__all__ = ["Engine"]
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from limelight.shapes import Float
+
+
+@final
+class Engine:
+    """Calls ``answer`` on batches of items, and gives the rows back in order.
+
+    ``size`` is what an item costs; a batch costs its largest item times its length and at most
+    ``budget``, which is halved, for good, when memory runs out, and has ``most`` items at most.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[list[Any]], Float[np.ndarray, "n C"]],
+        *,
+        size: Callable[[Any], int],
+        key: Callable[[Any], Hashable],
+        budget: int,
+        most: int = 4096,
+    ) -> None:
+        self._answer, self._size, self._key = answer, size, key
+        self.budget, self._most = budget, most
+        self.calls = self.items = 0  # batches and items answered so far
+
+    def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return one row per item; equal items are asked once."""
+        first: dict[Hashable, int] = {}
+        row = np.array([first.setdefault(self._key(item), len(first)) for item in items])
+        distinct: list[Any] = [None] * len(first)
+        for item, i in zip(items, row, strict=True):
+            distinct[i] = item
+        # The largest first: if memory does not suffice, it shows at once.
+        order = sorted(range(len(distinct)), key=lambda i: -self._size(distinct[i]))
+        answers: list[Float[np.ndarray, "n C"]] = []
+        done = 0
+        while done < len(order):
+            batch = self._batch([distinct[i] for i in order[done : done + self._most]])
+            answers.append(self._within_memory(batch))
+            done += len(answers[-1])
+        found = np.concatenate(answers)
+        return found[np.argsort(order, kind="stable")][row]
+
+    def _batch(self, items: list[Any]) -> list[Any]:
+        largest = max(self._size(items[0]), 1)
+        return items[: max(1, self.budget // largest)]
+
+    def _within_memory(self, batch: list[Any]) -> Float[np.ndarray, "n C"]:
+        """Answer as many of the batch, from its start, as memory allows."""
+        while True:
+            try:
+                found = self._answer(batch)
+            except (MemoryError, RuntimeError) as error:
+                if len(batch) == 1 or not _out_of_memory(error):
+                    raise
+                batch = batch[: len(batch) // 2]
+                self.budget = max(1, self._size(batch[0])) * len(batch)
+            else:
+                self.calls, self.items = self.calls + 1, self.items + len(batch)
+                return found
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether ``error`` is Python's or torch's way to say so (torch's is a RuntimeError)."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said

@@ -1,0 +1,295 @@
+"""Sequence classifiers of the transformers library."""
+
+__all__ = ["HuggingFace", "from_objects", "from_pretrained"]
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from limelight.adapters.engine import Engine
+from limelight.adapters.insides import attended, differentiated, embedded
+from limelight.adapters.model import Attended, Differentiated, Weigh
+from limelight.adapters.passage import Passage
+from limelight.adapters.untouched import untouched
+from limelight.adapters.word_pieces import passage_of, pieces_of
+from limelight.errors import InputError, MissingExtraError, nearest
+from limelight.model import class_probabilities
+from limelight.sampling import Game
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Features
+
+_PADDING = -1  # a place that is masked out
+_BUDGET = {"cpu": 4096, "cuda": 131_072}  # pieces in a batch, to begin with
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HuggingFace:
+    """A sequence classifier with its fast tokenizer, which it never changes."""
+
+    sees_inside: ClassVar[bool] = True
+
+    network: Any
+    tokenizer: Any
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise InputError(
+                "a model needs its fast tokenizer, which knows the place of every word; got "
+                f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+            )
+        if not hasattr(self.network.config, "id2label") or "SequenceClassification" not in (
+            type(self.network).__name__
+        ):
+            raise InputError(
+                "the model must be a sequence classifier (…ForSequenceClassification); got "
+                f"{type(self.network).__name__}."
+            )
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; of a single output, the second's is the label."""
+        labels = self.network.config.id2label
+        named = tuple(str(labels[i]) for i in sorted(labels))
+        return named if len(named) > 1 else (f"not {named[0]}", named[0])
+
+    @property
+    def link(self) -> str:
+        """The sigmoid of each output where a text may have several labels, else the softmax."""
+        kind = getattr(self.network.config, "problem_type", None)
+        return "sigmoid" if kind == "multi_label_classification" else "softmax"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of configuration and weights."""
+        import torch
+
+        config = self.network.config.to_dict()
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            flat = tensor.detach().cpu().contiguous().flatten()
+            digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+        return digest.hexdigest()
+
+    @cached_property
+    def limit(self) -> int:
+        """How many pieces the model reads, special ones included."""
+        longest = [int(self.tokenizer.model_max_length)]
+        if (places := getattr(self.network.config, "max_position_embeddings", None)) and places > 0:
+            # RoBERTa counts places from behind the index of the padding.
+            offsets = [
+                module.padding_idx + 1
+                for name, module in self.network.named_modules()
+                if name.endswith("position_embeddings")
+                and getattr(module, "padding_idx", None) is not None
+            ]
+            longest.append(places - max(offsets, default=0))
+        return min(longest)
+
+    def read(self, text: str, *, pieces: bool = False) -> Passage:
+        """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
+        return passage_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+
+    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for every text, cut to its window."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
+        return self.engine([p.ids[p.inside] for p in pieces])
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    def replacement(self, name: str) -> str:
+        """Return what is put in place of a removed word: "auto" is the mask token if any."""
+        known = {
+            "mask": self.tokenizer.mask_token_id,
+            "unk": self.tokenizer.unk_token_id,
+            "pad": self.network.config.pad_token_id,
+            "delete": 0,
+        }
+        usable = [one for one, token in known.items() if token is not None]
+        if name == "auto":
+            return next(one for one in ("mask", "unk", "delete") if one in usable)
+        if name not in usable:
+            raise InputError(nearest("replacement", name, ["auto", *usable]))
+        return name
+
+    def replacement_id(self, name: str) -> int:
+        """Return the id that stands for a removed piece."""
+        tokens = self.tokenizer
+        ids = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": _PADDING}
+        return int(ids[self.replacement(name)])
+
+    def game(self, passage: Passage, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; all pieces of a removed word are replaced."""
+        pieces, name = passage.own_pieces, self.replacement(replacement)
+        feature = feature_of_piece(passage, features)
+        if name == "delete":
+            everything = np.arange(len(pieces.ids))
+
+            def left(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " _"]:
+                stays = everything[np.append(keep, True)[feature]]
+                return pieces.ids[pieces.fitting(stays)]
+
+            return lambda keep: self.engine([left(row) for row in keep])
+        inside, other = pieces.inside, self.replacement_id(name)
+        ids, feature = pieces.ids[inside], feature[inside]
+
+        def replaced(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " T"]:
+            return np.where(np.append(keep, True)[feature], ids, other)
+
+        return lambda keep: self.engine([replaced(row) for row in keep])
+
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Attended:
+        """Return the attention of all layers, and with ``weigh`` the gradient with respect to it.
+
+        In full precision, whatever the engine uses.
+        """
+        return attended(self.network, _ids(passage), weigh)
+
+    def embedded(
+        self, passage: Passage, features: Features | None = None, replacement: str = "auto"
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return the embedded pieces, those of ``features`` replaced."""
+        ids = _ids(passage)
+        if features is not None:
+            name = self.replacement(replacement)
+            if name == "delete":
+                raise InputError(
+                    "integrated gradients move every word to a replacement of its own place; "
+                    "use replacement 'mask', 'unk' or 'pad'."
+                )
+            pad = self.network.config.pad_token_id
+            other = pad if name == "pad" else self.replacement_id(name)
+            feature = feature_of_piece(passage, features)[passage.own_pieces.inside]
+            ids = np.where(feature >= 0, other, ids)
+        return embedded(self.network, ids)
+
+    def differentiated(
+        self, passage: Passage, points: Float[np.ndarray, "n T d_e"], weigh: Weigh
+    ) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``."""
+        return differentiated(self.network, _ids(passage), points, weigh)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The one way to the model's outputs."""
+        # Heads that look for the last piece refuse batches if they do not know the padding.
+        alone = self.network.config.pad_token_id is None
+        return Engine(
+            self._outputs,
+            size=len,
+            key=lambda ids: ids.tobytes(),
+            budget=_BUDGET.get(self.network.device.type, 4096),
+            most=1 if alone else 4096,
+        )
+
+    @property
+    def _nothing(self) -> int:
+        """What stands for a text of no pieces at all: the token that begins or ends others."""
+        tokens = self.tokenizer
+        choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
+        return next(int(token) for token in choices if token is not None)
+
+    def _outputs(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        import torch
+
+        width = max(1, *(len(row) for row in rows))
+        ids = np.full((len(rows), width), _PADDING)
+        for line, row in zip(ids, rows, strict=True):
+            line[: len(row)] = row
+            if not len(row):
+                line[0] = self._nothing
+        there = ids != _PADDING
+        ids[~there] = self.network.config.pad_token_id or 0
+        device = self.network.device
+        given = {
+            "input_ids": torch.as_tensor(ids, device=device),
+            "attention_mask": torch.as_tensor(there.astype(np.int64), device=device),
+        }
+        half = torch.autocast("cuda", dtype=torch.float16, enabled=device.type == "cuda")
+        with untouched(self.network), torch.inference_mode(), half:
+            return self.network(**given).logits.double().cpu().numpy()
+
+
+def feature_of_piece(passage: Passage, features: Features) -> Int[np.ndarray, " L"]:
+    """Return the feature of every piece, -1 where nothing is removed.
+
+    Words beyond the window go with the feature of the same string, if there is one.
+    """
+    row = {string: j for j, string in enumerate(features.strings)}
+    beyond = passage.own_pieces.strings[len(features.of_token) :]
+    later = [row.get(string, -1) if features.kind == "words" else -1 for string in beyond]
+    of_token = np.array([*features.of_token, *later, -1], dtype=np.int64)
+    return of_token[passage.own_pieces.token]
+
+
+def _ids(passage: Passage) -> Int[np.ndarray, " T"]:
+    return passage.own_pieces.ids[passage.own_pieces.inside]
+
+
+def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
+    """Return somebody's loaded model; it stays on its device and in its precision."""
+    if tokenizer is None:
+        raise InputError(
+            "a Hugging Face model comes with its tokenizer: load(model=…, tokenizer=…)."
+        )
+    return HuggingFace(network=network, tokenizer=tokenizer)
+
+
+def from_pretrained(name: str, *, network: bool) -> HuggingFace:
+    """Return the model in a folder, or with ``network`` one of the hub; no code of it is run."""
+    try:
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError:
+        raise MissingExtraError(
+            f"the Hugging Face model '{name}' needs torch and transformers", "hf"
+        ) from None
+    options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
+    try:
+        with _quiet():
+            model, found = AutoModelForSequenceClassification.from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True, **options
+            )
+            tokenizer = AutoTokenizer.from_pretrained(name, **options)
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the Hugging Face model '{name}' cannot be loaded: {reason}") from None
+    if missing := sorted(found["missing_keys"]):
+        raise InputError(
+            f"the Hugging Face model '{name}' has no trained classification head (it lacks "
+            f"{', '.join(missing[:3])}); fine-tune it first, or choose another."
+        )
+    return HuggingFace(network=model.to(_device()).eval(), tokenizer=tokenizer)
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Load without the progress bar and the report of transformers."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

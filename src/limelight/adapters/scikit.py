@@ -1,0 +1,26 @@
+"""Classifiers with scikit-learn's methods, without importing scikit-learn."""
+
+__all__ = ["from_scikit"]
+
+from typing import Any
+
+from limelight.adapters.black_box import BlackBox, wrap
+from limelight.errors import InputError
+
+
+def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
+    """Return a fitted pipeline that takes texts; ``options`` are those of :func:`wrap`."""
+    classes = getattr(pipeline, "classes_", None)
+    if classes is None:
+        raise InputError(
+            "the scikit-learn model has no classes_ yet; fit it before it is explained."
+        )
+    named = {"classes": [str(name) for name in classes], "name": repr(pipeline), **options}
+    if hasattr(pipeline, "predict_proba"):
+        return wrap(pipeline.predict_proba, **{"scale": "probability", **named})
+
+    def decision(texts: list[str]) -> Any:
+        found = pipeline.decision_function(texts)
+        return found[:, None] if found.ndim == 1 else found
+
+    return wrap(decision, **{"scale": "logit", **named})

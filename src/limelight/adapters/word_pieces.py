@@ -1,0 +1,78 @@
+"""Words of a text by the model's own tokenizer, with their places."""
+
+__all__ = ["lowers", "passage_of", "pieces_of"]
+
+from typing import Any
+
+import numpy as np
+
+from limelight.adapters.passage import Passage, Pieces
+from limelight.errors import InputError
+from limelight.text import Span, Tokens
+
+
+def passage_of(tokenizer: Any, text: str, *, limit: int, apart: bool) -> Passage:
+    """Return ``text`` in words (what the pre-tokenizer says), or with pieces kept ``apart``."""
+    if not isinstance(text, str):
+        raise InputError(f"a text must be a string; got {type(text).__name__}.")
+    pieces, spans = pieces_of(tokenizer, text, limit=limit, apart=apart)
+    count = 1 + pieces.token[pieces.inside].max(initial=-1)
+    if not count:
+        raise InputError("the text has no words; give at least one word.")
+    return Passage(text, Tokens(pieces.strings[:count], tuple(spans[:count])), pieces)
+
+
+def pieces_of(
+    tokenizer: Any, text: str, *, limit: int, apart: bool = False
+) -> tuple[Pieces, list[Span]]:
+    """Return all pieces of ``text`` and the place of every word."""
+    encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
+    places = [_stripped(text, span) for span in encoded["offset_mapping"]]
+    token, spans = _tokens(words, places, apart=apart)
+    special = [word is None for word in words]
+    before = next((i for i, s in enumerate(special) if not s), len(special))
+    after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
+    strings = [text[start:end] for start, end in spans]
+    if lowers(tokenizer):
+        strings = [string.lower() for string in strings]
+    room = max(limit - before - after, 0)
+    return Pieces(ids, token, tuple(strings), before, after, room), spans
+
+
+def lowers(tokenizer: Any) -> bool:
+    """Whether upper and lower case are the same to the tokenizer."""
+    normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
+    return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
+
+
+def _tokens(
+    words: list[int | None], places: list[Span], *, apart: bool
+) -> tuple[np.ndarray, list[Span]]:
+    """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
+
+    A piece that is only white space belongs to its word if that has other pieces, else to none.
+    """
+    token, spans = np.full(len(words), -1), list[Span]()
+    number: dict[int, int] = {}
+    for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
+        if word is None or start == end:
+            continue
+        j = len(spans) if apart else number.setdefault(word, len(spans))
+        if j == len(spans):
+            spans.append((start, end))
+        spans[j] = (min(spans[j][0], start), max(spans[j][1], end))
+        token[i] = j
+    if not apart:
+        token = np.array([-1 if word is None else number.get(word, -1) for word in words])
+    return token, spans
+
+
+def _stripped(text: str, span: Span) -> Span:
+    """Return the place without the white space that byte-level tokenizers count in."""
+    start, end = span
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end

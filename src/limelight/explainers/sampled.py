@@ -1,0 +1,93 @@
+"""Leave-one-out and Shapley values of any model: by asking it."""
+
+__all__ = ["Removal", "SampledShapley"]
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.explainers.perturbed import Perturbable, target_game
+from limelight.explainers.scores import Scores
+from limelight.sampling import permutation_shapley, text_rng
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """Settings of leave-one-out: what is put in place of a removed word."""
+
+    replacement: str = "auto"
+
+    def __call__(self, reading: Perturbable) -> list[Scores]:
+        """Score every feature by what the explained output loses without it."""
+        return [self._scores(one) for one in reading.apart()]
+
+    def _scores(self, one: Perturbable) -> Scores:
+        replacement, game = target_game(one, self.replacement)
+        d = len(one.features[0])
+        masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
+        (whole, *without) = game(masks)[:, 0]
+        return Scores(
+            scores=whole - np.array(without),
+            base_value=float(game(np.zeros((1, d), bool))[0, 0]),
+            settings={"replacement": replacement},
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SampledShapley:
+    """Settings of Shapley values by random orders of the words.
+
+    ``pairs`` of an order and its reverse are drawn, which takes 2 (d − 1) calls each; with a
+    ``tolerance`` until no standard error exceeds it or ``max_pairs`` are drawn.
+    """
+
+    pairs: int = 25
+    replacement: str = "auto"
+    seed: int = 0
+    tolerance: float | None = None
+    max_pairs: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name, least in (("pairs", 2), ("seed", 0)):
+            if (value := getattr(self, name)) < least:
+                raise InputError(f"{name} must be at least {least}; got {value}.")
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
+        if self.max_pairs < self.pairs:
+            raise InputError(
+                f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
+            )
+
+    def __call__(self, reading: Perturbable) -> list[Scores]:
+        """Score every feature by what it adds to the words before it, in random orders."""
+        return [self._scores(one) for one in reading.apart()]
+
+    def _scores(self, one: Perturbable) -> Scores:
+        replacement, game = target_game(one, self.replacement)
+        found = permutation_shapley(
+            game,
+            len(one.features[0]),
+            text_rng(self.seed, one.documents[0].text),
+            pairs=self.pairs,
+            tolerance=self.tolerance,
+            most=self.max_pairs,
+        )
+        return Scores(
+            scores=found.values[0],
+            stderr=found.stderr[0],
+            base_value=float(found.base[0]),
+            notices=self._notices(float(found.stderr.max()), found.pairs),
+            settings={"replacement": replacement, "pairs_drawn": found.pairs},
+        )
+
+    def _notices(self, worst: float, pairs: int) -> tuple[str, ...]:
+        if self.tolerance is None or worst <= self.tolerance:
+            return ()
+        return (
+            f"After {pairs} pairs of orders the largest standard error is {worst:.2g}, above the "
+            f"tolerance {self.tolerance:.2g}; raise max_pairs.",
+        )

@@ -1,0 +1,145 @@
+"""Texts under a model that is not the paper's: only what its adapter answers is known."""
+
+__all__ = ["TextReading", "read_texts"]
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from limelight.adapters import Model, Passage
+from limelight.errors import InputError, about_text, nearest
+from limelight.explainers.targets import Targets, target_indices
+from limelight.sampling import Game
+from limelight.shapes import Bool, Float
+from limelight.text import FEATURES, Features, features_of
+
+_REMEMBERED = 50_000  # answers, a few hundred bytes each
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextReading:
+    """``n`` texts under one model, each with its features and its target.
+
+    ``answers`` remembers what the model said to each mask, so that all classes and all methods
+    share the same calls.
+    """
+
+    model: Model
+    documents: tuple[Passage, ...]
+    features: tuple[Features, ...]
+    targets: Targets
+    outputs: Float[np.ndarray, "n C"]
+    protect: frozenset[str] = frozenset()
+    first: int | None = None  # number of the first document in the caller's list of several
+    answers: dict[tuple[int, str, bytes], Float[np.ndarray, " C"]] = field(default_factory=dict)
+
+    @property
+    def replacement(self) -> str:
+        """What stands for a removed word unless a method says otherwise."""
+        return self.model.replacement("auto")
+
+    def pooling(self, kind: str) -> str:
+        """Return how scores of pieces become the score of a feature."""
+        if not self.model.sees_inside or kind == "tokens":
+            return "none"
+        return "sum over pieces" if kind == "positions" else "sum over pieces and occurrences"
+
+    def apart(self) -> Iterator["TextReading"]:
+        """Yield every document as a reading of its own."""
+        for i in range(len(self.documents)):
+            yield replace(
+                self,
+                documents=self.documents[i : i + 1],
+                features=self.features[i : i + 1],
+                targets=replace(self.targets, index=self.targets.index[i : i + 1]),
+                outputs=self.outputs[i : i + 1],
+                first=None if self.first is None else self.first + i,
+            )
+
+    def aimed(self, index: int) -> "TextReading":
+        """Return the same documents with another class as the target."""
+        aims = np.full(len(self.documents), index)
+        return replace(self, targets=replace(self.targets, index=aims))
+
+    def resolved(self, replacement: str) -> str:
+        """Return what is put in place of a removed word."""
+        return self.model.replacement(replacement)
+
+    def scorer(self, replacement: str = "auto") -> Game:
+        """Return the outputs of the one document as a function of which features stay."""
+        (passage,), (features,) = self.documents, self.features
+        name = self.model.replacement(replacement)
+        ask, known = self.model.game(passage, features, name), self.answers
+
+        def score(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            keys = [(id(passage), name, bits.tobytes()) for bits in np.packbits(keep, axis=1)]
+            new = {key: i for i, key in enumerate(keys) if key not in known}
+            if not new:
+                return np.array([known[key] for key in keys])
+            found = dict(zip(new, ask(keep[list(new.values())]), strict=True))
+            answers = np.array([found[key] if key in found else known[key] for key in keys])
+            if len(known) < _REMEMBERED:
+                known.update(found)
+            return answers
+
+        return score
+
+    @cached_property
+    def base_values(self) -> Float[np.ndarray, " n"]:
+        """The explained output with every feature removed."""
+        nothing = [
+            one.scorer()(np.zeros((1, len(one.features[0])), bool))[0] for one in self.apart()
+        ]
+        return self.targets.value(np.array(nothing))
+
+    def attention_matrices(self) -> None:
+        """Return nothing: whole matrices of deep models are not drawn."""
+
+
+def read_texts(
+    model: Model,
+    texts: Sequence[str],
+    *,
+    features: str | Sequence[int] = "words",
+    target: str | int | None = None,
+    output: str = "logit",
+    protect: Collection[str] = (),
+    first: int | None = None,
+) -> TextReading:
+    """Return ``texts`` as ``model`` sees them, with what is to be explained.
+
+    ``first`` is the number of the first text, for errors; None where there is only one.
+    """
+    known = (*FEATURES, "tokens") if model.sees_inside else FEATURES
+    if isinstance(features, str) and features not in known:
+        raise InputError(nearest("features", features, known))
+    if isinstance(protect, str):
+        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
+    passages, scored = [], []
+    for number, text in enumerate(texts, start=first or 0):
+        with about_text(None if first is None else number):
+            passages.append(model.read(text, pieces=features == "tokens"))
+            scored.append(_features(passages[-1], features, protect))
+    outputs = model.logits(texts)
+    index = target_indices(target, model.classes, outputs)
+    return TextReading(
+        model=model,
+        documents=tuple(passages),
+        features=tuple(scored),
+        targets=Targets(index, model.classes, output, model.link),
+        outputs=outputs,
+        protect=frozenset(protect),
+        first=first,
+    )
+
+
+def _features(passage: Passage, kind: str | Sequence[int], protect: Collection[str]) -> Features:
+    lower = {word.lower() for word in protect}  # a protected word is safe in any case
+    kept = {string for string in passage.tokens.strings if string.lower() in lower}
+    if kind == "tokens":  # the model's pieces, each by itself
+        return replace(features_of(passage, "positions", protect=kept), kind="tokens")
+    return features_of(passage, kind, protect=kept)

@@ -1,0 +1,156 @@
+"""Attention of deep models: the layer, all layers, and what attention is worth."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog
+
+import limelight
+from limelight.explainers.deep_attention import largest_flows, with_residual
+
+from models import tiny_model
+from tiny_transformers import FAMILIES, tiny
+
+TEXT = "a superb film but the plot is predictable ."
+families = pytest.mark.parametrize("family", FAMILIES)
+
+
+def loaded(family="bert", **changes):
+    model, tokenizer = tiny(family, **changes)
+    return limelight.load(model=model, tokenizer=tokenizer)
+
+
+def attention_by_hand(family):
+    """The weights of a fresh model made for it, and the row that the head reads."""
+    model, tokenizer = tiny(family)
+    model.set_attn_implementation("eager")
+    given = tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        out = model(**given, output_attentions=True)
+    alpha = np.stack([layer[0].double().numpy() for layer in out.attentions])
+    return alpha, -1 if family == "gpt2" else 0
+
+
+def by_word(family, scores):
+    token = loaded(family).read(TEXT).pieces.token
+    return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
+
+
+@families
+@pytest.mark.parametrize(("layer", "number"), [("first", 0), ("last", -1), (0, 0), ("1", 1)])
+def test_a_layer_is_chosen_by_name_or_number(family, layer, number):
+    alpha, row = attention_by_hand(family)
+    e = limelight.explain(loaded(family), TEXT, "alpha-avg", layer=layer, features="positions")
+    expected = by_word(family, alpha[number, :, row].mean(axis=0))
+    np.testing.assert_allclose(e.scores, expected, rtol=1e-5, atol=1e-8)
+    assert e.heads.shape == (3, 9)
+    e = limelight.explain(loaded(family), TEXT, "alpha-max", layer=layer, features="positions")
+    expected = by_word(family, alpha[number, :, row].max(axis=0))
+    np.testing.assert_allclose(e.scores, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_the_mean_of_the_layers_and_a_layer_that_is_not_there():
+    alpha, row = attention_by_hand("bert")
+    e = limelight.explain(loaded(), TEXT, "alpha-avg", layer="mean", features="positions")
+    expected = by_word("bert", alpha[:, :, row].mean(axis=(0, 1)))
+    np.testing.assert_allclose(e.scores, expected, rtol=1e-5)
+    for layer in ("middle", 2):
+        with pytest.raises(limelight.InputError) as error:
+            limelight.explain(loaded(), TEXT, "alpha-avg", layer=layer)
+        assert str(error.value) == (
+            f"layer must be 'first', 'last', 'mean' or a number from 0 to 1; got {layer!r}."
+        )
+
+
+@families
+def test_rollout_is_the_sum_over_all_ways(family):
+    alpha, row = attention_by_hand(family)
+    low, high = (np.eye(alpha.shape[-1]) / 2 + layer.mean(axis=0) / 2 for layer in alpha)
+    T = len(low)
+    ways = np.array([sum(high[row, s] * low[s, t] for s in range(T)) for t in range(T)])
+    e = limelight.explain(loaded(family), TEXT, "rollout", features="positions")
+    np.testing.assert_allclose(e.scores, by_word(family, ways), rtol=1e-5)
+    assert ways.sum() == pytest.approx(1)
+
+
+def flow_by_linear_program(layers, top, bottom):
+    """Maximise what leaves the top under capacities and conservation at every node between."""
+    L, T, _ = layers.shape
+    edge = {(layer, s, t): layer * T * T + s * T + t
+            for layer in range(L) for s in range(T) for t in range(T)}  # fmt: skip
+    gain, rows = np.zeros(len(edge)), []
+    for t in range(T):
+        gain[edge[L - 1, top, t]] = -1
+    for layer in range(1, L):
+        for node in range(T):
+            row = np.zeros(len(edge))
+            for other in range(T):
+                row[edge[layer, other, node]] += 1
+                row[edge[layer - 1, node, other]] -= 1
+            rows.append(row)
+    closed = {(layer, s, t) for layer, s, t in edge
+              if (layer == L - 1 and s != top) or (layer == 0 and t != bottom)}  # fmt: skip
+    limits = [(0, 0 if one in closed else layers[one]) for one in edge]
+    found = linprog(gain, A_eq=np.array(rows), b_eq=np.zeros(len(rows)), bounds=limits)
+    return -found.fun
+
+
+def test_flow_is_the_answer_of_a_linear_program():
+    rng = np.random.default_rng(3)
+    alpha = rng.dirichlet(np.full(5, 0.3), size=(3, 2, 5))
+    layers, reads = with_residual(alpha), np.eye(5)[0]
+    flows = largest_flows(layers, reads)
+    expected = [flow_by_linear_program(layers, 0, t) for t in range(5)]
+    np.testing.assert_allclose(flows, expected, atol=1e-5)
+    wrong = [flow_by_linear_program(layers, 1, t) for t in range(5)]
+    assert np.abs(flows - wrong).max() > 1e-3  # the comparison can fail
+
+
+def test_with_one_layer_rollout_and_flow_are_attention():
+    model = tiny_model(2, outputs=3, scale=0.6)
+    alpha, rollout, flow = (
+        limelight.explain(model, "w1 w5 w8", method) for method in ("alpha-avg", "rollout", "flow")
+    )
+    np.testing.assert_array_equal(alpha.scores, rollout.scores)
+    np.testing.assert_array_equal(alpha.scores, flow.scores)
+
+
+def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier():
+    from limelight.explainers import read
+
+    model = tiny_model(2, outputs=3, scale=0.6)
+    e = limelight.explain(model, "w1 w5 w8", "alpha-grad", target=1)
+    reading = read(model, ["w1 w5 w8"], target=1)
+    rest = (reading.alpha * reading.target_u)[0].mean(axis=0)
+    other = rest[0] + rest[4:].sum()
+    assert e.scores.sum() + other == pytest.approx(e.prediction["class 1"])
+
+
+def test_attention_times_gradient_is_the_change_when_attention_changes():
+    """Finite differences: scale the weights of the last layer at one position, at the read row."""
+    model = loaded()
+    e = limelight.explain(model, TEXT, "alpha-grad", target=1, features="positions")
+    network = model.network.double()
+    network.set_attn_implementation("eager")
+    given = model.tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
+    token = model.read(TEXT).pieces.token
+    last = network.bert.encoder.layer[-1].attention.self
+
+    def output(place, step):
+        def scaled(module, inputs, outputs):
+            context, alpha = outputs[0], outputs[1]
+            T = alpha.shape[-1]
+            value = module.value(inputs[0]).view(1, T, 3, -1).transpose(1, 2)
+            row = context.clone().view(1, T, 3, -1)
+            row[:, 0] += step * alpha[:, :, 0, place, None] * value[:, :, place]
+            return (row.view(context.shape), alpha)
+
+        handle = last.register_forward_hook(scaled)
+        with torch.no_grad():
+            found = network(**given, output_attentions=True).logits[0, 1]
+        handle.remove()
+        return float(found)
+
+    step = 1e-4
+    slope = np.array([(output(t, step) - output(t, -step)) / (2 * step) for t in range(len(token))])
+    np.testing.assert_allclose(e.scores, by_word("bert", slope), rtol=1e-3, atol=1e-5)

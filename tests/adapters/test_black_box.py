@@ -1,0 +1,352 @@
+"""Functions as models: what is checked, what a removed word becomes, and known answers."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError
+from limelight.adapters import Engine
+from limelight.explainers import METHODS
+from limelight.explainers.method import settings_of
+from limelight.text import tokenize
+
+from models import tiny_model
+
+TEXT = "w1 w5 never w8 w5 w11"
+PAPER = tiny_model(2, outputs=3, scale=0.6)
+ON_FUNCTIONS = [name for name, row in METHODS.items() if row.maker("function")]
+
+
+def paper_as_function(**options):
+    return limelight.wrap(
+        PAPER.predict_proba,
+        classes=PAPER.classes,
+        mask="zzz",
+        words=lambda text: tokenize(text).spans,
+        **options,
+    )
+
+
+def chances(rows):
+    """A function that answers every text with the same row."""
+    return lambda texts: np.array([rows] * len(texts))
+
+
+def test_functions_answer_these_methods():
+    assert ON_FUNCTIONS == ["lime", "lime-sampled", "loo", "shapley", "anchors"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "sentence"),
+    [
+        (
+            lambda texts: np.ones(len(texts)),
+            {},
+            "the function must return one row per text; got shape (1,) for 1 text(s). "
+            "Return scores[:, None] if there is one score per text.",
+        ),
+        (
+            lambda _: np.ones((7, 2)),
+            {},
+            "the function must return one row per text, (1, 2) for 1 text(s); got shape (7, 2).",
+        ),
+        (
+            chances([0.2, 0.3, 0.5]),
+            {},
+            "there are 2 classes (bad, good), but the function returns 3 columns; "
+            "name as many classes as there are columns.",
+        ),
+        (
+            chances([np.nan, 1.0]),
+            {},
+            "the function must return finite numbers; row 0 of 1 is [nan  1.].",
+        ),
+        (
+            chances([-1.0, 2.0]),
+            {},
+            "probabilities lie between 0 and 1; the function returned -1 to 2. "
+            "Pass scale='logit' if these are logits.",
+        ),
+        (
+            chances([0.5, 0.9]),
+            {},
+            "the probabilities of a text sum to 1; the function returned a row that sums to 1.4. "
+            "Pass multi_label=True if each class is a yes or no of its own.",
+        ),
+        (
+            lambda _: [{"label": "good"}],
+            {},
+            "the function must return numbers, 1 rows of 2; got list.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"scale": "probabilty"},
+            "no scale 'probabilty'. Did you mean 'probability'? Choose from: probability, logit.",
+        ),
+        (3, {}, "wrap takes a function from a list of texts to scores; got 3."),
+        (
+            chances([0.5, 0.5]),
+            {"classes": "good"},
+            "classes must be a list of two names or more; got 'good'.",
+        ),
+    ],
+)
+def test_a_function_that_cannot_be_used_gets_one_sentence(answer, options, sentence):
+    with pytest.raises(InputError) as error:
+        limelight.wrap(answer, **{"classes": ["bad", "good"], **options}).logits(["a text"])
+    assert str(error.value) == sentence
+
+
+def test_probabilities_come_back_as_they_were():
+    for row in ([0.3, 0.7], [0.2, 0.3, 0.5], [0.25]):
+        names = [f"c{i}" for i in range(max(2, len(row)))]
+        model = limelight.wrap(chances(row), classes=names)
+        whole = row if len(row) > 1 else [1 - row[0], row[0]]
+        np.testing.assert_allclose(model.predict_proba(["x"])[0], whole, rtol=1e-12)
+        e = limelight.explain(model, "x y", "loo", output="probability", target=1)
+        assert e.settings["output"] == "probability"
+    many = limelight.wrap(chances([0.5, 0.9]), classes=["a", "b"], multi_label=True)
+    np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
+
+
+def test_a_page_shows_the_probabilities_of_the_function():
+    from limelight.render.wording import outcomes
+
+    model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
+    shown = outcomes(limelight.explain(model, "x y", "loo"))
+    np.testing.assert_allclose([one.probability for one in shown], [0.2, 0.3, 0.5])
+    assert [one.name for one in shown if one.chosen] == ["c"]
+
+
+def test_asking_for_what_a_function_cannot_show_says_why():
+    model = paper_as_function()
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, TEXT, "gxi")
+    assert str(error.value) == (
+        "method 'gxi' looks inside the model, and a function of texts shows only its answers; "
+        "use 'lime', 'shapley', 'loo', 'lime-sampled' or 'anchors'."
+    )
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, TEXT, "banzhaf")
+    assert str(error.value) == (
+        "method 'banzhaf' is known for the paper's attention classifier only; "
+        "use 'lime', 'shapley' or 'loo' for other models."
+    )
+
+
+@pytest.mark.parametrize("method", ON_FUNCTIONS)
+def test_a_result_carries_its_settings_and_survives_json(method):
+    model = paper_as_function(name="the paper's")
+    e = limelight.explain(model, TEXT, method, target=1)
+    assert e.features == ("w1", "w5", "never", "w8", "w11")
+    assert e.spans[1] == ((3, 5), (15, 17))
+    assert set(settings_of(METHODS[method], "function")) <= set(e.settings)
+    assert e.settings["replacement"] == "mask"
+    assert e.settings["model"] == "the paper's"
+    again = limelight.Explanation.from_json(e.to_json())
+    assert again.to_json() == e.to_json()
+
+
+def log_odds_value(text, target):
+    p = PAPER.predict_proba([text])[0, target]
+    return np.log(p) - np.log1p(-p)
+
+
+def test_shapley_agrees_with_all_subsets():
+    e = limelight.explain(paper_as_function(), TEXT, "shapley", target=1, pairs=200)
+    d, words = len(e.features), TEXT.split()
+
+    def f(inside):
+        kept = {e.features[j] for j in inside}
+        return log_odds_value(" ".join(w if w in kept else "zzz" for w in words), 1)
+
+    value = {S: f(S) for k in range(d + 1) for S in combinations(range(d), k)}
+    for j in range(d):
+        exact = sum(
+            (value[tuple(sorted((*S, j)))] - value[S]) / (d * comb(d - 1, len(S)))
+            for S in value
+            if j not in S
+        )
+        assert abs(e.scores[j] - exact) <= 5 * e.stderr[j] + 1e-12
+    np.testing.assert_allclose(e.scores.sum(), value[tuple(range(d))] - value[()], rtol=1e-9)
+    assert e.base_value == pytest.approx(value[()])
+
+
+def test_on_the_papers_classifier_sampling_finds_the_exact_scores():
+    model = limelight.wrap(
+        PAPER.logits,
+        classes=PAPER.classes,
+        scale="logit",
+        mask="zzz",
+        words=lambda text: tokenize(text).spans,
+    )
+    more = {"lime": {"samples": 4000}, "shapley": {"pairs": 300}}
+    for method in ("loo", "lime", "shapley"):
+        exact = limelight.explain(PAPER, TEXT, method, target=2)
+        found = limelight.explain(model, TEXT, method, target=2, **more.get(method, {}))
+        error = 0 if found.stderr is None else 5 * found.stderr
+        assert (np.abs(found.scores - exact.scores) <= error + 1e-9).all(), method
+        assert found.base_value == pytest.approx(exact.base_value)
+    same = [limelight.explain(m, TEXT, "lime-sampled", target=2) for m in (PAPER, model)]
+    np.testing.assert_allclose(same[0].scores, same[1].scores, rtol=1e-9)
+
+
+def test_the_agreement_can_fail():
+    exact = limelight.explain(PAPER, TEXT, "shapley", target=2)
+    other = limelight.explain(paper_as_function(), TEXT, "shapley", target=2)  # log-odds
+    assert not (np.abs(other.scores - exact.scores) <= 5 * other.stderr + 1e-9).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "options"), [("shapley", {"pairs": 40}), ("lime", {"samples": 200})]
+)
+def test_the_standard_errors_are_honest(method, options):
+    """Over 200 seeds the 95 % interval covers the exact value 92 to 98 % of the time."""
+    model = limelight.wrap(PAPER.logits, classes=PAPER.classes, scale="logit", mask="zzz")
+    text = "w1 w5 w2 w8 w5 w11"
+    exact = limelight.explain(PAPER, text, method, target=2).scores
+    inside = []
+    for seed in range(200):
+        e = limelight.explain(model, text, method, target=2, seed=seed, **options)
+        inside.append(np.abs(e.scores - exact) <= 1.96 * e.stderr)
+    assert 0.92 <= np.mean(inside) <= 0.98
+
+
+def test_all_classes_come_from_the_same_calls():
+    seen = []
+
+    def predict(texts):
+        seen.extend(texts)
+        return PAPER.predict_proba(texts)
+
+    model = limelight.wrap(predict, classes=PAPER.classes, mask="zzz")
+    limelight.explain(model, TEXT, "lime", target=0, samples=100)
+    one = len(seen)
+    seen.clear()
+    every = limelight.explain(model, TEXT, "lime", target="all", samples=100)
+    assert [e.target for e in every] == list(PAPER.classes)
+    assert len(seen) == one
+
+
+def test_deleting_takes_the_space_along_and_masking_does_not():
+    asked = []
+
+    def predict(texts):
+        asked.extend(texts)
+        return np.full((len(texts), 2), 0.5)
+
+    limelight.explain(limelight.wrap(predict, classes=["a", "b"]), "one, two  three", "loo")
+    assert set(asked) == {"one, two  three", ", two  three", "one two  three", "one, three",
+                          "one, two  ", ""}  # fmt: skip
+    asked.clear()
+    masked = limelight.wrap(predict, classes=["a", "b"], mask="#")
+    limelight.explain(masked, "one two", "loo", protect=["two"])
+    assert set(asked) == {"one two", "# two"}
+    with pytest.raises(InputError, match="needs a mask"):
+        limelight.explain(
+            limelight.wrap(predict, classes=["a", "b"]), "one two", "loo", replacement="mask"
+        )
+
+
+def test_a_linear_scikit_learn_model_has_known_answers():
+    """Without normalisation the log-odds are linear in the counts: Σ count · idf · weight."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    texts = ["good film", "bad film", "very good plot", "very bad plot", "good", "bad acting"] * 3
+    pipeline = make_pipeline(TfidfVectorizer(norm=None), LogisticRegression())
+    with pytest.raises(InputError, match="fit it before"):
+        limelight.load(model=pipeline)
+    pipeline.fit(texts, ["pos", "neg", "pos", "neg", "pos", "neg"] * 3)
+    model = limelight.load(model=pipeline)
+    assert model.classes == ("neg", "pos")
+    text = "good film good plot but bad acting"
+    tfidf, regression = pipeline[0], pipeline[1]
+    weight = dict(zip(tfidf.get_feature_names_out(), tfidf.idf_ * regression.coef_[0], strict=True))
+    for method in ("loo", "shapley", "lime"):
+        e = limelight.explain(model, text, method)
+        known = [text.split().count(w) * weight.get(w, 0.0) for w in e.features]
+        np.testing.assert_allclose(e.scores, known, atol=1e-9)
+        assert e.base_value == pytest.approx(regression.intercept_[0])
+    assert np.abs(known).max() > 0.1  # the comparison has something to compare
+
+
+def test_a_margin_without_probabilities_is_a_logit():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    pipeline = make_pipeline(CountVectorizer(), LinearSVC())
+    pipeline.fit(["good", "bad", "so good", "so bad"], [1, 0, 1, 0])
+    e = limelight.explain(limelight.load(model=pipeline), "so good", "loo")
+    assert e.target == "1"
+    assert dict(e.as_list())["good"] == pytest.approx(pipeline[1].coef_[0][1])
+
+
+def test_compare_shows_what_a_function_can_answer():
+    comparison = limelight.compare(paper_as_function(), [TEXT, "w1 w2"], target=1)
+    assert [[e.method for e in c] for c in comparison] == [["loo", "lime", "shapley"]] * 2
+
+
+def test_the_engine_asks_each_item_once_in_batches_of_alike_length():
+    batches = []
+
+    def answer(items):
+        batches.append(items)
+        return np.array([[float(len(item))] for item in items])
+
+    engine = Engine(answer, size=len, key=lambda item: item, budget=6)
+    found = engine(["a", "bbb", "cc", "a", "ddd", "e"])
+    assert found[:, 0].tolist() == [1, 3, 2, 1, 3, 1]
+    assert batches == [["bbb", "ddd"], ["cc", "a", "e"]]
+    batches.clear()
+    Engine(answer, size=len, key=lambda item: item, budget=100, most=1)(["a", "bbb"])
+    assert batches == [["bbb"], ["a"]]
+
+
+def test_the_engine_asks_for_less_when_memory_runs_out():
+    sizes = []
+
+    def answer(items):
+        sizes.append(len(items))
+        if len(items) > 3:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+        return np.array([[float(item)] for item in items])
+
+    engine = Engine(answer, size=lambda _: 1, key=lambda item: item, budget=16)
+    assert engine(range(16))[:, 0].tolist() == list(range(16))
+    assert sizes == [16, 8, 4, 2] + [2] * 7
+
+    def broken(items):
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        Engine(broken, size=len, key=str, budget=4)(["x", "y"])
+
+
+def test_sampled_lime_is_the_lime_package_on_the_same_masks():
+    """The package's regression on our masks and answers, probabilities as it takes them."""
+    from lime.lime_base import LimeBase
+
+    from limelight.sampling import LimeDraws, cosine_distance, kernel_weight, text_rng
+
+    model = paper_as_function()
+    options = {"samples": 300, "output": "probability", "target": 1, "num_features": 5}
+    e = limelight.explain(model, TEXT, "lime-sampled", feature_selection="none", **options)
+    d = len(e.features)
+    drawn, _ = LimeDraws(d=d)(299, text_rng(0, TEXT))
+    keep = np.concatenate([np.ones((1, d), bool), drawn])
+    texts = [
+        " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep
+    ]
+    distance = cosine_distance(keep)
+    base = LimeBase(lambda d: kernel_weight(d))
+    _, pairs, *_ = base.explain_instance_with_data(
+        keep.astype(float), PAPER.predict_proba(texts), distance, 1, d, feature_selection="none"
+    )
+    np.testing.assert_allclose(e.scores[[j for j, _ in pairs]], [v for _, v in pairs], atol=1e-6)

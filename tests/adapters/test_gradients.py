@@ -1,0 +1,125 @@
+"""Gradients of deep models against captum, which differentiates the same model another way."""
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import LayerGradientXActivation, LayerIntegratedGradients, Saliency
+
+import limelight
+
+from tiny_transformers import FAMILIES, tiny
+
+TEXT = "a superb film but the plot is predictable ."
+TARGET = 1
+families = pytest.mark.parametrize("family", FAMILIES)
+
+
+def loaded(family):
+    model, tokenizer = tiny(family)
+    return limelight.load(model=model, tokenizer=tokenizer)
+
+
+def ids_of(model):
+    pieces = model.read(TEXT).pieces
+    return torch.tensor(pieces.ids[pieces.inside][None])
+
+
+def by_word(model, scores):
+    """Sum scores of pieces over the words of the text (no word repeats)."""
+    pieces = model.read(TEXT).pieces
+    token = pieces.token[pieces.inside]
+    return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
+
+
+def gradient(model):
+    """Captum's gradient at the embedded text."""
+    e = model.network.get_input_embeddings()(ids_of(model)).detach().requires_grad_()
+
+    def forward(embedded):
+        return model.network(inputs_embeds=embedded).logits
+
+    return Saliency(forward).attribute(e, target=TARGET, abs=False)[0].double().numpy()
+
+
+def scores(model, method, **settings):
+    return limelight.explain(
+        model, TEXT, method, target=TARGET, features="positions", **settings
+    ).scores
+
+
+@families
+def test_gradients_are_captums(family):
+    model = loaded(family)
+    G = gradient(model)
+    size = np.abs(G).max()
+    norm = {
+        "g-l1": np.abs(G).sum(axis=1),
+        "g-l2": np.sqrt((G**2).sum(axis=1)),
+        "g-avg": G.mean(axis=1),
+    }
+    for method, expected in norm.items():
+        np.testing.assert_allclose(
+            scores(model, method), by_word(model, expected), rtol=1e-5, atol=1e-5 * size
+        )
+
+
+@families
+def test_gradient_times_input_is_captums(family):
+    model = loaded(family)
+    forward = lambda ids: model.network(input_ids=ids).logits  # noqa: E731
+    layer = LayerGradientXActivation(forward, model.network.get_input_embeddings())
+    product = layer.attribute(ids_of(model), target=TARGET)[0].sum(-1).detach().double().numpy()
+    np.testing.assert_allclose(
+        scores(model, "gxi"), by_word(model, product), rtol=1e-5, atol=1e-5 * np.abs(product).max()
+    )
+
+
+@families
+def test_integrated_gradients_are_captums(family):
+    model = loaded(family)
+    ids = ids_of(model)
+    token = model.read(TEXT).pieces.token
+    rest = "pad" if family == "gpt2" else "mask"
+    other = getattr(model.tokenizer, f"{rest}_token_id")
+    base = torch.where(torch.tensor(token[None] >= 0), other, ids)
+    forward = lambda ids: model.network(input_ids=ids).logits  # noqa: E731
+    layer = LayerIntegratedGradients(forward, model.network.get_input_embeddings())
+    expected = layer.attribute(
+        ids, baselines=base, target=TARGET, n_steps=16, method="gausslegendre"
+    )
+    product = expected[0].sum(-1).detach().double().numpy()
+    ours = scores(model, "ig", steps=16, max_steps=16, replacement=rest)
+    np.testing.assert_allclose(
+        ours, by_word(model, product), rtol=1e-5, atol=1e-5 * np.abs(product).max()
+    )
+    assert np.abs(ours).max() > 1e-3
+
+
+def test_integrated_gradients_add_up():
+    model = loaded("bert")
+    e = limelight.explain(model, TEXT, "ig", target=TARGET, tolerance=1e-3)
+    change = e.prediction["LABEL_1"] - e.base_value
+    assert abs(e.scores.sum() - change) <= 1e-3 * abs(change) + 1e-6
+    assert e.settings["completeness_gap"] == pytest.approx(abs(e.scores.sum() - change), abs=1e-5)
+    rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
+    assert "raise max_steps" in rough.notices[-1]
+    with pytest.raises(limelight.InputError, match="use replacement 'mask', 'unk' or 'pad'"):
+        limelight.explain(model, TEXT, "ig", replacement="delete")
+
+
+def test_probabilities_have_gradients_too():
+    model = loaded("bert")
+    e = model.network.get_input_embeddings()(ids_of(model)).detach().requires_grad_()
+    chance = model.network(inputs_embeds=e).logits.softmax(-1)[0, TARGET]
+    (G,) = torch.autograd.grad(chance, e)
+    product = (G * e)[0].sum(-1).detach().double().numpy()
+    found = limelight.explain(
+        model, TEXT, "gxi", target=TARGET, output="probability", features="positions"
+    )
+    np.testing.assert_allclose(found.scores, by_word(model, product), rtol=1e-4, atol=1e-7)
+
+
+def test_a_mean_gradient_that_is_rounding_is_said_to_be():
+    e = limelight.explain(loaded("bert"), TEXT, "g-avg")
+    assert "these scores are rounding errors" in e.notices[-1]
+    assert not limelight.explain(loaded("bert"), TEXT, "gxi").notices

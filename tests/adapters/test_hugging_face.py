@@ -1,0 +1,354 @@
+"""Transformers as models: words and places, outputs, replacements; they stay as they were."""
+
+import numpy as np
+import pytest
+import torch
+
+import limelight
+from limelight import InputError
+from limelight.explainers import METHODS
+from limelight.explainers.method import settings_of
+
+from tiny_transformers import FAMILIES, LIMIT, tiny
+
+TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
+families = pytest.mark.parametrize("family", FAMILIES)
+DEEP = [name for name, row in METHODS.items() if row.maker("deep")]
+CHEAP = {
+    "lime": {"samples": 40},
+    "lime-sampled": {"samples": 40},
+    "shapley": {"pairs": 2},
+    "anchors": {"samples": 20, "max_samples": 50, "batch": 5},
+}
+
+
+def loaded(family="bert", **changes):
+    model, tokenizer = tiny(family, **changes)
+    return limelight.load(model=model, tokenizer=tokenizer)
+
+
+def by_hand(model, text):
+    """The model's own answer, one text at a time, without our batches."""
+    given = model.tokenizer(text, return_tensors="pt", truncation=True, max_length=model.limit)
+    given.pop("token_type_ids", None)
+    with torch.no_grad():
+        return model.network(**given).logits[0].double().numpy()
+
+
+@families
+def test_outputs_are_the_models_own_whatever_stands_in_the_batch(family):
+    model = loaded(family)
+    texts = [TEXT, "good", "bad film. " * 30, "a plot is good"]
+    expected = [by_hand(model, text) for text in texts]
+    np.testing.assert_allclose(model.logits(texts), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(texts).sum(axis=1), 1)
+
+
+def test_words_are_whole_and_stand_where_they_are_in_the_text():
+    passage = loaded().read(TEXT)
+    assert passage.tokens.strings == (
+        "a", "superb", "film", ",", "but", "the", "plot", "is", "predictable", ".", "superb", "!"
+    )  # fmt: skip
+    for string, (start, end) in zip(*(passage.tokens.strings, passage.tokens.spans), strict=True):
+        assert TEXT[start:end].lower() == string
+    e = limelight.explain(loaded(), TEXT, "gxi")
+    assert e.features.count("superb") == 1
+    assert len(e.spans[e.features.index("superb")]) == 2
+
+
+def test_byte_level_words_lose_their_space_and_keep_their_case():
+    e = limelight.explain(loaded("gpt2"), "A film is a Film", "gxi")
+    assert e.features == ("A", "film", "is", "a", "Film")
+    assert e.spans[1] == ((2, 6),)
+
+
+def test_pieces_are_shown_on_request():
+    e = limelight.explain(loaded(), "predictable plot", "gxi", features="tokens")
+    assert e.features == ("predict", "able", "plot")
+    whole = limelight.explain(loaded(), "predictable plot", "gxi")
+    assert whole.scores[0] == pytest.approx(e.scores[0] + e.scores[1])
+    assert whole.settings["aggregation"] == "sum over pieces and occurrences"
+
+
+def test_languages_without_spaces_have_words():
+    e = limelight.explain(loaded(), "電影很好", "loo")
+    assert e.features == ("電", "影", "很", "好")
+
+
+@families
+@pytest.mark.parametrize("method", DEEP)
+def test_every_family_answers_every_method(family, method):
+    e = limelight.explain(
+        loaded(family), "a superb film", method, target=1, **CHEAP.get(method, {})
+    )
+    assert len(e.features) == 3
+    assert np.isfinite(e.scores).all()
+    assert np.abs(e.scores).max() > 0 or method == "anchors"
+    assert set(settings_of(METHODS[method], "deep")) <= set(e.settings)
+    assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
+
+
+@families
+@pytest.mark.parametrize("replacement", ["mask", "unk", "pad", "delete"])
+def test_leave_one_out_is_what_really_happens(family, replacement):
+    model = loaded(family)
+    if family == "gpt2" and replacement in ("mask", "unk"):
+        with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
+            limelight.explain(model, TEXT, "loo", replacement=replacement)
+        return
+    words = ["a", "good", "film"]
+    e = limelight.explain(model, " ".join(words), "loo", target=2, replacement=replacement)
+    assert e.settings["replacement"] == replacement
+    passage = model.read(" ".join(words))
+    ids, token = passage.pieces.ids, passage.pieces.token
+    tokens = model.tokenizer
+    put = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": tokens.pad_token_id}
+    for j in range(3):
+        mask = np.ones_like(ids)
+        if replacement == "delete":
+            changed, mask = ids[token != j], mask[token != j]
+        else:
+            changed = np.where(token == j, put[replacement], ids)
+            mask = np.where((token == j) & (replacement == "pad"), 0, 1)
+        with torch.no_grad():
+            without = model.network(
+                input_ids=torch.tensor(changed[None]), attention_mask=torch.tensor(mask[None])
+            ).logits[0, 2]
+        assert e.scores[j] == pytest.approx(e.prediction["LABEL_2"] - float(without), abs=1e-4)
+
+
+def test_the_default_replacement_is_the_mask_token_if_there_is_one():
+    assert limelight.explain(loaded(), TEXT, "loo").settings["replacement"] == "mask"
+    assert limelight.explain(loaded("gpt2"), TEXT, "loo").settings["replacement"] == "delete"
+
+
+def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
+    model, text = loaded(), "good film " * 20
+    e = limelight.explain(model, text, "loo", replacement="delete", features="positions")
+    assert len(e.features) == LIMIT - 2
+    assert e.notices[0] == (
+        "The text has 40 tokens; the model reads the first 29, the last 11 were cut off."
+    )
+    assert text[: e.explained_end].split() == text.split()[:29]
+    whole = model.logits([text])[0]
+    without = model.logits([text.replace("good ", "", 1)])[0]
+    assert e.scores[0] == pytest.approx(whole[2] - without[2], abs=1e-5) or e.target != "LABEL_2"
+
+
+def state(model):
+    network = model.network
+    return {
+        "modes": [module.training for module in network.modules()],
+        "attention": network.config._attn_implementation,
+        "grads": [parameter.requires_grad for parameter in network.parameters()],
+        "grad": [parameter.grad is None for parameter in network.parameters()],
+        "dtype": [parameter.dtype for parameter in network.parameters()],
+        "device": [parameter.device for parameter in network.parameters()],
+        "hooks": [len(module._forward_hooks) for module in network.modules()],
+        "values": [float(parameter.detach().double().sum()) for parameter in network.parameters()],
+    }
+
+
+@families
+@pytest.mark.parametrize("method", ["lime", "gxi", "ig", "alpha-avg", "alpha-grad"])
+def test_a_model_stays_as_it_was(family, method):
+    model = loaded(family)
+    model.network.train()
+    next(model.network.children()).eval()
+    next(model.network.parameters()).requires_grad_(False)
+    before = state(model)
+    limelight.explain(model, TEXT, method, **CHEAP.get(method, {}))
+    assert state(model) == before
+
+
+@pytest.mark.parametrize("method", ["loo", "gxi", "alpha-grad"])
+def test_a_model_stays_as_it_was_when_it_breaks(method, monkeypatch):
+    model = loaded()
+    model.logits([TEXT])
+    model.network.train()
+    before = state(model)
+
+    def broken(*_, **__):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(model.network.classifier, "forward", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        limelight.explain(model, TEXT, method)
+    assert state(model) == before
+
+
+def test_the_comparison_of_states_can_fail():
+    model = loaded()
+    before = state(model)
+    model.network.train()
+    assert state(model) != before
+
+
+def test_several_labels_have_a_probability_each():
+    model = loaded(problem_type="multi_label_classification")
+    chances = model.predict_proba([TEXT])[0]
+    np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
+    e = limelight.explain(model, TEXT, "loo", output="probability", target=0)
+    assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
+
+
+def test_a_single_output_is_the_logit_of_its_label():
+    model = loaded(labels=1)
+    assert model.classes == ("not LABEL_0", "LABEL_0")
+    up, down = (limelight.explain(model, TEXT, "gxi", target=i) for i in (1, 0))
+    np.testing.assert_allclose(up.scores, -down.scores)
+
+
+def test_a_model_without_padding_is_asked_text_by_text():
+    model = loaded("gpt2", pad_token_id=None)
+    texts = [TEXT, "good"]
+    np.testing.assert_allclose(
+        model.logits(texts), [by_hand(model, text) for text in texts], rtol=1e-4, atol=1e-5
+    )
+    assert np.isfinite(limelight.explain(model, "a good film", "lime", samples=30).scores).all()
+    with pytest.raises(limelight.DomainError, match="this model has none of them"):
+        limelight.explain(model, "a good film", "ig")
+
+
+def test_compare_shows_attention_gradients_lime_and_shapley():
+    comparison = limelight.compare(loaded(), "a good film", samples=40, pairs=2)
+    assert [e.method for e in comparison] == [
+        "alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley"
+    ]  # fmt: skip
+
+
+def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
+    from transformers import pipeline
+
+    model, tokenizer = tiny("bert")
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    ways = [
+        limelight.load(tmp_path / "model"),
+        limelight.load(model=model, tokenizer=tokenizer),
+        limelight.load(model=pipeline("text-classification", model=model, tokenizer=tokenizer)),
+    ]
+    for one in ways[1:]:
+        np.testing.assert_allclose(one.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
+    assert ways[0].classes == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert ways[1].fingerprint == ways[2].fingerprint
+    with torch.no_grad():
+        model.classifier.bias += 1
+    assert limelight.load(model=model, tokenizer=tokenizer).fingerprint != ways[1].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        (
+            "no/where",
+            "there is no model folder at 'no/where'; check the path, or write 'hub:no/where' "
+            "if it is a model of the Hugging Face hub.",
+        ),
+        ("nowhere", "there is no model folder at 'nowhere'; check the path."),
+        ("hub:nowhere", "a hub id is written hub:owner/name; got 'hub:nowhere'."),
+    ],
+)
+def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):
+    import socket
+
+    def refuse(*_, **__):
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    with pytest.raises(InputError) as error:
+        limelight.load(path)
+    assert str(error.value) == sentence
+
+
+def test_offline_mode_is_respected():
+    import os
+    import subprocess
+    import sys
+
+    program = (
+        "import limelight, socket\n"
+        "def refuse(*_, **__): raise SystemExit('the network was used')\n"
+        "socket.socket.connect = refuse\n"
+        "try: limelight.load('hub:no-owner/no-model')\n"
+        "except limelight.InputError as error: print(error)"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "the Hugging Face model 'no-owner/no-model' cannot be loaded: " in done.stdout
+
+
+def test_a_folder_without_a_trained_head_is_refused(tmp_path):
+    model, tokenizer = tiny("bert")
+    model.bert.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    with pytest.raises(InputError, match=r"no trained classification head \(it lacks classifier"):
+        limelight.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"model": 3}, "load takes a Hugging Face model, .* got int. For a function use"),
+        ({"tokenizer": 3}, "load takes a tokenizer together with a model; got no model."),
+        ({"path": "x", "model": 3}, "load takes a path or a model; got both."),
+    ],
+)
+def test_what_cannot_be_loaded_gets_one_sentence(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        limelight.load(**options)
+
+
+def test_a_model_needs_its_tokenizer_and_its_head():
+    model, tokenizer = tiny("bert")
+    with pytest.raises(InputError, match="comes with its tokenizer"):
+        limelight.load(model=model)
+    with pytest.raises(InputError, match=r"must be a sequence classifier .* got BertModel"):
+        limelight.load(model=model.bert, tokenizer=tokenizer)
+    with pytest.raises(InputError, match="needs its fast tokenizer"):
+        limelight.load(model=model, tokenizer="bert")
+
+
+def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch):
+    import sys
+
+    model, tokenizer = tiny("bert")
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(InputError, match=r'run: pip install "limelight\[hf\]"'):
+        limelight.load(tmp_path / "model")
+
+
+def test_the_command_line_takes_a_folder(tmp_path, limelight, monkeypatch):
+    model, tokenizer = tiny("bert", labels=2)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    folder = tmp_path / "model"
+    assert "LABEL" in limelight("predict", "--model", folder, TEXT).out
+    assert "superb" in limelight("explain", "-m", "gxi", "--model", folder, TEXT).out
+    many = limelight(
+        "compare", "-m", "gxi,loo,rollout", "--model", folder, "--format", "json", TEXT
+    )
+    assert '"method":"rollout"' in many.out.replace(" ", "")
+    (tmp_path / "data.csv").write_text("text,label\ngood film,1\nbad film,0\n")
+    assert (
+        "accuracy" in limelight("evaluate", "--data", tmp_path / "data.csv", "--model", folder).out
+    )
+
+
+def test_a_real_model_agrees_with_its_own_pipeline(shared):
+    folder = shared / "models" / "minilm-imdb"
+    if not folder.is_dir():
+        pytest.skip(f"needs the model in {folder}")
+    model = limelight.load(folder)
+    assert model.classes == ("negative", "positive")
+    assert model.predict_proba([TEXT])[0, 1] > 0.9
+    e = limelight.explain(model, TEXT, "lime", samples=200)
+    assert e.top(1)[0][0] == "superb"
+    ig = limelight.explain(model, TEXT, "ig")
+    assert ig.scores.sum() == pytest.approx(ig.prediction["positive"] - ig.base_value, rel=0.01)
+    flat = limelight.explain(model, TEXT, "g-avg")
+    assert "rounding errors" in flat.notices[-1]
