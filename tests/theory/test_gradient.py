@@ -99,8 +99,17 @@ def test_torch_gives_the_same_numbers(seed):
     tensors = {name: torch.tensor(array) for name, array in reading.at_the_text.items()}
     assert_same(gradient(**tensors).numpy(), reading.gradient)
     assert_same(head_gradients(**tensors).numpy(), head_gradients(**reading.at_the_text))
-    ours = gradient_times_input(reading.gradient, reading.embedded)
-    theirs = gradient_times_input(torch.tensor(reading.gradient), torch.tensor(reading.embedded))
+
+
+@given(seeds)
+def test_gradient_times_input_needs_no_embedding(seed):
+    reading = reading_of(tiny_model(seed, outputs=3), "w1 w5 never w5", target=2)
+    by_definition = (reading.embedded[:, None] * head_gradients(**reading.at_the_text)).sum(-1)
+    ours = gradient_times_input(reading.alpha, reading.target_u, reading.logit)
+    assert_same(ours[..., 1:], by_definition[..., 1:])
+    theirs = gradient_times_input(
+        *(torch.tensor(x) for x in (reading.alpha, reading.target_u, reading.logit))
+    )
     assert_same(theirs.numpy(), ours)
 
 

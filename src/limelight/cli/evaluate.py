@@ -17,7 +17,7 @@ from limelight.loading import load
 def evaluate(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
-    model: Annotated[Path | None, Parameter(name=["--model", "-m"])] = None,
+    model: Path | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Measure a model on labelled texts.

@@ -26,7 +26,7 @@ def predict(
     *texts: str,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
     lines: bool = False,
-    model: Annotated[Path | None, Parameter(name=["--model", "-m"])] = None,
+    model: Path | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Say which class the model gives to each text, and how sure it is.

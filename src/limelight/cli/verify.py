@@ -5,9 +5,8 @@ __all__ = ["verify"]
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
@@ -27,8 +26,8 @@ TEXT = (
 
 def verify(
     *,
-    model: Annotated[Path | None, Parameter(name=["--model", "-m"])] = None,
-    text: Annotated[str, Parameter(name=["--text", "-t"])] = TEXT,
+    model: Path | None = None,
+    text: str = TEXT,
     seed: int = 0,
     format: Literal["terminal", "json"] = "terminal",
 ) -> int:

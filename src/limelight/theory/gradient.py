@@ -72,10 +72,18 @@ def gradient(
 
 
 def gradient_times_input(
-    gradient: Float[Array, "*n T d_e"], e: Float[Array, "*n T d_e"]
-) -> Float[Array, "*n T"]:
-    r"""Return G×I, :math:`e_t \cdot \nabla_{e_t} f`."""
-    return array_namespace(gradient).sum(gradient * e, axis=-1)
+    alpha: Float[Array, "*n K T"], u: Float[Array, "*n K T"], logit: Float[Array, "*n K T"]
+) -> Float[Array, "*n K T"]:
+    r"""Return G×I of every head at any positions but [cls]; the model's is their mean.
+
+    An embedding read along the directions of Theorem 4.1 is its value and its logit, :math:`u_t`
+    and :math:`\ell_t = e_t \cdot W_k^\top q / \sqrt{d_{att}}`, so
+
+    .. math:: e_t \cdot \nabla_{e_t} f_i = \alpha_t \bigl( u_t + (u_t - f_i) \, \ell_t \bigr)
+
+    and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
+    """
+    return alpha * (u + (u - head_outputs(alpha, u)[..., None]) * logit)
 
 
 def _query_pull(
