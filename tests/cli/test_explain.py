@@ -9,6 +9,7 @@ import pytest
 from limelight.explainers import COMPARED, METHODS
 from limelight.explanation import Comparison, Explanation
 from limelight.explanation.json import SCHEMAS
+from limelight.render.figures import bar_chart
 
 TEXT = "a great film, but not for me"
 
@@ -113,6 +114,17 @@ def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, 
     assert outcome.out == ""
     assert outcome.err.startswith("Error: ")
     assert sentence in outcome.err
+
+
+def test_pairs_are_drawn_as_a_heat_map(limelight, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "limelight.render.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
+    )
+    path = tmp_path / "pairs.png"
+    assert limelight("explain", TEXT, "-m", "interactions", "-o", path).code == 0
+    assert path.exists()
+    assert len(drawn) == 1
 
 
 def test_nothing_is_half_written(limelight, tmp_path):

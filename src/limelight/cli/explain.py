@@ -64,8 +64,9 @@ def explain(
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model of the package if none is given.
     format
-        "terminal", "json" (one object per line), "html", "csv", or a bar chart as "png", "svg" or
-        "pdf"; by default what the name of the output file says, else "terminal".
+        "terminal", "json" (one object per line), "html", "csv", or a bar chart (of pairs, a heat
+        map) as "png", "svg" or "pdf"; by default what the name of the output file says, else
+        "terminal".
     output
         Write to this file instead of standard output.
     """
@@ -95,9 +96,12 @@ def explain(
         case "html":
             write(only(explanations, form).as_html(), output)
         case _:
-            from limelight.render.figures import bar_chart, save_figure
+            from limelight.render.figures import bar_chart, interaction_heatmap, save_figure
 
-            save_figure(bar_chart(only(explanations, form)), str(output))
+            one = only(explanations, form)
+            save_figure(
+                bar_chart(one) if one.pairs is None else interaction_heatmap(one), str(output)
+            )
 
 
 def class_given(target: str | None) -> str | int | None:
