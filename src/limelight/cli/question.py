@@ -1,0 +1,89 @@
+"""The options that ``explain`` and ``compare`` share: what is asked, of which texts and model."""
+
+__all__ = ["Question"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, final
+
+from cyclopts import Parameter
+
+from limelight.cli.result import chosen_format, parsed_settings, progress_shown
+from limelight.cli.texts import given_texts
+from limelight.loading import load
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked.
+
+    Parameters
+    ----------
+    target
+        Class to explain, by name or number, or "predicted", or for one method "all"; by default
+        the last of two classes, else the predicted one.
+    features
+        "words": all occurrences of a word together; "positions": every token by itself;
+        "sentences"; of a Hugging Face model also "tokens".
+    scale
+        Explain the "logit" of the class or its "probability".
+    protect
+        Word that stays as it is and gets no score. May be repeated.
+    set
+        Setting of the methods that have it, as name=value. May be repeated.
+    file
+        Read the text from this file.
+    lines
+        Take every line of the file or of standard input as a text of its own.
+    model
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model of the package if none is given.
+    format
+        "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
+        "pdf"; by default what the name of the output file says, else "terminal".
+    output
+        Write to this file instead of standard output.
+    """
+
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
+    features: str = "words"
+    scale: str = "logit"
+    protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
+    lines: Annotated[bool, Parameter(negative=())] = False
+    model: Path | None = None
+    format: str | None = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
+
+    @property
+    def form(self) -> str:
+        """The format of the answer."""
+        return chosen_format(self.format, self.output)
+
+    def asked(
+        self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
+    ) -> Any:
+        """Return what ``verb``, explain or compare, answers for the texts that were given."""
+        texts = given_texts(text, self.file, lines=self.lines)
+        with progress_shown(len(texts)) as progress:
+            return verb(
+                load(self.model),
+                texts,
+                *rest,
+                target=_class(self.target),
+                features=self.features,
+                output=self.scale,
+                protect=self.protect,
+                progress=progress,
+                **more,
+                **parsed_settings(self.set),
+            )
+
+
+def _class(target: str | None) -> str | int | None:
+    """Return a target as the library takes it: digits are a class number."""
+    return int(target) if target is not None and target.lstrip("-").isdecimal() else target
