@@ -86,6 +86,16 @@ def test_functions_answer_these_methods():
             {"scale": "probabilty"},
             "no scale 'probabilty'. Did you mean 'probability'? Choose from: probability, logit.",
         ),
+        (
+            lambda _: None,
+            {},
+            "the function must return numbers, 1 rows of 2; got NoneType.",
+        ),
+        (
+            chances(["0.5", "0.5"]),
+            {},
+            "the function must return numbers, 1 rows of 2; got ndarray.",
+        ),
         (3, {}, "wrap takes a function from a list of texts to scores; got 3."),
         (
             chances([0.5, 0.5]),
@@ -98,6 +108,30 @@ def test_a_function_that_cannot_be_used_gets_one_sentence(answer, options, sente
     with pytest.raises(InputError) as error:
         limelight.wrap(answer, **{"classes": ["bad", "good"], **options}).logits(["a text"])
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("spans", [[(0, 3), (2, 5)], [(0, 30)], [(2, 2)], ["a", "text"]])
+def test_words_that_overlap_or_leave_the_text_are_refused(spans):
+    model = limelight.wrap(
+        chances([0.5, 0.5]), classes=["bad", "good"], words=lambda _: spans, scale="logit"
+    )
+    with pytest.raises(InputError, match="words must return the"):
+        limelight.explain(model, "a text", "loo")
+
+
+def test_tensors_are_answers_whatever_their_graph_and_precision():
+    torch = pytest.importorskip("torch")
+    for kind in (torch.float32, torch.bfloat16):
+        model = limelight.wrap(
+            lambda texts, kind=kind: torch.full((len(texts), 2), 0.5, dtype=kind).requires_grad_(),
+            classes=["bad", "good"],
+        )
+        np.testing.assert_array_equal(model.predict_proba(["a text"]), [[0.5, 0.5]])
+
+
+def test_no_texts_have_no_answers():
+    model = limelight.wrap(chances([0.5, 0.5]), classes=["bad", "good"])
+    assert model.predict_proba([]).shape == (0, 2)
 
 
 def test_probabilities_come_back_as_they_were():
@@ -286,6 +320,21 @@ def test_a_margin_without_probabilities_is_a_logit():
     e = limelight.explain(limelight.load(model=pipeline), "so good", "loo")
     assert e.target == "1"
     assert dict(e.as_list())["good"] == pytest.approx(pipeline[1].coef_[0][1])
+
+
+def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
+    pytest.importorskip("sklearn")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import make_pipeline
+
+    texts = ["good plot", "good", "plot", "nothing"]
+    labels = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
+    pipeline = make_pipeline(TfidfVectorizer(), OneVsRestClassifier(LogisticRegression()))
+    pipeline.fit(texts, labels)
+    model = limelight.load(model=pipeline)
+    np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
 
 
 def test_compare_shows_what_a_function_can_answer():

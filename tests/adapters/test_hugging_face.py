@@ -288,6 +288,53 @@ def test_a_folder_without_a_trained_head_is_refused(tmp_path):
         limelight.load(tmp_path / "model")
 
 
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+    """transformers makes one with no words, which reads every text as unknown tokens."""
+    tiny("bert")[0].save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has no tokenizer"):
+        limelight.load(tmp_path)
+
+
+def test_broken_weights_get_one_sentence(tmp_path):
+    model, tokenizer = tiny("bert")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    weights, config = tmp_path / "model.safetensors", tmp_path / "config.json"
+    whole = config.read_text()
+    config.write_text(whole.replace('"hidden_size": ', '"hidden_size": 3'))
+    with pytest.raises(InputError, match=r"are not those of its config\.json"):
+        limelight.load(tmp_path)
+    config.write_text(whole)
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(InputError, match="cannot be loaded: "):
+        limelight.load(tmp_path)
+
+
+def test_texts_are_strings_and_may_be_none_at_all():
+    model = loaded()
+    assert model.predict_proba([]).shape == (0, len(model.classes))
+    with pytest.raises(InputError, match="text 1 must be a string; got int"):
+        model.logits(["a", 3])
+
+
+def test_outputs_that_are_not_finite_are_refused():
+    model = loaded()
+    with torch.no_grad():
+        model.network.classifier.bias.fill_(torch.nan)
+    with pytest.raises(InputError, match="not finite"):
+        model.logits(["a text"])
+
+
+@pytest.mark.parametrize("method", ["alpha-grad", "gxi", "ig"])
+def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
+    model = loaded()
+    usual = limelight.explain(model, TEXT, method).scores
+    model.network.requires_grad_(False)
+    np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)
+    with torch.inference_mode():
+        np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

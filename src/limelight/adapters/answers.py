@@ -18,7 +18,7 @@ def checked_answers(
 ) -> Float[np.ndarray, "n C"]:
     """Return ``found`` as float64, one row per text and one column per class."""
     try:
-        answers = np.asarray(found, dtype=np.float64)
+        answers = _numbers(found)
     except (TypeError, ValueError):
         raise InputError(
             f"the function must return numbers, {texts} rows of {len(classes)}; "
@@ -33,6 +33,16 @@ def checked_answers(
     if probability:
         _check_probabilities(answers, multi_label=multi_label)
     return answers
+
+
+def _numbers(found: Any) -> np.ndarray:
+    """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
+    if hasattr(found, "detach") and hasattr(found, "cpu"):
+        found = found.detach().cpu().double()
+    given = np.asarray(found)
+    if given.dtype.kind not in "biuf":
+        raise TypeError(given.dtype)
+    return given.astype(np.float64)
 
 
 def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:

@@ -69,6 +69,8 @@ class BlackBox:
         spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)
         if not spans:
             raise InputError("the text has no words; give at least one word.")
+        if self.words is not None:
+            _check_words(spans, text)
         strings = tuple(text[start:end] for start, end in spans)
         return Passage(text, Tokens(strings, tuple((int(a), int(b)) for a, b in spans)))
 
@@ -76,7 +78,7 @@ class BlackBox:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        return self._engine(list(texts))
+        return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -166,7 +168,7 @@ def wrap(
     """
     if not callable(function):
         raise InputError(f"wrap takes a function from a list of texts to scores; got {function!r}.")
-    if isinstance(classes, str) or len(classes) < 2:
+    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < 2:
         raise InputError(f"classes must be a list of two names or more; got {classes!r}.")
     return BlackBox(
         function=function,
@@ -178,6 +180,20 @@ def wrap(
         batch_size=batch_size,
         name=name,
     )
+
+
+def _check_words(spans: Sequence[Any], text: str) -> None:
+    """Words stand in order, inside the text, and share no letter."""
+    end = 0
+    for span in spans:
+        match span:
+            case (start, stop) if end <= start < stop <= len(text):
+                end = stop
+            case _:
+                raise InputError(
+                    "words must return the (start, end) of every word, in order, apart and inside "
+                    f"the text of {len(text)} characters; got {span!r} behind {end}."
+                )
 
 
 def _segments(passage: Passage) -> tuple[list[str], list[str]]:

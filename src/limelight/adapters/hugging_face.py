@@ -101,6 +101,11 @@ class HuggingFace:
         """Return the outputs of the model for every text, cut to its window."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
+        if not len(texts):
+            return np.empty((0, len(self.classes)))
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
         return self.engine([p.ids[p.inside] for p in pieces])
 
@@ -217,8 +222,14 @@ class HuggingFace:
             "attention_mask": torch.as_tensor(there.astype(np.int64), device=device),
         }
         half = torch.autocast("cuda", dtype=torch.float16, enabled=device.type == "cuda")
-        with untouched(self.network), torch.inference_mode(), half:
-            return self.network(**given).logits.double().cpu().numpy()
+        with untouched(self.network), torch.inference_mode():
+            with half:
+                found = self.network(**given).logits.double().cpu().numpy()
+            if device.type == "cuda" and not np.isfinite(found).all():  # too large for half
+                found = self.network(**given).logits.double().cpu().numpy()
+        if not np.isfinite(found).all():
+            raise InputError("the model returns numbers that are not finite; check its weights.")
+        return found
 
 
 def feature_of_piece(passage: Passage, features: Features) -> Int[np.ndarray, " L"]:
@@ -250,6 +261,7 @@ def from_pretrained(name: str, *, network: bool) -> HuggingFace:
     """Return the model in a folder, or with ``network`` one of the hub; no code of it is run."""
     try:
         import torch
+        from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
     except ImportError:
         raise MissingExtraError(
@@ -262,13 +274,21 @@ def from_pretrained(name: str, *, network: bool) -> HuggingFace:
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
             tokenizer = AutoTokenizer.from_pretrained(name, **options)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = " ".join(str(error).split())
+        if "ignore_mismatched_sizes" in reason:
+            reason = "the shapes of its weights are not those of its config.json."
         raise InputError(f"the Hugging Face model '{name}' cannot be loaded: {reason}") from None
     if missing := sorted(found["missing_keys"]):
         raise InputError(
             f"the Hugging Face model '{name}' has no trained classification head (it lacks "
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another."
+        )
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        # transformers makes an empty one where the files are missing: every word is unknown to it
+        raise InputError(
+            f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
+            "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
     return HuggingFace(network=model.to(_device()).eval(), tokenizer=tokenizer)
 

@@ -18,7 +18,16 @@ def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> A
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     import torch
 
-    with untouched(network, eager=True), torch.set_grad_enabled(weigh is not None):
+    def begin(_module: Any, _given: Any, rows: Any) -> Any:
+        """Let a graph begin at the embedded input, for networks whose weights are frozen."""
+        return rows if rows.requires_grad else rows.requires_grad_()
+
+    hook = None if weigh is None else begin
+    with (
+        torch.inference_mode(mode=False),
+        untouched(network, eager=True, hook=hook),
+        torch.set_grad_enabled(weigh is not None),
+    ):
         given = _given(network, ids, 1)
         out = network(**given, output_attentions=True)
         layers = [layer for layer in out.attentions or () if layer is not None]
@@ -54,15 +63,16 @@ def differentiated(
     gradients, outputs = [], []
     weight = network.get_input_embeddings().weight
     for start in range(0, len(points), step):
-        here = torch.as_tensor(
-            points[start : start + step], dtype=weight.dtype, device=weight.device
-        ).requires_grad_()
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            here = torch.as_tensor(
+                points[start : start + step], dtype=weight.dtype, device=weight.device
+            ).requires_grad_()
 
-        def in_place(*_: Any, here: Any = here) -> Any:
-            return here
+            def in_place(*_: Any, here: Any = here) -> Any:
+                return here
 
-        with torch.enable_grad(), untouched(network, hook=in_place):
-            logits = network(**_given(network, ids, len(here))).logits
+            with untouched(network, hook=in_place):
+                logits = network(**_given(network, ids, len(here))).logits
             (gradient,) = torch.autograd.grad(_aimed(logits, weigh), here)
         gradients.append(gradient.double().cpu().numpy())
         outputs.append(logits.detach().double().cpu().numpy())

@@ -15,6 +15,9 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
         raise InputError(
             "the scikit-learn model has no classes_ yet; fit it before it is explained."
         )
+    last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
+    if getattr(last, "multilabel_", False):
+        options = {"multi_label": True, **options}
     named = {"classes": [str(name) for name in classes], "name": repr(pipeline), **options}
     if hasattr(pipeline, "predict_proba"):
         return wrap(pipeline.predict_proba, **{"scale": "probability", **named})
