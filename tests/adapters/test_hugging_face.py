@@ -122,6 +122,18 @@ def test_the_default_replacement_is_the_mask_token_if_there_is_one():
     assert limelight.explain(loaded("gpt2"), TEXT, "loo").settings["replacement"] == "delete"
 
 
+def test_an_unknown_token_that_is_padding_too_replaces_no_word():
+    """GPT-2 has one token for both, and its head reads the last piece that is no padding."""
+    model, tokenizer = tiny("gpt2")
+    tokenizer.add_special_tokens({"unk_token": "a"})
+    adapted = limelight.load(model=model, tokenizer=tokenizer)
+    assert adapted.replacement("auto") == "unk"
+    model.config.pad_token_id = tokenizer.unk_token_id
+    assert adapted.replacement("auto") == "delete"
+    with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
+        adapted.replacement("unk")
+
+
 def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
     model, text = loaded(), "good film " * 20
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions")

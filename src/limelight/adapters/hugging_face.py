@@ -115,10 +115,12 @@ class HuggingFace:
 
     def replacement(self, name: str) -> str:
         """Return what is put in place of a removed word: "auto" is the mask token if any."""
+        pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
         known = {
             "mask": self.tokenizer.mask_token_id,
-            "unk": self.tokenizer.unk_token_id,
-            "pad": self.network.config.pad_token_id,
+            # Decoders read the last piece that is no padding: one that is both moves the head.
+            "unk": None if unknown == pad else unknown,
+            "pad": pad,
             "delete": 0,
         }
         usable = [one for one, token in known.items() if token is not None]
