@@ -67,7 +67,7 @@ def _from_folder(folder: Path) -> "AttentionClassifier | Model":
             "if it is a model of the Hugging Face hub."
         )
     if _is_hugging_face(folder):
-        from limelight.adapters.hugging_face import from_pretrained
+        from limelight.adapters.pretrained import from_pretrained
 
         return from_pretrained(str(folder), network=False)
     return load_folder(folder)
@@ -76,7 +76,7 @@ def _from_folder(folder: Path) -> "AttentionClassifier | Model":
 def _from_hub(name: str) -> "Model":
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise InputError(f"a hub id is written {_HUB}owner/name; got '{_HUB}{name}'.")
-    from limelight.adapters.hugging_face import from_pretrained
+    from limelight.adapters.pretrained import from_pretrained
 
     return from_pretrained(name, network=True)
 
@@ -93,7 +93,7 @@ def _adapted(model: Any, tokenizer: Any) -> "Model":
     if tokenizer is None and hasattr(model, "tokenizer") and hasattr(model, "model"):
         model, tokenizer = model.model, model.tokenizer  # a transformers.pipeline
     if hasattr(model, "config") and hasattr(model, "get_input_embeddings"):
-        from limelight.adapters.hugging_face import from_objects
+        from limelight.adapters.pretrained import from_objects
 
         return from_objects(model, tokenizer)
     if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):

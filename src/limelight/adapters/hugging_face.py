@@ -1,11 +1,10 @@
 """Sequence classifiers of the transformers library."""
 
-__all__ = ["HuggingFace", "from_objects", "from_pretrained"]
+__all__ = ["HuggingFace"]
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -18,7 +17,7 @@ from limelight.adapters.model import Attended, Differentiated, Weigh
 from limelight.adapters.passage import Passage
 from limelight.adapters.untouched import untouched
 from limelight.adapters.word_pieces import passage_of, pieces_of
-from limelight.errors import InputError, MissingExtraError, nearest
+from limelight.errors import InputError, nearest
 from limelight.model import class_probabilities
 from limelight.sampling import Game
 from limelight.shapes import Bool, Float, Int
@@ -97,8 +96,11 @@ class HuggingFace:
         """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
         return passage_of(self.tokenizer, text, limit=self.limit, apart=pieces)
 
-    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs of the model for every text, cut to its window."""
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for every text, cut to its window.
+
+        What is no text is refused here, with its number, and not by a type checker.
+        """
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if not len(texts):
@@ -248,70 +250,3 @@ def feature_of_piece(passage: Passage, features: Features) -> Int[np.ndarray, " 
 
 def _ids(passage: Passage) -> Int[np.ndarray, " T"]:
     return passage.own_pieces.ids[passage.own_pieces.inside]
-
-
-def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
-    """Return somebody's loaded model; it stays on its device and in its precision."""
-    if tokenizer is None:
-        raise InputError(
-            "a Hugging Face model comes with its tokenizer: load(model=…, tokenizer=…)."
-        )
-    return HuggingFace(network=network, tokenizer=tokenizer)
-
-
-def from_pretrained(name: str, *, network: bool) -> HuggingFace:
-    """Return the model in a folder, or with ``network`` one of the hub; no code of it is run."""
-    try:
-        import torch
-        from safetensors import SafetensorError
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-    except ImportError:
-        raise MissingExtraError(
-            f"the Hugging Face model '{name}' needs torch and transformers", "hf"
-        ) from None
-    options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
-    try:
-        with _quiet():
-            model, found = AutoModelForSequenceClassification.from_pretrained(
-                name, dtype=torch.float32, output_loading_info=True, **options
-            )
-            tokenizer = AutoTokenizer.from_pretrained(name, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        if "ignore_mismatched_sizes" in reason:
-            reason = "the shapes of its weights are not those of its config.json."
-        raise InputError(f"the Hugging Face model '{name}' cannot be loaded: {reason}") from None
-    if missing := sorted(found["missing_keys"]):
-        raise InputError(
-            f"the Hugging Face model '{name}' has no trained classification head (it lacks "
-            f"{', '.join(missing[:3])}); fine-tune it first, or choose another."
-        )
-    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-        # transformers makes an empty one where the files are missing: every word is unknown to it
-        raise InputError(
-            f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
-            "put its files next to the model, with tokenizer.save_pretrained(…)."
-        )
-    return HuggingFace(network=model.to(_device()).eval(), tokenizer=tokenizer)
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Load without the progress bar and the report of transformers."""
-    from transformers.utils import logging
-
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if shown:
-            logging.enable_progress_bar()
