@@ -12,6 +12,7 @@ from limelight.errors import DomainError, InputError
 from limelight.explainers.scores import Scores
 from limelight.explainers.texts import TextReading
 from limelight.shapes import Float
+from limelight.theory.gradient import gradient_summary
 
 _ROUNDING = 1e-4  # of the mean size of the gradient
 Summary = Literal["mean", "l1", "l2", "input"]
@@ -47,7 +48,10 @@ class DeepGradient:
         e = model.embedded(passage)
         found = model.differentiated(passage, e[None], one.targets.weights)
         G = found.gradient[0]
-        scores = pooled(one, self._summary(G, e))
+        along = (
+            (G * e).sum(axis=-1) if self.summary == "input" else gradient_summary(G, self.summary)
+        )
+        scores = pooled(one, along)
         return Scores(scores=scores, notices=self._notices(scores, G))
 
     def _notices(
@@ -60,19 +64,6 @@ class DeepGradient:
             "The model normalises its embedded input, so the mean of the gradient is zero and "
             "these scores are rounding errors; use 'gxi' or 'ig'.",
         )
-
-    def _summary(
-        self, G: Float[np.ndarray, "T d_e"], e: Float[np.ndarray, "T d_e"]
-    ) -> Float[np.ndarray, " T"]:
-        match self.summary:
-            case "mean":
-                return G.mean(axis=-1)
-            case "l1":
-                return np.abs(G).sum(axis=-1)
-            case "l2":
-                return np.sqrt((G**2).sum(axis=-1))
-            case "input":
-                return (G * e).sum(axis=-1)
 
 
 @final

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, final
 
-import numpy as np
-
 from limelight.explainers.deep import DeepGradient
 from limelight.explainers.method import Method
 from limelight.explainers.reading import Reading
 from limelight.explainers.scores import Scores
-from limelight.shapes import Float
-from limelight.theory.gradient import gradient_times_input, head_gradients
+from limelight.theory.gradient import gradient_summary, gradient_times_input, head_gradients
 
 
 @final
@@ -30,21 +27,12 @@ class Gradient:
 
     def __call__(self, reading: Reading) -> list[Scores]:
         """Score every feature by the gradient of the target at its places."""
-        scores = reading.pooled(self._summary(reading.token_gradient))
+        scores = reading.pooled(gradient_summary(reading.token_gradient, self.summary))
         if not self.per_head:
             return [Scores(scores=s) for s in scores]
         of_heads = head_gradients(**reading.at_the_text)[..., 1:, :]
-        heads = reading.pooled(self._summary(of_heads))
+        heads = reading.pooled(gradient_summary(of_heads, self.summary))
         return [Scores(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
-
-    def _summary(self, G: Float[np.ndarray, "n *K T d_e"]) -> Float[np.ndarray, "n *K T"]:
-        match self.summary:
-            case "mean":
-                return G.mean(axis=-1)
-            case "l1":
-                return np.abs(G).sum(axis=-1)
-            case "l2":
-                return np.sqrt((G**2).sum(axis=-1))
 
 
 @final

@@ -14,7 +14,7 @@ from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
 from limelight.sampling import Game
 from limelight.shapes import Bool, Float
-from limelight.text import FEATURES, Features, features_of
+from limelight.text import FEATURES, Features, features_of, listed_words
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 
@@ -117,13 +117,12 @@ def read_texts(
     known = (*FEATURES, "tokens") if model.sees_inside else FEATURES
     if isinstance(features, str) and features not in known:
         raise InputError(nearest("features", features, known))
-    if isinstance(protect, str):
-        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
+    kept = listed_words(protect)
     passages, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
             passages.append(model.read(text, pieces=features == "tokens"))
-            scored.append(_features(passages[-1], features, protect))
+            scored.append(_features(passages[-1], features, kept))
     outputs = model.logits(texts)
     index = target_indices(target, model.classes, outputs)
     return TextReading(
@@ -132,7 +131,7 @@ def read_texts(
         features=tuple(scored),
         targets=Targets(index, model.classes, output, model.link),
         outputs=outputs,
-        protect=frozenset(protect),
+        protect=kept,
         first=first,
     )
 

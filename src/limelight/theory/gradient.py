@@ -1,7 +1,14 @@
 r"""The gradient of the model at every embedded token (Theorem 4.1, and the row it leaves out)."""
 
-__all__ = ["gradient", "gradient_times_input", "head_gradients", "token_gradients"]
+__all__ = [
+    "gradient",
+    "gradient_summary",
+    "gradient_times_input",
+    "head_gradients",
+    "token_gradients",
+]
 
+from limelight.errors import InputError, nearest
 from limelight.shapes import Array, Float
 from limelight.theory.attention import head_outputs
 from limelight.theory.namespace import array_namespace
@@ -84,6 +91,20 @@ def gradient_times_input(
     and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
     """
     return alpha * (u + (u - head_outputs(alpha, u)[..., None]) * logit)
+
+
+def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:
+    """Return G-avg ("mean"), G-l1 ("l1") or G-l2 ("l2") of gradients, one number per token."""
+    xp = array_namespace(G)
+    match how:
+        case "mean":
+            return xp.mean(G, axis=-1)
+        case "l1":
+            return xp.sum(xp.abs(G), axis=-1)
+        case "l2":
+            return xp.sqrt(xp.sum(G**2, axis=-1))
+        case _:
+            raise InputError(nearest("summary of a gradient", how, ("mean", "l1", "l2")))
 
 
 def _query_pull(
