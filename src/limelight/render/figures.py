@@ -3,6 +3,8 @@
 __all__ = [
     "attention_figure",
     "bar_chart",
+    "canvas",
+    "colour_map",
     "coloured_sentence",
     "gradient_heatmap",
     "interaction_heatmap",
@@ -51,7 +53,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
     order = np.argsort(-np.abs(e.scores), kind="stable")[:k]
-    figure, axes = _canvas(6.0, 0.6 + 0.26 * len(order))
+    figure, axes = canvas(6.0, 0.6 + 0.26 * len(order))
     colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
     places = np.arange(len(order))
@@ -71,12 +73,12 @@ def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str
     _check_tokens(tokens, T)
     columns = min(heads, 3)
     rows = -(-heads // columns)
-    figure, grid = _canvas(3.2 * columns, 3.2 * rows, rows=rows, columns=columns, square=True)
+    figure, grid = canvas(3.2 * columns, 3.2 * rows, rows=rows, columns=columns, square=True)
     for head, axes in enumerate(grid):
         if head >= heads:
             axes.set_axis_off()
             continue
-        image = axes.imshow(attention[head], cmap=_colour_map("neutral"), vmin=0)
+        image = axes.imshow(attention[head], cmap=colour_map("neutral"), vmin=0)
         figure.colorbar(image, ax=axes, shrink=0.75)
         axes.set_title(f"head {head + 1}", fontsize=9)
         _name_tokens(axes.xaxis, tokens, rotation=90)
@@ -96,11 +98,9 @@ def gradient_heatmap(
         _check_tokens(tokens, len(matrix))
     peak = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices.values()) or 1.0
     height = max(1.6, 0.24 * min(len(tokens), SHOWN_TOKENS))
-    figure, grid = _canvas(4.6 * len(matrices) + 0.8, height + 0.9, columns=len(matrices))
+    figure, grid = canvas(4.6 * len(matrices) + 0.8, height + 0.9, columns=len(matrices))
     for axes, (name, matrix) in zip(np.atleast_1d(grid), matrices.items(), strict=True):
-        image = axes.imshow(
-            matrix, aspect="auto", cmap=_colour_map("signed"), vmin=-peak, vmax=peak
-        )
+        image = axes.imshow(matrix, aspect="auto", cmap=colour_map("signed"), vmin=-peak, vmax=peak)
         axes.set_title(name, fontsize=9, parse_math=False)
         axes.set_xlabel("embedding dimension")
         _name_tokens(axes.yaxis, tokens)
@@ -119,9 +119,9 @@ def interaction_heatmap(e: Explanation) -> Any:
     kept = np.sort(strongest[np.abs(matrix).max(axis=1)[strongest] > 0])
     shown, names = matrix[np.ix_(kept, kept)], [e.features[k] for k in kept]
     size = 2.2 + 0.26 * len(kept)
-    figure, axes = _canvas(size + 0.8, size)
+    figure, axes = canvas(size + 0.8, size)
     peak = float(np.abs(e.pairs.scores).max()) or 1.0
-    image = axes.imshow(shown, cmap=_colour_map("signed"), vmin=-peak, vmax=peak)
+    image = axes.imshow(shown, cmap=colour_map("signed"), vmin=-peak, vmax=peak)
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
@@ -147,7 +147,7 @@ def _need_matplotlib() -> None:
         raise MissingExtraError("figures need matplotlib", "plots") from None
 
 
-def _canvas(
+def canvas(
     width: float, height: float, *, rows: int = 1, columns: int = 1, square: bool = False
 ) -> tuple[Any, Any]:
     """Return a figure outside pyplot, which would keep it alive, and its axes."""
@@ -159,7 +159,8 @@ def _canvas(
     return figure, axes.ravel() if square else axes
 
 
-def _colour_map(kind: str) -> Any:
+def colour_map(kind: str) -> Any:
+    """Return the colours of scores without signs ("neutral") or with ("signed")."""
     from matplotlib.colors import LinearSegmentedColormap
 
     if kind == "neutral":
