@@ -23,6 +23,7 @@ COMMANDS = {
     "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     "train": "Train the paper's classifier on labelled texts.",
     "data": "Download and check a public data set.",
+    "reproduce": "Run the paper's experiments again and write a report.",
 }
 _PLACES = ("--file", "-f", "--output", "-o")
 

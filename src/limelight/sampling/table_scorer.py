@@ -11,6 +11,7 @@ import numpy as np
 
 from limelight.model import AttentionClassifier, Tables
 from limelight.model.tables import predicted_logits
+from limelight.sampling.windows import deleted_windows, replaced_windows
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, token_strings, window
 
@@ -65,8 +66,7 @@ class ReplacementScorer:
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
-        stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
-        return np.where(stays[:, self.of_position], self.ids, UNK)
+        return replaced_windows(keep, self.ids, self.of_position)
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
@@ -110,14 +110,8 @@ class DeletionScorer:
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
-        stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)[:, self.of_token]
-        place = np.cumsum(stays, axis=1)
         T_max = len(self.tables.position_logit)
-        rows, tokens = np.nonzero(stays & (place < T_max))
-        windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
-        windows[:, 0] = CLS
-        windows[rows, place[rows, tokens]] = self.ids[tokens]
-        return windows
+        return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D with g(word, place) = x_word y_place and u(word, place) = x'_word + y'_place."""

@@ -59,12 +59,15 @@ def fit(
     device: Any = "cpu",
     progress: Callable[[Progress], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    module: Any = None,
 ) -> TrainingState:
     """Return the state after the last epoch; ``best`` in it are the weights to keep.
 
     With a ``checkpoint`` the run continues what it finds there and saves itself every few minutes.
+    Without a ``module`` of your own the paper's classifier is trained. Yours is called as that one
+    is, ``module(ids, dropout=, rng=)``, and names its word embeddings ``embedding``.
     """
-    state = new_state(prepared, recipe, seed=seed, device=device)
+    state = new_state(prepared, recipe, seed=seed, device=device, module=module)
     if checkpoint is not None:
         checkpoint.restore(state)
     loop = _Loop(prepared, recipe, seed, device, progress, checkpoint)

@@ -19,7 +19,7 @@ from limelight.training.recipe import Recipe
 class TrainingState:
     """Weights, optimiser, moving average, best weights so far, and the history of epochs."""
 
-    module: AttentionModule
+    module: Any  # AttentionModule, or another with an ``embedding`` and the same call
     optimizer: Any
     average: dict[str, Array] | None
     loss_sum: Array  # of the current epoch, on the device
@@ -87,14 +87,18 @@ class TrainingState:
         return {name: torch.tensor(tensors[f"{group}.{name}"], device=device) for name in names}
 
 
-def new_state(prepared: Prepared, recipe: Recipe, *, seed: int, device: Any) -> TrainingState:
-    """Return the state before the first step."""
-    module = AttentionModule(
-        _first_weights(prepared, recipe, seed),
-        T_max=recipe.T_max,
-        position_base=recipe.position_base,
-        position_scale=recipe.position_scale,
-    ).to(device)
+def new_state(
+    prepared: Prepared, recipe: Recipe, *, seed: int, device: Any, module: Any = None
+) -> TrainingState:
+    """Return the state before the first step, of ``module`` or of the paper's classifier."""
+    if module is None:
+        module = AttentionModule(
+            _first_weights(prepared, recipe, seed),
+            T_max=recipe.T_max,
+            position_base=recipe.position_base,
+            position_scale=recipe.position_scale,
+        )
+    module = module.to(device)
     decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
     projections = [weight for name, weight in module.named_parameters() if name != "embedding"]
     optimizer = torch.optim.AdamW(

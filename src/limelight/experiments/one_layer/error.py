@@ -1,0 +1,233 @@
+"""Section 6 and Appendix B.1: how far Eq. 19 is from LIME, and what the distance is made of."""
+
+__all__ = ["EXPERIMENT", "decomposition"]
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from limelight.experiments.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
+from limelight.experiments.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Table,
+    compact,
+    on_both_models,
+)
+from limelight.experiments.one_layer.lime_values import EXACT, exact_values, lime_runs
+from limelight.experiments.setting import Setting
+from limelight.model import AttentionClassifier
+from limelight.shapes import Float
+
+RUNS, TEXTS = 5, 500
+QUICK_TEXTS, QUICK_EXACT = 20, 500
+VALUES = {
+    "eq19": "Eq. 19 as printed",
+    "first_order": "first order, corrected",
+    "wide": "exact, infinite bandwidth",
+    "exact": "exact, bandwidth 0.25",
+    "delete": "words deleted (mean of 4 runs)",
+    "lime": "one run of LIME",
+}
+STEPS = {
+    "first_order": "the two slips",
+    "wide": "first order",
+    "exact": "bandwidth",
+    "delete": "deletion",
+    "lime": "sampling noise",
+}
+
+
+def decomposition(values: Mapping[str, Float[np.ndarray, " d"]]) -> dict[str, Any]:
+    r"""Return how the way from Eq. 19 to LIME divides into steps, for one text.
+
+    With e the whole way and s the steps, e = Σ s; ``step`` is ‖s‖, ``left`` the distance ‖·‖ from
+    LIME, and ``share`` is s·e/‖e‖², which adds up to one.
+    """
+    path = [np.asarray(values[name]) for name in VALUES]
+    whole = path[-1] - path[0]
+    steps = dict(zip(STEPS, np.diff(path, axis=0), strict=True))
+    size = float(whole @ whole)
+    return {
+        "left": {
+            name: float(np.linalg.norm(path[-1] - one))
+            for name, one in zip(VALUES, path, strict=True)
+        },
+        "step": {name: float(np.linalg.norm(step)) for name, step in steps.items()},
+        "share": {name: float(step @ whole) / size for name, step in steps.items()},
+    }
+
+
+def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
+    data = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    sampled = dict(exact_values(model, data.texts))
+    rows: list[dict[str, Any]] = []
+    for i, values in sampled.items():
+        setting.tick(len(rows), len(sampled))
+        runs = lime_runs(model, data.texts[i], runs=RUNS, replacement="delete")
+        unk = lime_runs(model, data.texts[i], runs=RUNS, replacement="unk")
+        path = values | {"delete": runs[1:].mean(axis=0), "lime": runs[0]}
+        rows.append(
+            decomposition(path)
+            | {
+                "mean_of_runs": float(np.linalg.norm(runs.mean(axis=0) - values["eq19"])),
+                "unk_left": float(np.linalg.norm(unk.mean(axis=0) - values["exact"])),
+                "norm": float(np.linalg.norm(runs.mean(axis=0))),
+                "words": len(runs[0]),
+            }
+        )
+    return compact(
+        {
+            "texts": len(rows),
+            "words": float(np.mean([row["words"] for row in rows])),
+            "norm": _spread([row["norm"] for row in rows]),
+            "protocol": _spread([row["left"]["eq19"] for row in rows]),
+            "protocol_mean_of_runs": _spread([row["mean_of_runs"] for row in rows]),
+            "unk_left": _spread([row["unk_left"] for row in rows]),
+            "left": {n: _spread([row["left"][n] for row in rows]) for n in VALUES},
+            "step": {n: _spread([row["step"][n] for row in rows]) for n in STEPS},
+            "share": {n: _spread([row["share"][n] for row in rows]) for n in STEPS},
+            "errors": [row["left"]["eq19"] for row in rows],
+            "every": _every(setting, model),
+        },
+        digits=4,
+    )
+
+
+def _every(setting: Setting, model: AttentionClassifier) -> Numbers:
+    """Return the distances between the values that need no sampling, over the whole test set."""
+    texts = setting.texts("imdb", "test").texts
+    if setting.quick:
+        texts = setting.some_texts("imdb", "test", QUICK_EXACT).texts
+    pairs = [(one, "exact") for one in EXACT[:-1]] + [("eq19", "wide"), ("first_order", "wide")]
+    found: dict[str, list[float]] = {f"{a}-{b}": [] for a, b in pairs}
+    for count, (_, values) in enumerate(exact_values(model, texts)):
+        if count % 100 == 0:
+            setting.tick(count, len(texts))
+        for a, b in pairs:
+            found[f"{a}-{b}"].append(float(np.linalg.norm(values[a] - values[b])))
+    return {"texts": len(found["eq19-exact"])} | {pair: _spread(x) for pair, x in found.items()}
+
+
+def _spread(values: list[float]) -> list[float]:
+    """Return mean and standard deviation."""
+    return [float(np.mean(values)), float(np.std(values))]
+
+
+def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
+    figure, grid = canvas(8.6, 3.4, columns=2)
+    for axes, (part, of) in zip(grid, _models(numbers), strict=True):
+        left = [of["left"][name][0] for name in VALUES]
+        places = np.arange(len(left))
+        axes.barh(places[:-1], left[:-1], color=[VERMILLION, *[BLUE] * (len(left) - 2)], height=0.6)
+        for place, value in zip(places[:-1], left[:-1], strict=True):
+            axes.text(value + 0.01, place, f"{value:.3f}", va="center", fontsize=8, color=INK)
+        axes.set_yticks(places[:-1], list(VALUES.values())[:-1])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1.2 * max(left))
+        if part == "paper":
+            axes.axvline(0.808, color=GREY, linestyle="--", linewidth=1)
+            axes.text(0.8, 4.45, "the paper's 0.808", fontsize=7, color=GREY, ha="right")
+        plain(axes, title=f"{_name(part)}, {of['texts']} reviews", x="mean L2 distance to LIME")
+    grid[1].set_yticklabels([])
+    yield (
+        "error",
+        "Mean distance to one run of LIME as the authors call it. Each bar repairs one thing more "
+        "than the bar above it.",
+        figure,
+    )
+
+
+def _models(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
+    return [(part, numbers[part]) for part in ("paper", "shipped")]
+
+
+def _name(part: str) -> str:
+    return {"paper": "the paper's recipe", "shipped": "the shipped model"}[part]
+
+
+def _findings(numbers: Mapping[str, Numbers]) -> Findings:
+    measured: list[str] = []
+    rows: list[list[Any]] = []
+    for part, of in _models(numbers):
+        mean, deviation = of["protocol"]
+        averaged = of["protocol_mean_of_runs"][0]
+        every = of["every"]
+        measured += [
+            f"{_name(part).capitalize()}: the mean L2 error of Eq. 19 to LIME is {mean:.3f} ± "
+            f"{deviation:.3f} over {of['texts']} test reviews (to the mean of five runs "
+            f"{averaged:.3f}); LIME's own length is {of['norm'][0]:.2f}.",
+            f"Of this error, along its own direction: {_shares(of)}.",
+            f"Where words are replaced by UNK, as the theory has it, five runs of LIME are "
+            f"{of['unk_left'][0]:.3f} from the exact value, which is their own noise.",
+            f"Without sampling, over {every['texts']:,} reviews: Eq. 19 is "
+            f"{every['eq19-wide'][0]:.3f} from the limit that it approximates, the corrected form "
+            f"{every['first_order-wide'][0]:.3f}.",
+        ]
+        rows += [
+            [
+                _name(part),
+                what,
+                of["left"][name][0],
+                of["step"][name][0] if name in STEPS else None,
+                of["share"][name][0] if name in STEPS else None,
+            ]
+            for name, what in VALUES.items()
+        ]
+    return Findings(
+        measured=measured,
+        meaning=_meaning(numbers["paper"]),
+        table=Table(
+            columns=("model", "value", "distance to LIME", "length of the step", "share of error"),
+            rows=rows,
+        ),
+    )
+
+
+def _effects(of: Numbers) -> dict[str, float]:
+    """Return the shares of the four effects; the slips belong to the first order."""
+    share = {name: values[0] for name, values in of["share"].items()}
+    return {
+        "the first order with its two slips": share["first_order"] + share["wide"],
+        "the bandwidth": share["exact"],
+        "deletion": share["delete"],
+        "sampling noise": share["lime"],
+    }
+
+
+def _shares(of: Numbers) -> str:
+    slips, rest = of["share"]["first_order"][0], of["share"]["wide"][0]
+    told = [f"{what} {share:.0%}" for what, share in _effects(of).items()]
+    told[0] += f" (the slips {slips:.0%}, the first order {rest:.0%})"
+    return ", ".join(told)
+
+
+def _meaning(of: Numbers) -> str:
+    effects = _effects(of)
+    largest = max(effects, key=lambda name: effects[name])
+    slips = of["left"]["eq19"][0] - of["left"]["first_order"][0]
+    helps = "closer to LIME" if slips > 0 else "no closer to LIME"
+    return (
+        "The published number is not one error but several. The package deletes words where the "
+        "theory replaces them; it weighs samples with bandwidth 0.25 where the theory lets it "
+        "grow; Eq. 19 is a first order with a factor 3/2 that should be 1 and without centring; "
+        f"and five thousand samples leave noise. The largest part is {largest} "
+        f"({effects[largest]:.0%}). On weights trained as in the paper attention is too peaked "
+        f"for a first order, so that correcting the two slips alone brings it {helps}. The exact "
+        "value needs no such assumption, and what then remains is deletion and noise."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="error",
+    title="Section 6 and Appendix B.1: the error of Theorem 5.1",
+    paper=(
+        "Over the test set, the L2 distance between LIME's weights (the official package, default "
+        "parameters) and Eq. 19 is 0.808 on average, with standard deviation 0.219."
+    ),
+    parts=on_both_models(_measure),
+    findings=_findings,
+    figures=_figures,
+)
