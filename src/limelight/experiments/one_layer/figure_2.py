@@ -90,9 +90,9 @@ def _head(axes: Any, n: Numbers) -> None:
 
     behind = min(n["K"] - 1, 2)
     for step in range(behind, -1, -1):
-        corner, size = (40 + 0.9 * step, 3.2 + 0.9 * step), (37.6, 31)
+        corner, area = (40 + 0.9 * step, 3.2 + 0.9 * step), (37.6, 31)
         style = "round,pad=0,rounding_size=1"
-        axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, fc="white", ec=GREY, lw=0.9))
+        axes.add_patch(FancyBboxPatch(corner, *area, boxstyle=style, fc="white", ec=GREY, lw=0.9))
     axes.text(41.2, 32.2, f"each of {n['K']} heads", fontsize=8.5, color=INK, weight="bold")
     rows = {"query of [cls]": (24, "d_att"), "keys": (14.5, "d_att"), "values": (5, "d_out")}
     for name, (y, size) in rows.items():

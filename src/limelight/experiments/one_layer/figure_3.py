@@ -2,7 +2,7 @@
 
 __all__ = ["EXPERIMENT"]
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -48,7 +48,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     )
 
 
-def _rows(model: AttentionClassifier, texts: list[str]) -> list[tuple[np.ndarray, int]]:
+def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
     """Return every text's attention of [cls] over the window, and where its padding begins."""
     reading = read(model, texts)
     ends = [1 + len(document.ids) for document in reading.documents]
@@ -91,9 +91,9 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     for name, said in MODELS.items():
         here, there = numbers[name]["sentence"], numbers[name]["reviews"]
         measured.append(
-            f"{said.capitalize()}: on the sentence two heads put {here['distance']:.0%} of "
-            f"their attention in different places (mean over pairs); on "
-            f"{numbers[name]['documents']} test reviews {there['distance']:.0%}, and two heads agree on the most attended word "
+            f"{said.capitalize()}: on the sentence two heads put {here['distance']:.0%} of their "
+            f"attention in different places (mean over pairs); on {numbers[name]['documents']} "
+            f"test reviews {there['distance']:.0%}, and two heads agree on the most attended word "
             f"in {there['same_first']:.0%} of cases."
         )
         measured.append(
