@@ -10,6 +10,8 @@ __all__ = [
     "NEGATIVE",
     "TRUE_SIGN",
     "Claim",
+    "correlated",
+    "median",
 ]
 
 from collections.abc import Callable

@@ -31,7 +31,7 @@ def lime_statistics(reading: Reading) -> list[dict[str, float | None]]:
     g_avg = reading.pooled(gradient_summary(reading.token_gradient, "mean"))
     found = []
     for i, features in enumerate(reading.features):
-        d = len(features)
+        d, word = len(features), int(attended[i])
         alpha, alpha_u, unknown = (x[i, :, :d] for x in _products(games))
         scores = {
             "lime": beta[i, :d],
@@ -46,10 +46,10 @@ def lime_statistics(reading: Reading) -> list[dict[str, float | None]]:
                 "r2 from alpha u": adjusted_r2(alpha_u, scores["lime"]),
                 "r2 of moving alpha": moved[i],
                 **_near_unknown(scores["lime"], alpha, np.abs(alpha_u - unknown).mean(axis=0)),
-                "untouched": _share(scores["lime"], attended[i]),
-                "no value": _share(killed[i, :d], attended[i]),
-                "rank of no value": _rank(killed[i, :d], attended[i]),
-                "value of unknown": _share(balanced[i, :d], attended[i]),
+                "untouched": _share(scores["lime"], word),
+                "no value": _share(killed[i, :d], word),
+                "rank of no value": _rank(killed[i, :d], word),
+                "value of unknown": _share(balanced[i, :d], word),
             }
         )
     return found

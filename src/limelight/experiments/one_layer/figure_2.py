@@ -27,6 +27,7 @@ _LETTERS = {
     "d_out": "size of values",
     "C": "outputs",
 }
+Length = int | float
 
 
 def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
@@ -81,7 +82,7 @@ def _input(axes: Any, n: Numbers) -> None:
     _sign(axes, 35, 19.5, "+")
     _arrow(axes, (31, 26), (34, 20.6))
     _arrow(axes, (31, 13), (34, 18.4))
-    axes.text(35, 23.6, f"$e$\n{n['T_max']} × {n['d_e']}", fontsize=7, ha="center", va="center")
+    axes.text(36, 12.4, f"$e$\n{n['T_max']} × {n['d_e']}", fontsize=7, ha="center", va="center")
 
 
 def _head(axes: Any, n: Numbers) -> None:
@@ -130,7 +131,7 @@ def _output(axes: Any, n: Numbers) -> None:
 
 
 def _box(
-    axes: Any, x: float, y: float, width: float, height: float, name: str, detail: str, hue: str
+    axes: Any, x: Length, y: Length, width: Length, height: Length, name: str, detail: str, hue: str
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
@@ -147,12 +148,12 @@ def _box(
     axes.text(middle, top - 1.2, detail, fontsize=7, ha="center", va="top", color=INK)
 
 
-def _sign(axes: Any, x: float, y: float, text: str) -> None:
+def _sign(axes: Any, x: Length, y: Length, text: str) -> None:
     axes.plot([x], [y], "o", markersize=13, markerfacecolor="white", markeredgecolor=INK)
     axes.text(x, y, text, fontsize=10, ha="center", va="center_baseline", color=INK)
 
 
-def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _arrow(axes: Any, start: tuple[Length, Length], end: tuple[Length, Length]) -> None:
     style = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", xy=end, xytext=start, arrowprops=style)
 
