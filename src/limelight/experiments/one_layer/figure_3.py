@@ -121,7 +121,7 @@ def _meaning(numbers: Mapping[str, Numbers]) -> str:
         )
     if near:
         said.append(
-            f"Heads that look at the same places, so that six do little that one could not: "
+            f"Heads that look at the same places, so that they do little that one could not: "
             f"{', '.join(near)}. Different heads are what training may find, not what the "
             "architecture forces."
         )
