@@ -1,0 +1,45 @@
+"""Statistics of one document, and their spread over many."""
+
+__all__ = ["Spread", "adjusted_r2", "correlation", "spread"]
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from limelight.shapes import Float
+
+Spread = tuple[float, float, float]
+
+
+def spread(documents: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
+    """Return lower quartile, median and upper quartile of every statistic over ``documents``.
+
+    Documents where a statistic is not defined (None) do not count for it.
+    """
+    found: dict[str, Spread] = {}
+    for key in documents[0]:
+        values = [value for one in documents if (value := one[key]) is not None]
+        low, middle, high = np.percentile(values, [25, 50, 75]).tolist()
+        found[key] = (low, middle, high)
+    return found
+
+
+def correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+    """Return Pearson's correlation; None where one of the two is constant."""
+    a, b = x - x.mean(), y - y.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
+
+
+def adjusted_r2(X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " d"]) -> float | None:
+    """Return the share of the variance of y that the best affine map of the n rows of X explains.
+
+    Adjusted for the n + 1 coefficients; None with too few points, or where y is constant.
+    """
+    free = len(y) - len(X) - 1
+    total = float(((y - y.mean()) ** 2).sum())
+    if free < 1 or not total:
+        return None
+    design = np.column_stack([np.ones(len(y)), X.T])
+    left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    return 1 - float(left @ left) / free / (total / (len(y) - 1))
