@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 import limelight
 from limelight.experiments.one_layer import claims, comments, comments_gradient, comments_lime
 from limelight.experiments.one_layer.dilution import diluting_game, dilution
-from limelight.experiments.one_layer.spread import adjusted_r2, correlation, spread
+from limelight.experiments.spread import adjusted_r2, correlation, spread
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import read
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration

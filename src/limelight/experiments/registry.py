@@ -4,11 +4,26 @@ __all__ = ["EXPERIMENTS"]
 
 from limelight.experiments.deep import figure_6, next_checks
 from limelight.experiments.experiment import Experiment
-from limelight.experiments.one_layer import error, figure_4
+from limelight.experiments.one_layer import (
+    accuracy,
+    comments,
+    error,
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+)
 
 EXPERIMENTS: tuple[Experiment, ...] = (
+    figure_1.EXPERIMENT,
+    figure_2.EXPERIMENT,
+    figure_3.EXPERIMENT,
+    accuracy.EXPERIMENT,
+    figure_5.EXPERIMENT,
     figure_4.EXPERIMENT,
     error.EXPERIMENT,
+    comments.EXPERIMENT,
     figure_6.EXPERIMENT,
     next_checks.EXPERIMENT,
 )

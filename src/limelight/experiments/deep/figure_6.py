@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from limelight.experiments.correlation import pearson, quartiles
 from limelight.experiments.document import the_document
 from limelight.experiments.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.setting import Setting
+from limelight.experiments.spread import correlation, quartiles
 
 MODEL = "imdb-6"
 RUNS, SAMPLES, TEXTS = 5, 5000, 500
@@ -29,7 +29,7 @@ def _measure(setting: Setting) -> Numbers:
     for i, one in enumerate(data.texts):
         setting.tick(i, len(data))
         rows.append(_correlations(setting, model, one, i))
-    output, signed, absolute = np.array(rows).T
+    output, signed, absolute = zip(*rows, strict=True)
     return compact(
         {
             "accuracy": accuracy(model, setting.texts("imdb", "test")),
@@ -69,13 +69,15 @@ def _document(setting: Setting, model: Any, text: str) -> Numbers:
         found[name] = {
             "mean": mean,
             "sd": runs.std(axis=0, ddof=1),
-            "signed": pearson(alpha, mean),
-            "absolute": pearson(alpha, np.abs(mean)),
+            "signed": correlation(alpha, mean),
+            "absolute": correlation(alpha, np.abs(mean)),
         }
     return found
 
 
-def _correlations(setting: Setting, model: Any, text: str, number: int) -> list[float]:
+def _correlations(
+    setting: Setting, model: Any, text: str, number: int
+) -> tuple[float, float | None, float | None]:
     """Return the output, ρ(α, LIME) and ρ(α, |LIME|) of one text, LIME under deletion."""
     from limelight.experiments.deep import scores
 
@@ -87,7 +89,7 @@ def _correlations(setting: Setting, model: Any, text: str, number: int) -> list[
     )  # fmt: skip
     beta = fit.scores[0]
     output = float(scores.outputs(model, read.window)[0, 1])
-    return [output, pearson(alpha, beta), pearson(alpha, np.abs(beta))]
+    return output, correlation(alpha, beta), correlation(alpha, np.abs(beta))
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:

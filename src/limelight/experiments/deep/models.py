@@ -33,6 +33,8 @@ class DeepModel:
     shape: Shape = Shape()  # noqa: RUF009
     pieces: bool = False
     epochs: int = 6
+    repeat: int = 0
+    """Trainings that differ in this alone start from other weights and see another order."""
 
     @property
     def recipe(self) -> Recipe:
@@ -53,6 +55,11 @@ class DeepModel:
 
 MODELS = {
     **{f"imdb-{n}": DeepModel(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
+    **{
+        f"imdb-{n}-again-{repeat}": DeepModel(shape=Shape(layers=n), repeat=repeat)
+        for n in (1, 2, 4, 6)
+        for repeat in (1, 2)
+    },
     **{
         f"imdb-2-{activation}": DeepModel(shape=Shape(layers=2, activation=activation))
         for activation in ("relu", "identity")
@@ -95,19 +102,19 @@ def trained(setting: Setting, name: str) -> Trained:
 
 
 def _train(setting: Setting, model: DeepModel, folder: Path) -> None:
-    data = setting.texts(model.data, "train")
+    data, seed = setting.texts(model.data, "train"), setting.seed + model.repeat
     pieces = Pieces.learnt(data.texts) if model.pieces else None
-    prepared = prepare(pieces.spelled(data) if pieces else data, model.recipe, seed=setting.seed)
+    prepared = prepare(pieces.spelled(data) if pieces else data, model.recipe, seed=seed)
     network = Transformer(
         model.shape,
         words=len(prepared.vocabulary),
         outputs=prepared.outputs(model.recipe),
-        rng=random_numbers(setting.seed, WEIGHTS),
+        rng=random_numbers(seed, WEIGHTS),
     )
     state = fit(
         prepared,
         model.recipe,
-        seed=setting.seed,
+        seed=seed,
         device=setting.device,
         progress=lambda at: setting.tick(at.step, at.steps),
         module=network,

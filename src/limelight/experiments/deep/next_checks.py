@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from limelight.experiments.correlation import quartiles, spearman
 from limelight.experiments.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.setting import Setting
+from limelight.experiments.spread import quartiles, spread
+from limelight.explanation.agreement import rank_correlation
 
+DEPTHS = (1, 2, 4, 6)
+AGAIN = tuple(f"imdb-{n}-again-{repeat}" for n in DEPTHS for repeat in (1, 2))
 MODELS = (
-    "imdb-1", "imdb-2", "imdb-4", "imdb-6",
+    "imdb-1", "imdb-2", "imdb-4", "imdb-6", *AGAIN,
     "imdb-2-relu", "imdb-2-identity", "imdb-2-pieces",
     "sst2-1", "sst2-6", "ag_news-1", "ag_news-6",
 )  # fmt: skip
@@ -36,14 +39,10 @@ def _measure(setting: Setting, name: str) -> Numbers:
 
     model, described = trained(setting, name), MODELS[name]
     data = setting.some_texts(described.data, "test", 10 if setting.quick else TEXTS)
-    found: dict[str, list[float]] = {pair: [] for pair in PAIRS}
-    linear = []
+    rows = []
     for i, text in enumerate(data.texts):
         setting.tick(i, len(data))
-        row, r = _one(setting, model, text, i)
-        linear.append(r)
-        for pair, value in row.items():
-            found[pair].append(value)
+        rows.append(_one(setting, model, text, i))
     shape = described.shape
     return compact(
         {
@@ -54,20 +53,22 @@ def _measure(setting: Setting, name: str) -> Numbers:
             "accuracy": accuracy(model, setting.texts(described.data, "test")),
             "texts": len(data),
             "samples": SAMPLES,
-            "lime_r2": quartiles(linear),
-            "spearman": {pair: quartiles(values) for pair, values in found.items()},
+            "lime_r2": quartiles([r2 for _, r2 in rows]),
+            "spearman": spread([pairs for pairs, _ in rows]),
         },
         digits=4,
     )
 
 
-def _one(setting: Setting, model: Any, text: str, number: int) -> tuple[dict[str, float], float]:
+def _one(
+    setting: Setting, model: Any, text: str, number: int
+) -> tuple[dict[str, float | None], float | None]:
     """Return the rank correlations of one text, and how linear the model is around it (R²)."""
     from limelight.experiments.deep import scores
 
     read = scores.seen(model, text)
     if len(read.words) < 3:
-        return dict.fromkeys(PAIRS, float("nan")), float("nan")
+        return dict.fromkeys(PAIRS), None
     f = scores.outputs(model, read.window)[0]
     target = 1 if len(f) == 2 else int(f.argmax())
     alpha = scores.attention_scores(model, read)
@@ -81,14 +82,15 @@ def _one(setting: Setting, model: Any, text: str, number: int) -> tuple[dict[str
     )  # fmt: skip
     beta = lime.scores[0]
     pairs = {"first": alpha[0], "last": alpha[-1], "mean": alpha.mean(axis=0)}
-    row = {f"{layer}_g": spearman(a, g) for layer, a in pairs.items()}
-    row |= {f"{layer}_lime": spearman(a, np.abs(beta)) for layer, a in pairs.items()}
-    row |= {"gxi_lime": spearman(gxi, beta), "lime_lime": spearman(beta, again.scores[0])}
+    row = {f"{layer}_g": rank_correlation(a, g) for layer, a in pairs.items()}
+    row |= {f"{layer}_lime": rank_correlation(a, np.abs(beta)) for layer, a in pairs.items()}
+    row["gxi_lime"] = rank_correlation(gxi, beta)
+    row["lime_lime"] = rank_correlation(beta, again.scores[0])
     return row, float(lime.r2[0])
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    names = [name for name in MODELS if name in numbers]
+    names = [name for name in MODELS if name not in AGAIN]
     figure, axes = canvas(7.6, 0.9 + 0.42 * len(names))
     shown = {
         "first_g": (BLUE, "o"),
@@ -102,16 +104,29 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         place = np.arange(len(names)) + 0.15 * (k - 2)
         axes.hlines(place, low, high, color=colour, linewidth=1.4, alpha=0.7)
         axes.plot(middle, place, marker, color=colour, markersize=5, label=PAIRS[pair])
+        for name in AGAIN:
+            at = place[names.index(_first(name))]
+            axes.plot(
+                numbers[name]["spearman"][pair][1], at, marker, color=colour, markersize=5,
+                markerfacecolor="white",
+            )  # fmt: skip
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_yticks(np.arange(len(names)), [_described(numbers[name]) for name in names])
     axes.invert_yaxis()
     axes.set_xlim(-0.2, 1.02)
     axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
+    plain(axes, x="Spearman's rank correlation over the words of a text")
     yield (
         "next-checks",
-        "Rank correlations per text: median (mark) and quartiles (line), for every network.",
-        (plain(axes, x="Spearman's rank correlation over the words of a text"), figure)[1],
+        "Rank correlations per text: median (mark) and quartiles (line), for every network; hollow "
+        "marks are the medians of two more trainings.",
+        figure,
     )
+
+
+def _first(name: str) -> str:
+    """Return the training that ``name`` repeats."""
+    return name.partition("-again-")[0]
 
 
 def _described(of: Numbers) -> str:
@@ -122,55 +137,93 @@ def _described(of: Numbers) -> str:
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    def middle(name: str, pair: str) -> float:
-        return numbers[name]["spearman"][pair][1]
-
-    depth = [name for name in ("imdb-1", "imdb-2", "imdb-4", "imdb-6") if name in numbers]
-    first, last = depth[0], depth[-1]
-
     def over_depth(pair: str) -> str:
-        return ", ".join(f"{middle(name, pair):.2f}" for name in depth)
+        return ", ".join(f"{low:.2f}–{high:.2f}" for low, high in _ranges(numbers, pair))
 
-    layers = ", ".join(str(numbers[name]["layers"]) for name in depth)
-    rows = [
-        [
-            _described(of),
-            f"{of['accuracy']:.2%}",
-            *(of["spearman"][pair][1] for pair in PAIRS),
-            of["lime_r2"][1],
-        ]
-        for name in MODELS
-        if (of := numbers.get(name))
-    ]
+    one, six = numbers["imdb-1"], numbers["imdb-6"]
+    right = [numbers[name]["accuracy"] for name in ("imdb-1", "imdb-2", "imdb-4", "imdb-6", *AGAIN)]
     return Findings(
         measured=(
-            f"IMDB, {layers} layers with skip connections, layer norms and perceptrons: the median "
-            f"rank correlation of the last layer's α-avg with G-l1 is {over_depth('last_g')}; with "
-            f"|LIME| it is {over_depth('last_lime')}.",
-            f"The first layer's α-avg, which the paper looks at: {over_depth('first_g')} with G-l1 "
-            f"and {over_depth('first_lime')} with |LIME|.",
-            "Signed, G×I and LIME: " + over_depth("gxi_lime") + ". Two runs of LIME itself agree "
-            f"to {middle(first, 'lime_lime'):.2f} at one layer and "
-            f"{middle(last, 'lime_lime'):.2f} at {numbers[last]['layers']}, which limits every "
-            "number that LIME takes part in.",
-            f"Each is a median over {numbers[first]['texts']} test texts; LIME replaces words by "
-            f"UNK and draws {numbers[first]['samples']} samples.",
+            f"Networks of {', '.join(map(str, DEPTHS))} layers with skip connections, layer norms "
+            f"and perceptrons, each trained three times on IMDB, reach {min(right):.1%} to "
+            f"{max(right):.1%}. Below, ranges are over these trainings, and every number is a "
+            f"median over {one['texts']} test texts.",
+            f"α-avg of the last layer and G-l1: {over_depth('last_g')}; and |LIME|: "
+            f"{over_depth('last_lime')}.",
+            f"α-avg of the first layer, which the paper looks at, and G-l1: "
+            f"{over_depth('first_g')}; and |LIME|: {over_depth('first_lime')}.",
+            f"G×I and LIME, with their signs: {over_depth('gxi_lime')}.",
+            f"LIME replaces words by UNK and draws {one['samples']} samples; two runs of it agree "
+            f"to {one['spearman']['lime_lime'][1]:.2f} at one layer and "
+            f"{six['spearman']['lime_lime'][1]:.2f} at six, which limits every number that LIME "
+            "takes part in.",
+            _elsewhere(numbers),
         ),
-        meaning=_meaning(middle),
-        table=Table(columns=("network", "accuracy", *PAIRS.values(), "R² of LIME"), rows=rows),
+        meaning=_meaning(numbers),
+        table=Table(
+            columns=("network", "accuracy", *PAIRS.values(), "R² of LIME"),
+            rows=[
+                [
+                    _described(of := numbers[name]) + (", again" if name in AGAIN else ""),
+                    f"{of['accuracy']:.2%}",
+                    *(of["spearman"][pair][1] for pair in PAIRS),
+                    of["lime_r2"][1],
+                ]
+                for name in MODELS
+            ],
+        ),
     )
 
 
-def _meaning(middle: Any) -> str:
-    fall = middle("imdb-1", "first_g") - middle("imdb-6", "first_g")
-    kept = "falls" if fall > 0.1 else "rises" if fall < -0.1 else "hardly changes"
-    with_lime = middle("imdb-6", "first_lime")
+def _ranges(numbers: Mapping[str, Numbers], pair: str) -> list[tuple[float, float]]:
+    """Return the lowest and the highest median over the trainings of each depth."""
+    found = []
+    for n in DEPTHS:
+        names = [name for name in MODELS if _first(name) == f"imdb-{n}"]
+        middle = [numbers[name]["spearman"][pair][1] for name in names]
+        found.append((min(middle), max(middle)))
+    return found
+
+
+def _elsewhere(numbers: Mapping[str, Numbers]) -> str:
+    def middle(name: str, pair: str) -> str:
+        return f"{numbers[name]['spearman'][pair][1]:.2f}"
+
+    small = "; ".join(
+        f"{data} {middle(f'{name}-1', 'last_lime')} and {middle(f'{name}-6', 'last_lime')}"
+        for name, data in (("sst2", "SST-2"), ("ag_news", "AG News (four classes)"))
+    )
+    kinds = ", ".join(
+        f"{what} {middle(name, 'last_lime')}"
+        for name, what in (
+            ("imdb-2", "gelu"),
+            ("imdb-2-relu", "relu"),
+            ("imdb-2-identity", "none"),
+            ("imdb-2-pieces", "gelu with words cut into pieces"),
+        )
+    )
     return (
-        "The paper says that the correlation of attention with gradients may not hold in deeper "
-        f"models. From one layer to six, that of the first layer's attention {kept} by "
-        f"{abs(fall):.2f}, and its correlation with |LIME| is {with_lime:.2f} there. Activation, "
-        "data set, number of classes and pieces of words are in the table; each network was "
-        "trained once, so differences of a few hundredths mean nothing."
+        f"α-avg of the last layer and |LIME| at one and six layers: {small}. At two layers on "
+        f"IMDB, by activation: {kinds}."
+    )
+
+
+def _meaning(numbers: Mapping[str, Numbers]) -> str:
+    (low, _), (_, high) = _ranges(numbers, "last_lime")[0], _ranges(numbers, "last_lime")[-1]
+    holds = "no longer holds" if high < low else "still holds"
+    (g_low, _), (_, g_high) = _ranges(numbers, "last_g")[0], _ranges(numbers, "last_g")[-1]
+    gradient = "falls" if g_high < g_low else "does not fall"
+    kinds = [
+        numbers[name]["spearman"]["last_lime"][1]
+        for name in ("imdb-2", "imdb-2-relu", "imdb-2-identity")
+    ]
+    matters = "less" if max(kinds) - min(kinds) < low - high else "no less"
+    return (
+        "The authors warn that the correlation of attention with gradients may not hold in deeper "
+        f"models. It {gradient} as soon as there is a second layer: the attention of the last "
+        "layer is spread over vectors that have already mixed the words, so it says little about "
+        f"them; that it goes with LIME {holds} either. The first layer's attention, which still "
+        f"sees words, keeps more of it. The activation matters {matters} than depth."
     )
 
 

@@ -33,9 +33,9 @@ from limelight.experiments.one_layer.claims import (
 from limelight.experiments.one_layer.comments_gradient import gradient_statistics, negative_heads
 from limelight.experiments.one_layer.comments_lime import lime_statistics
 from limelight.experiments.one_layer.dilution import dilution
-from limelight.experiments.one_layer.spread import spread
 from limelight.experiments.one_layer.subjects import COLOURS, MODELS, SENTENCE, TARGET
 from limelight.experiments.setting import Setting
+from limelight.experiments.spread import spread
 from limelight.explainers.reading import read
 from limelight.model import AttentionClassifier
 

@@ -4,7 +4,7 @@ __all__ = ["PAIRS", "TYPICAL", "gradient_statistics", "negative_heads"]
 
 import numpy as np
 
-from limelight.experiments.one_layer.spread import correlation
+from limelight.experiments.spread import correlation
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import Reading
 from limelight.explanation.agreement import rank_correlation

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from limelight.experiments.one_layer.spread import adjusted_r2, correlation
+from limelight.experiments.spread import adjusted_r2, correlation
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import Reading
 from limelight.explanation.agreement import rank_correlation

@@ -1,6 +1,6 @@
 """Statistics of one document, and their spread over many."""
 
-__all__ = ["Spread", "adjusted_r2", "correlation", "spread"]
+__all__ = ["Spread", "adjusted_r2", "correlation", "quartiles", "spread"]
 
 from collections.abc import Mapping, Sequence
 
@@ -16,12 +16,14 @@ def spread(documents: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]
 
     Documents where a statistic is not defined (None) do not count for it.
     """
-    found: dict[str, Spread] = {}
-    for key in documents[0]:
-        values = [value for one in documents if (value := one[key]) is not None]
-        low, middle, high = np.percentile(values, [25, 50, 75]).tolist()
-        found[key] = (low, middle, high)
-    return found
+    return {key: quartiles([one[key] for one in documents]) for key in documents[0]}
+
+
+def quartiles(values: Sequence[float | None]) -> Spread:
+    """Return lower quartile, median and upper quartile of those values that are not None."""
+    known = [value for value in values if value is not None]
+    low, middle, high = np.percentile(known, [25, 50, 75]).tolist()
+    return low, middle, high
 
 
 def correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
