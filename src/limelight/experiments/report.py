@@ -6,7 +6,7 @@ import base64
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -15,7 +15,7 @@ from limelight.experiments.experiment import Experiment, Findings, Table
 from limelight.experiments.registry import EXPERIMENTS
 from limelight.experiments.results import Measured, Results, as_json
 from limelight.files import write_whole
-from limelight.render.figures import save_figure
+from limelight.render.figures import DOTS_PER_INCH, save_figure
 from limelight.render.markup import Html, element, raw
 
 _STYLE = Path(__file__).parent / "report.css"
@@ -32,7 +32,13 @@ class Row:
     source: str
 
 
-def rows_of(results: Results, folder: Path | None = None) -> Iterator[Row]:
+def rows_of(
+    results: Results,
+    folder: Path | None,
+    *,
+    suffixes: Sequence[str] = (".png", ".svg"),
+    dpi: int = DOTS_PER_INCH,
+) -> Iterator[Row]:
     """Yield every experiment that has all its parts; figures are drawn into ``folder`` if given."""
     for experiment in EXPERIMENTS:
         parts = results.get(experiment.name, {})
@@ -40,11 +46,11 @@ def rows_of(results: Results, folder: Path | None = None) -> Iterator[Row]:
             continue
         numbers = {part.name: parts[part.name].numbers for part in experiment.parts}
         figures = {}
-        if experiment.figures is not None and folder is not None:
-            for name, caption, figure in experiment.figures(numbers):
-                figures[name] = caption
-                for suffix in (".png", ".svg"):
-                    save_figure(figure, folder / f"{name}{suffix}")
+        for name, caption, figure in experiment.figures(numbers) if experiment.figures else ():
+            figures[name] = caption
+            if folder is not None:
+                for suffix in suffixes:
+                    save_figure(figure, folder / f"{name}{suffix}", dpi=dpi)
         yield Row(
             experiment=experiment,
             findings=experiment.findings(numbers),

@@ -62,7 +62,7 @@ def reproduce(
     ("figure-4.paper"). Parts that need the paper's model or a graphics card are taken from the
     results that the package carries where these are not to be had, and the report says so.
     """
-    results = measure(
+    measured = measure(
         data,
         output,
         quick=quick,
@@ -72,7 +72,27 @@ def reproduce(
         paper_model=paper_model,
         progress=progress,
     )
-    return write_report(Path(output), results)
+    return write_report(Path(output), completed(measured, Path(output)))
+
+
+def completed(results: Results, output: Path) -> Results:
+    """Return ``results`` with what earlier runs left in ``output``, in the order of the report.
+
+    Other parts of an experiment that is there come from the stored results, so that running one
+    part again redraws the whole experiment and loses no other.
+    """
+    whole: Results = {}
+    for experiment in EXPERIMENTS:
+        parts = dict(results.get(experiment.name, {}))
+        for part in experiment.parts:
+            if part.name not in parts and (found := read_part(part_file(output, experiment, part))):
+                parts[part.name] = found
+        rest = stored().get(experiment.name, {}) if parts else {}
+        names = [part.name for part in experiment.parts]
+        parts = {name: one for name in names if (one := parts.get(name) or rest.get(name))}
+        if parts:
+            whole[experiment.name] = parts
+    return whole
 
 
 def measure(

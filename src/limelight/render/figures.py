@@ -129,14 +129,14 @@ def interaction_heatmap(e: Explanation) -> Any:
     return figure
 
 
-def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PER_INCH) -> None:
     """Write a figure as PNG, SVG or PDF, by the suffix of ``path``, whole or not at all."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"a figure is saved as one of {', '.join(SUFFIXES)}; got {str(path)!r}.")
     content = io.BytesIO()
     with _missing_glyphs():
-        figure.savefig(content, format=suffix[1:], dpi=DOTS_PER_INCH)
+        figure.savefig(content, format=suffix[1:], dpi=dpi)
     write_whole(path, content.getvalue())
 
 
