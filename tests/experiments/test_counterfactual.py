@@ -52,7 +52,9 @@ def other_weights(alpha, u, rng, count):
             step -= np.linalg.pinv(constraints * (at > 1e-12)) @ (constraints @ step)
             down = step < -1e-12
             if down.any():
-                at = np.maximum(at + rng.choice([1.0, 0.7]) * (at[down] / -step[down]).min() * step, 0)
+                at = np.maximum(
+                    at + rng.choice([1.0, 0.7]) * (at[down] / -step[down]).min() * step, 0
+                )
         weights.append(at)
     return np.array(weights)
 

@@ -28,7 +28,7 @@ from limelight.experiments.histogram.training import (
 from limelight.experiments.setting import Setting
 
 _WARM_UP, _FREE, _AGAIN = 1500, 3500, 500
-_QUICK_WARM_UP, _QUICK_FREE, _QUICK_AGAIN = 1200, 2000, 300
+_QUICK_WARM_UP, _QUICK_FREE, _QUICK_AGAIN = 1000, 1800, 200
 _TRAINING_WORDS, _TEST_WORDS = 5000, 2000
 _KICK = 0.1  # noise put on a solution, relative to the size of each kind of weight
 _ALONG = np.linspace(0, 1, 21)
@@ -40,9 +40,7 @@ def measured(setting: Setting) -> Numbers:
     seeds = 1 if setting.quick else 3
     kinds = [kind for kind in KINDS for _ in range(seeds)]
     warm_up, free, again = (
-        (_QUICK_WARM_UP, _QUICK_FREE, _QUICK_AGAIN)
-        if setting.quick
-        else (_WARM_UP, _FREE, _AGAIN)
+        (_QUICK_WARM_UP, _QUICK_FREE, _QUICK_AGAIN) if setting.quick else (_WARM_UP, _FREE, _AGAIN)
     )
     known, unseen = as_words(words(rng, _TRAINING_WORDS)), as_words(words(rng, _TEST_WORDS))
     ticks = iter(range(1, warm_up + free + again + 1))

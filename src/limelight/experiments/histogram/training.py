@@ -57,8 +57,8 @@ def trained(
     with _without_denormals():
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(0, words.counts.shape[1], _BATCH))
-            loss = sum(losses(own, *words.some(rows))).sum()  # type: ignore[union-attr]
-            gradients = torch.autograd.grad(loss, parameters)
+            entropy, penalty = losses(own, *words.some(rows))
+            gradients = torch.autograd.grad((entropy + penalty).sum(), parameters)
             for (name, weight), gradient in zip(own.items(), gradients, strict=True):
                 weight.grad = gradient if free is None else gradient * free[name]
             adam.step()

@@ -50,7 +50,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             "With one layer the first test finds agreement, unlike on the recurrent networks it "
             "was made for: Theorem 4.1 has α_t as a factor of the gradient, so their ranks go "
             "together. Rank is not sign: α-avg cannot say which way a word pulls. The second "
-            "test fails completely, and here by a theorem instead of a search: a head's output is "
+            "test fails, and here by a theorem instead of a search: a head's output is "
             "linear in its attention, so two words can nearly always stand in for all of it. Each "
             "head's output is held separately; letting heads trade with one another could only go "
             "farther, up to the distance reached without any constraint. The objection of "
@@ -81,8 +81,8 @@ def _replaced(part: Numbers, label: str) -> str:
     return (
         f"{label.capitalize()}: with every head's output unchanged, attention over the words can "
         f"be moved by a Jensen–Shannon divergence of {np.median(column['jsd']):.3f} (median over "
-        f"reviews of the mean over heads; {column['jsd'].min():.3f} at least; the most there is "
-        f"is ln 2 = {_LN2:.3f}, and {np.median(column['jsd unconstrained']):.3f} could be reached "
+        f"reviews of the mean over heads; {column['jsd'].min():.3f} at least; nothing is farther "
+        f"than ln 2 = {_LN2:.3f}, and {np.median(column['jsd unconstrained']):.3f} is reached "
         f"with any output; over the whole window {np.median(column['jsd window']):.3f}). In "
         f"{share:.0%} of the reviews {_REPLACED:.0%} of it or more can be replaced (total "
         f"variation, mean over heads). The log-odds move by {column['moved'].max():.0e} at most, "
@@ -155,10 +155,10 @@ def _correlation_figure(numbers: Mapping[str, Numbers]) -> Any:
             one.hist(tau, bins=bins, color=BLUE)
             one.axvline(np.median(tau), color=INK, linewidth=1, linestyle="--")
             one.axvline(0, color=GREY, linewidth=0.8)
-            plain(one, title=f"α-avg and {_LABELS[method]}, {label}")
+            plain(one, title=f"{_LABELS[method]}, {label}")
             one.set_xlim(bins[0], bins[-1])
     for one in rows[-1]:
-        one.set_xlabel("Kendall's τ of one review", fontsize=9)
+        one.set_xlabel("Kendall's τ with α-avg", fontsize=9)
     for one in rows[:, 0]:
         one.set_ylabel("reviews", fontsize=9)
     return figure
@@ -176,7 +176,7 @@ def _counterfactual_figure(numbers: Mapping[str, Numbers]) -> Any:
             left.hist(
                 found, bins=np.linspace(0, 0.7, 57), histtype="step", color=colour, label=said
             )
-        left.axvline(_LN2, color=INK, linewidth=1, linestyle="--", label="ln 2, the most there is")
+        left.axvline(_LN2, color=INK, linewidth=1, linestyle="--", label="ln 2, the largest")
         left.legend(fontsize=8, frameon=False, loc="upper left")
         plain(left, title=f"{label}: same prediction", x="JSD from the attention", y="reviews")
         _example(right, part["example"], label)

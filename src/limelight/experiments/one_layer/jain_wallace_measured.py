@@ -2,7 +2,7 @@
 
 __all__ = ["MEASURES", "SENTENCE", "measured"]
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def _column(rows: list[Numbers], name: str) -> list[Any]:
     return [row[name] for row in rows]
 
 
-def _correlations(model: AttentionClassifier, texts: list[str]) -> Iterator[Numbers]:
+def _correlations(model: AttentionClassifier, texts: Sequence[str]) -> Iterator[Numbers]:
     """Yield, for every text, the rank correlations of α-avg with each measure of importance.
 
     Tokens are compared one by one; what is explained is the probability, as in their tests.
@@ -82,7 +82,7 @@ def _correlations(model: AttentionClassifier, texts: list[str]) -> Iterator[Numb
 
 
 def _text_attention(
-    model: AttentionClassifier, texts: list[str]
+    model: AttentionClassifier, texts: Sequence[str]
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield attention and log-odds values of every head over the window, and the text's length."""
     reading = read(model, texts)
