@@ -2,7 +2,7 @@
 
 __all__ = ["MEASURES", "SENTENCE", "measured"]
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def measured(setting: Setting, model: AttentionClassifier) -> Numbers:
     correlations: list[Numbers] = []
     replaced: list[Numbers] = []
     for start in range(0, len(texts), _CHUNK):
-        chunk = texts[start : start + _CHUNK]
+        chunk = list(texts[start : start + _CHUNK])
         correlations += _correlations(model, chunk)
         replaced += [_replaced(*head, rng) for head in _text_attention(model, chunk)]
         setting.tick(start + len(chunk), len(texts))
@@ -56,7 +56,7 @@ def _column(rows: list[Numbers], name: str) -> list[Any]:
     return [row[name] for row in rows]
 
 
-def _correlations(model: AttentionClassifier, texts: Sequence[str]) -> Iterator[Numbers]:
+def _correlations(model: AttentionClassifier, texts: list[str]) -> Iterator[Numbers]:
     """Yield, for every text, the rank correlations of α-avg with each measure of importance.
 
     Tokens are compared one by one; what is explained is the probability, as in their tests.
@@ -82,7 +82,7 @@ def _correlations(model: AttentionClassifier, texts: Sequence[str]) -> Iterator[
 
 
 def _text_attention(
-    model: AttentionClassifier, texts: Sequence[str]
+    model: AttentionClassifier, texts: list[str]
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield attention and log-odds values of every head over the window, and the text's length."""
     reading = read(model, texts)
