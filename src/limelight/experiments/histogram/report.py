@@ -44,7 +44,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         meaning=(
             "Both solutions count. In one the attention of every place is spread almost evenly "
             "whatever the word, and the perceptron reads the count from the average; in the other "
-            "a letter attends to its own kind. The same architecture, data and task, and the same "
+            "a letter attends to its own kind. The same architecture, data and task, and in both a "
             "low loss: that a model counts well does not say what its attention means. Both begin "
             "with attention that can see only positions or only letters, and are then trained "
             "with nothing held. The positional solution drifts a little towards letters then, so "
