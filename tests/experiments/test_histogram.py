@@ -142,6 +142,6 @@ def test_both_solutions_are_found_and_shown():
     along = stored["trained"]["along"]
     assert max(along["between"]) > 10 * max(*along["positional"], *along["semantic"])
     findings = EXPERIMENT.findings(stored)
-    assert "1 of 1 end with positional" in findings.measured[0]
-    assert "1 of 1 end with semantic" in findings.measured[1]
+    assert "1 of 1 end with positional" in findings.measured[1]
+    assert "1 of 1 end with semantic" in findings.measured[2]
     assert [name for name, _, _ in EXPERIMENT.figures(stored)] == ["attention", "way"]
