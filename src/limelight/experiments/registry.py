@@ -2,6 +2,7 @@
 
 __all__ = ["EXPERIMENTS"]
 
+from limelight.experiments import histogram
 from limelight.experiments.deep import figure_6, next_checks
 from limelight.experiments.experiment import Experiment
 from limelight.experiments.one_layer import (
@@ -13,6 +14,7 @@ from limelight.experiments.one_layer import (
     figure_3,
     figure_4,
     figure_5,
+    jain_wallace,
 )
 
 EXPERIMENTS: tuple[Experiment, ...] = (
@@ -26,4 +28,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     comments.EXPERIMENT,
     figure_6.EXPERIMENT,
     next_checks.EXPERIMENT,
+    jain_wallace.EXPERIMENT,
+    histogram.EXPERIMENT,
 )
