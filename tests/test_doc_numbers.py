@@ -107,3 +107,9 @@ def test_numbers_of_the_speed_table_are_those_of_the_benchmarks():
     for what, measure in ratios.items():
         (line,) = [line for line in table.splitlines() if what in line]
         assert line.rstrip(" |").rpartition("| ")[2] == f"{value[measure]:,.0f}", what
+
+
+def test_figures_are_named_for_their_experiments(rows):
+    names = [(row.experiment.name, name) for row in rows for name in row.figures]
+    assert all(figure.startswith(experiment) for experiment, figure in names)
+    assert len({figure for _, figure in names}) == len(names)

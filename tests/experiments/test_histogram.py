@@ -144,4 +144,7 @@ def test_both_solutions_are_found_and_shown():
     findings = EXPERIMENT.findings(stored)
     assert "1 of 1 end with positional" in findings.measured[1]
     assert "1 of 1 end with semantic" in findings.measured[2]
-    assert [name for name, _, _ in EXPERIMENT.figures(stored)] == ["attention", "way"]
+    assert [name for name, _, _ in EXPERIMENT.figures(stored)] == [
+        "histogram-attention",
+        "histogram-way",
+    ]

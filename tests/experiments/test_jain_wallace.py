@@ -76,7 +76,11 @@ def test_findings_and_figures_come_from_stored_numbers(numbers):
     assert len(findings.measured) == 6
     assert len(findings.table.rows) == 6
     names = [name for name, _, _ in EXPERIMENT.figures(stored)]
-    assert names == ["correlations", "counterfactual", "shuffled"]
+    assert names == [
+        "jain-wallace-correlations",
+        "jain-wallace-counterfactual",
+        "jain-wallace-shuffled",
+    ]
     stored["paper"]["replaced"]["jsd"] = [0.123] * len(TEXTS)
     assert any("0.123" in sentence for sentence in EXPERIMENT.findings(stored).measured)
 

@@ -151,13 +151,13 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     """Yield the attention of both solutions, and the way from one to the other."""
     part = numbers["trained"]
     yield (
-        "attention",
+        "histogram-attention",
         f"Attention in either solution: on {WORD}, on average over random words, and its "
         "standard deviation over them.",
         _attention_figure(part),
     )
     yield (
-        "way",
+        "histogram-way",
         "The loss on the straight line from the positional solution to the semantic one, and from "
         "either to where it comes back after a kick.",
         _way_figure(part),

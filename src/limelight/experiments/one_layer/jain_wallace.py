@@ -129,18 +129,18 @@ def _table(numbers: Mapping[str, Numbers]) -> Table:
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     """Yield the correlations, the counterfactual attention and the shuffles."""
     yield (
-        "correlations",
+        "jain-wallace-correlations",
         "Kendall's τ between α-avg and three measures of importance, over test reviews.",
         _correlation_figure(numbers),
     )
     yield (
-        "counterfactual",
+        "jain-wallace-counterfactual",
         "How far attention can be moved without moving the prediction, and one sentence before "
         "and after.",
         _counterfactual_figure(numbers),
     )
     yield (
-        "shuffled",
+        "jain-wallace-shuffled",
         "What shuffling the words' attention does to the prediction, one dot per review.",
         _shuffle_figure(numbers),
     )
