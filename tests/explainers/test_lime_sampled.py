@@ -175,11 +175,20 @@ def test_two_words_are_enough_and_fewer_samples_than_words_are_announced():
     assert any("do not trust" in notice for notice in explained(samples=10).notices)
 
 
+def test_fewer_samples_than_words_are_refused_without_a_penalty():
+    with pytest.raises(DomainError) as error:
+        explained(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
+    assert str(error.value) == (
+        "LIME needs more samples than words; 8 samples do not determine the scores of 8 words. "
+        "Set samples to 18 or more."
+    )
+
+
 def test_one_word_is_refused_with_what_to_use_instead():
     with pytest.raises(DomainError) as error:
         explained(text="w1 w1 w1")
     assert str(error.value) == (
-        "'lime-sampled' needs at least 2 distinct words; this text has 1. Use 'loo'."
+        "LIME needs at least 2 distinct words; this text has 1. Use 'loo'."
     )
 
 

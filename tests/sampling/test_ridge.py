@@ -1,4 +1,5 @@
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -81,11 +82,50 @@ def test_a_model_that_never_moves_has_zero_scores_and_errors():
     assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
 
 
-def test_fewer_samples_than_words_stay_finite():
-    for ridge in (0.0, 1.0):
-        fit = lime_fit(sample_of(random_game(0, 20), 20, 9), ridge=ridge)
+def test_a_fit_through_its_own_samples_claims_no_precision():
+    """20 slopes and an intercept pass through 9 rows; with a penalty there are residuals."""
+    few = sample_of(random_game(0, 20), 20, 9)
+    for ridge, known in ((0.0, False), (1e-12, False), (1.0, True)):
+        fit = lime_fit(few, ridge=ridge)
         assert np.isfinite(fit.scores).all()
-        assert np.isfinite(fit.stderr).all()
+        assert np.isfinite([*fit.stderr[0], *fit.intercept_stderr]).all() == known
+        assert np.isposinf(fit.stderr).all() != known
+
+
+def test_one_row_that_alone_decides_a_slope_claims_no_precision():
+    """The last word is removed in one row only: that row fits whatever the model says there."""
+    keep = np.random.default_rng(1).random((30, 4)) < 0.5
+    keep[:, 3] = np.arange(30) > 0
+
+    def fit(rows):
+        draws = FixedDraws(rows)
+        sample = Sample(random_game(1, 4), draws, np.random.default_rng(0), row0=False)
+        sample.grow(len(rows))
+        return ridge_fit(sample, ridge=0.0)
+
+    assert np.isposinf(fit(keep).stderr).all()
+    keep[:, 3] = True  # never removed: nothing is known about it
+    assert np.isposinf(fit(keep).stderr).all()
+    keep[:5, 3] = False
+    assert np.isfinite(fit(keep).stderr).all()
+
+
+class FixedDraws:
+    """Given masks, one after the other."""
+
+    def __init__(self, keep):
+        self.keep, self.d = keep, keep.shape[1]
+
+    def __call__(self, n, rng):
+        return self.keep[:n], np.ones(n)
+
+
+def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
+    rng, game = np.random.default_rng(0), random_game(0, 20)
+    sample = Sample(game, LimeDraws(d=20), rng, row0=False)
+    fit = until(sample, partial(lime_fit, ridge=0.0), start=9, tolerance=0.1, most=10**6)
+    assert fit.samples > 21
+    assert 0 < fit.stderr.max() <= 0.1
 
 
 def test_all_outputs_share_one_sample_and_each_is_as_if_alone():

@@ -82,7 +82,7 @@ class LimeSampled:
         d = len(one.features[0])
         if d < 2:
             raise DomainError(
-                f"'lime-sampled' needs at least 2 distinct words; this text has {d}. Use 'loo'."
+                f"LIME needs at least 2 distinct words; this text has {d}. Use 'loo'."
             )
         design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
@@ -100,6 +100,7 @@ class LimeSampled:
             tolerance=self.tolerance,
             most=self.max_samples,
         )
+        self._check_determined(fit, d)
         return Scores(
             scores=fit.scores[0],
             stderr=fit.stderr[0],
@@ -114,6 +115,14 @@ class LimeSampled:
                 "kept": int(fit.kept[0]),
             },
         )
+
+    def _check_determined(self, fit: LimeFit, d: int) -> None:
+        """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
+        if not np.isfinite(fit.stderr).all():
+            raise DomainError(
+                f"LIME needs more samples than words; {fit.samples} samples do not determine the "
+                f"scores of {int(fit.kept[0])} words. Set samples to {2 * (d + 1)} or more."
+            )
 
     def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
         notices = []

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.sample import Moments, Sample
+from limelight.sampling.sample import Chunk, Moments, Sample
 from limelight.shapes import Float
 
 _SINGULAR = 1e-12
+_ALONE = 1e-6  # a row that leaves less than this of itself free is met by the fit, whatever it says
 
 
 class RidgeFit(NamedTuple):
@@ -45,7 +46,9 @@ def ridge_fit(
 
     .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
 
-    over the drawn rows only: the untouched document is the same in every sample.
+    over the drawn rows only: the untouched document is the same in every sample. Errors are
+    infinite where the rows do not determine the fit: where a drawn row has a leverage h of 1, so
+    that it leaves no residual whatever its output, or where there is no one solution.
     """
     rows = list(range(sample.d) if features is None else features)
     outputs = list(range(len(sample.origin)) if columns is None else columns)
@@ -59,27 +62,32 @@ def ridge_fit(
         spread = x @ inverse
         leverage = chunk.weight * (1 / centred.weight + (spread * x).sum(axis=1))
         residual = chunk.outputs[:, outputs] - mean_y - x @ beta
-        pull = chunk.weight / np.maximum(1 - leverage, 1e-6) * chunk.drawn
         shift = 1 / centred.weight - spread @ mean_x
-        sums = sums.plus(pull[:, None] * residual, spread, shift, chunk.weight @ residual**2)
+        sums = sums.plus(chunk, residual, leverage, spread, shift)
     draws = sample.n - sample.row0
+    unknown = 0.0 if sums.determined(ridge) else np.inf
     return RidgeFit(
         coefficients=beta.T,
-        stderr=_deviation(sums.first, sums.second, draws),
+        stderr=unknown + _deviation(sums.first, sums.second, draws),
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
-        intercept_stderr=_deviation(sums.shift_first, sums.shift_second, draws),
+        intercept_stderr=unknown + _deviation(sums.shift_first, sums.shift_second, draws),
         r2=_explained(sums.left, centred.yy[outputs]),
     )
 
 
 class _Squares(NamedTuple):
-    """Sums over rows of each row's influence on β and on the intercept, and of its square."""
+    """Sums over rows of each row's influence on β and on the intercept, and of its square.
+
+    ``leverage`` is the sum of the rows' leverages, ``free`` the least 1 − h of a drawn row.
+    """
 
     first: Float[np.ndarray, "m k"]
     second: Float[np.ndarray, "m k"]
     shift_first: Float[np.ndarray, " m"]
     shift_second: Float[np.ndarray, " m"]
     left: Float[np.ndarray, " m"]
+    leverage: float = 0.0
+    free: float = np.inf
 
     @staticmethod
     def zero(m: int, k: int) -> "_Squares":
@@ -87,19 +95,34 @@ class _Squares(NamedTuple):
 
     def plus(
         self,
-        error: Float[np.ndarray, "n m"],
+        chunk: Chunk,
+        residual: Float[np.ndarray, "n m"],
+        leverage: Float[np.ndarray, " n"],
         spread: Float[np.ndarray, "n k"],
         shift: Float[np.ndarray, " n"],
-        left: Float[np.ndarray, " m"],
     ) -> "_Squares":
+        free = 1 - leverage
+        pull = chunk.weight / np.maximum(free, _ALONE) * chunk.drawn
+        error = pull[:, None] * residual
         squared = error**2
         return _Squares(
             self.first + error.T @ spread,
             self.second + squared.T @ spread**2,
             self.shift_first + error.T @ shift,
             self.shift_second + squared.T @ shift**2,
-            self.left + left,
+            self.left + chunk.weight @ residual**2,
+            self.leverage + float(leverage.sum()),
+            min(self.free, float(np.min(free, where=chunk.drawn, initial=np.inf))),
         )
+
+    def determined(self, ridge: float) -> bool:
+        """Whether the rows say how far the fit could be off.
+
+        Without a penalty the leverages add up to the number of coefficients that the rows
+        determine, the intercept among them.
+        """
+        everything = self.first.shape[1] + 1
+        return self.free > _ALONE and (ridge > 0 or self.leverage > everything - 0.5)
 
 
 def _explained(
