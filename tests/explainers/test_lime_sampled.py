@@ -187,9 +187,7 @@ def test_fewer_samples_than_words_are_refused_without_a_penalty():
 def test_one_word_is_refused_with_what_to_use_instead():
     with pytest.raises(DomainError) as error:
         explained(text="w1 w1 w1")
-    assert str(error.value) == (
-        "LIME needs at least 2 distinct words; this text has 1. Use 'loo'."
-    )
+    assert str(error.value) == ("LIME needs at least 2 distinct words; this text has 1. Use 'loo'.")
 
 
 @pytest.mark.parametrize(

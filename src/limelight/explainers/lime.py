@@ -131,7 +131,7 @@ ROWS = (
         cost="milliseconds, exact to quadrature precision with a bound",
         explainer=Lime,
         sampled=with_defaults(
-            partial(LimeSampled, ridge=0.0, row0=False, num_features=None),
+            partial(LimeSampled, ridge=0.0, row0=False, num_features=None, enumerates=True),
             samples=1000,
             sizes="importance",
             replacement="auto",

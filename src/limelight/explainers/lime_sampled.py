@@ -17,7 +17,9 @@ from limelight.sampling import (
     LimeDraws,
     LimeFit,
     Sample,
+    affordable,
     lime_fit,
+    lime_of_all_masks,
     text_rng,
     until,
 )
@@ -38,7 +40,9 @@ class LimeSampled:
     becomes UNK or, with ``replacement="delete"``, vanishes. ``sizes="importance"`` draws the number
     of removed words in proportion to its weight, which pays where the model is erratic close to the
     text (on the IMDB classifier it costs 1.4 times the samples instead). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. What
+    ``enumerates`` asks all 2^d masks where they are no more than the samples, and has no sampling
+    error; it knows neither penalty nor row 0 nor selection.
     """
 
     samples: int = 5000
@@ -52,6 +56,7 @@ class LimeSampled:
     seed: int = 0
     tolerance: float | None = None
     max_samples: int = 500_000
+    enumerates: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("samples", 2), ("num_features", 1), ("seed", 0)):
@@ -84,6 +89,8 @@ class LimeSampled:
             raise DomainError(
                 f"LIME needs at least 2 distinct words; this text has {d}. Use 'loo'."
             )
+        if self.enumerates and affordable(d, self.samples):
+            return self._enumerated(one, d)
         design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
@@ -116,6 +123,18 @@ class LimeSampled:
             },
         )
 
+    def _enumerated(self, one: Perturbable, d: int) -> Scores:
+        replacement, game = target_game(one, self.replacement)
+        found = lime_of_all_masks(game, d, bandwidth=self.bandwidth)
+        r2 = float(found.r2[0])
+        return Scores(
+            scores=found.scores[0],
+            base_value=float(game(np.zeros((1, d), dtype=bool))[0, 0]),
+            intercept=float(found.intercept[0]),
+            notices=_poor_fit(r2),
+            settings={"replacement": replacement, "masks": 2**d, "r2": r2},
+        )
+
     def _check_determined(self, fit: LimeFit, d: int) -> None:
         """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
         if not np.isfinite(fit.stderr).all():
@@ -134,11 +153,7 @@ class LimeSampled:
                 f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
                 "scores; draw more, or use a larger bandwidth or a smaller ridge."
             )
-        if (r2 := float(fit.r2[0])) < _POOR:
-            notices.append(
-                f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output "
-                "(R²); read its scores with care."
-            )
+        notices += _poor_fit(float(fit.r2[0]))
         if fit.samples <= 2 * kept:
             notices.append(
                 f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
@@ -152,6 +167,14 @@ class LimeSampled:
         return tuple(notices)
 
 
+def _poor_fit(r2: float) -> tuple[str, ...]:
+    poor = (
+        f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output (R²); "
+        "read its scores with care."
+    )
+    return (poor,) if r2 < _POOR else ()
+
+
 ROWS = (
     Method(
         id="lime-sampled",
@@ -160,7 +183,7 @@ ROWS = (
         sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
         blind="interactions of words; it carries sampling noise, shown as standard error",
         cost="n forward passes on the tables (5000: tens of milliseconds)",
-        explainer=LimeSampled,
-        sampled=with_defaults(LimeSampled, replacement="auto"),
+        explainer=partial(LimeSampled, enumerates=False),
+        sampled=with_defaults(partial(LimeSampled, enumerates=False), replacement="auto"),
     ),
 )

@@ -10,7 +10,14 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.perturbed import Perturbable, target_game
 from limelight.explainers.scores import Scores
-from limelight.sampling import permutation_shapley, text_rng
+from limelight.sampling import (
+    FEWEST,
+    ShapleySample,
+    affordable,
+    permutation_shapley,
+    shapley_of_all_masks,
+    text_rng,
+)
 
 
 @final
@@ -42,7 +49,8 @@ class SampledShapley:
     """Settings of Shapley values by random orders of the words.
 
     ``pairs`` of an order and its reverse are drawn, which takes 2 (d − 1) calls each; with a
-    ``tolerance`` until no standard error exceeds it or ``max_pairs`` are drawn.
+    ``tolerance`` at least 10, until no standard error exceeds it or ``max_pairs`` are drawn. Where
+    all 2^d masks take no more calls, they are asked instead, and there is no sampling error.
     """
 
     pairs: int = 25
@@ -61,6 +69,11 @@ class SampledShapley:
             raise InputError(
                 f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
             )
+        if self.tolerance is not None and self.max_pairs < FEWEST:
+            raise InputError(
+                f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not show "
+                f"their spread; got {self.max_pairs}."
+            )
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by what it adds to the words before it, in random orders."""
@@ -68,9 +81,16 @@ class SampledShapley:
 
     def _scores(self, one: Perturbable) -> Scores:
         replacement, game = target_game(one, self.replacement)
+        d = len(one.features[0])
+        if affordable(d, 2 * (d - 1) * self.pairs + 2):
+            return Scores(
+                scores=shapley_of_all_masks(game, d)[0],
+                base_value=float(game(np.zeros((1, d), bool))[0, 0]),
+                settings={"replacement": replacement, "masks": 2**d},
+            )
         found = permutation_shapley(
             game,
-            len(one.features[0]),
+            d,
             text_rng(self.seed, one.documents[0].text),
             pairs=self.pairs,
             tolerance=self.tolerance,
@@ -80,14 +100,20 @@ class SampledShapley:
             scores=found.values[0],
             stderr=found.stderr[0],
             base_value=float(found.base[0]),
-            notices=self._notices(float(found.stderr.max()), found.pairs),
+            notices=self._notices(found, d),
             settings={"replacement": replacement, "pairs_drawn": found.pairs},
         )
 
-    def _notices(self, worst: float, pairs: int) -> tuple[str, ...]:
-        if self.tolerance is None or worst <= self.tolerance:
-            return ()
-        return (
-            f"After {pairs} pairs of orders the largest standard error is {worst:.2g}, above the "
-            f"tolerance {self.tolerance:.2g}; raise max_pairs.",
-        )
+    def _notices(self, found: ShapleySample, d: int) -> tuple[str, ...]:
+        notices, worst = [], float(found.stderr.max())
+        if found.pairs < FEWEST and d > 2:  # an order of two words and its reverse are all orders
+            notices.append(
+                f"{found.pairs} pairs of orders are few: do not trust the standard errors, zeros "
+                f"least of all; draw {FEWEST} or more."
+            )
+        if self.tolerance is not None and worst > self.tolerance:
+            notices.append(
+                f"After {found.pairs} pairs of orders the largest standard error is {worst:.2g}, "
+                f"above the tolerance {self.tolerance:.2g}; raise max_pairs."
+            )
+        return tuple(notices)

@@ -1,10 +1,11 @@
 """Sampling: masks, weights, regression with standard errors, anchors; any model is a game."""
 
+from limelight.sampling.all_masks import affordable, lime_of_all_masks, shapley_of_all_masks
 from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_anchor
 from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
 from limelight.sampling.lime_fit import LimeFit, lime_fit
 from limelight.sampling.masks import coin_masks, lime_masks
-from limelight.sampling.permutations import ShapleySample, permutation_shapley
+from limelight.sampling.permutations import FEWEST, ShapleySample, permutation_shapley
 from limelight.sampling.regression import RidgeFit, ridge_fit
 from limelight.sampling.sample import Game, LimeDraws, Sample, until
 from limelight.sampling.selection import SELECTIONS
@@ -14,6 +15,7 @@ from limelight.sampling.table_scorer import DeletionScorer, ReplacementScorer
 from limelight.sampling.weights import cosine_distance, kernel_weight
 
 __all__ = [
+    "FEWEST",
     "SELECTIONS",
     "AnchorSearch",
     "DeletionScorer",
@@ -26,6 +28,7 @@ __all__ = [
     "RidgeFit",
     "Sample",
     "ShapleySample",
+    "affordable",
     "clopper_pearson",
     "coin_masks",
     "cosine_distance",
@@ -35,8 +38,10 @@ __all__ = [
     "kl_low",
     "lime_fit",
     "lime_masks",
+    "lime_of_all_masks",
     "permutation_shapley",
     "ridge_fit",
+    "shapley_of_all_masks",
     "sign_bracket",
     "text_rng",
     "until",

@@ -1,6 +1,6 @@
 """Shapley values by random orders of the words, each with its reverse."""
 
-__all__ = ["ShapleySample", "permutation_shapley"]
+__all__ = ["FEWEST", "ShapleySample", "permutation_shapley"]
 
 import math
 from typing import NamedTuple
@@ -10,6 +10,8 @@ import numpy as np
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 
+FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
+_AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
 _MASKS = 1024  # asked at a time
 
 
@@ -39,27 +41,41 @@ def permutation_shapley(
 
     P being the words before j and R those behind it; every draw sums to f(all) − f(none), and where
     f is additive, or has pair interactions only, all draws are equal. The standard error is that of
-    a mean of draws. With a ``tolerance`` pairs are added until no standard error exceeds it or
+    a mean of draws; that of a word whose draws all agree, while those of others do not, is what it
+    would be if one draw were as far off as any word's: a rare interaction may not have shown yet.
+    With a ``tolerance`` pairs are added until there are 10 and no standard error exceeds it, or
     there are ``most``.
     """
     ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
     sums = np.zeros((2, ends.shape[1], d))
     # Draws relative to the first: identical draws have exactly no spread.
     origin = _draws(game, ends, _orders(d, 1, rng))[0]
-    n, wanted = 1, pairs
+    n, wanted, farthest = 1, pairs if tolerance is None else max(pairs, FEWEST), 0.0
     while True:
         while n < wanted:
             count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
             new = _draws(game, ends, _orders(d, count, rng)) - origin
             sums += new.sum(axis=0), (new**2).sum(axis=0)
+            farthest = np.maximum(farthest, np.abs(new).max(axis=(0, 2)))
             n += count
         mean = sums[0] / n
-        spread = np.maximum(sums[1] / n - mean**2, 0.0) * n / max(n - 1, 1)
-        stderr = np.sqrt(spread / n)
+        stderr = _error(mean, sums[1] / n, n, np.asarray(farthest))
         worst = float(stderr.max())
         if tolerance is None or worst <= tolerance or most is None or n >= most:
             return ShapleySample(origin + mean, stderr, ends[0], n)
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
+
+
+def _error(
+    mean: Float[np.ndarray, "m d"],
+    square: Float[np.ndarray, "m d"],
+    n: int,
+    farthest: Float[np.ndarray, " m"],
+) -> Float[np.ndarray, "m d"]:
+    """Standard error of the mean of n draws; ``farthest`` is how far any word's draws went."""
+    spread = np.maximum(square - mean**2, 0.0) * n / max(n - 1, 1)
+    farthest = farthest[:, None]
+    return np.where(square > (_AGREE * farthest) ** 2, np.sqrt(spread / n), farthest / n)
 
 
 def _orders(d: int, n: int, rng: np.random.Generator) -> Int[np.ndarray, "n d"]:

@@ -7,8 +7,11 @@ __all__ = [
     "banzhaf_by_enumeration",
     "banzhaf_interactions_by_enumeration",
     "lime_by_enumeration",
+    "lime_weights",
+    "ridge_solution",
     "shapley_by_enumeration",
     "shapley_interactions_by_enumeration",
+    "shapley_weights",
 ]
 
 import math
@@ -59,14 +62,9 @@ def lime_by_enumeration(
 ) -> EnumeratedLime:
     """LIME in the limit: minimise E[ψ (f − b − β·Z)²] + ρ‖β‖², sizes uniform on 1..d."""
     keep = all_keeps(game.d)
-    d = game.d
-    s = d - keep.sum(axis=1)
-    cosine = np.sqrt(1 - s / d)
-    psi = np.exp(-((1 - cosine) ** 2) / (2 * bandwidth**2))
-    sets = np.asarray([math.comb(d, k) for k in range(d + 1)])
-    weight = np.where(s > 0, psi / (d * sets[s]), 0.0 if rows is None else 1 / rows)
+    weight = lime_weights(game.d, bandwidth=bandwidth, rows=rows)
     Z = np.column_stack([np.ones(len(keep)), keep])
-    coefficients = _applied(game, _ridge_solution(Z, weight, penalty))
+    coefficients = _applied(game, ridge_solution(Z, weight, penalty))
     xp = array_namespace(coefficients)
     f = _values(game, keep)
     w = xp.asarray(weight, dtype=f.dtype, device=device(f))
@@ -79,7 +77,17 @@ def lime_by_enumeration(
     return EnumeratedLime(scores=coefficients[..., 1:], intercept=coefficients[..., 0], r2=r2)
 
 
-def _ridge_solution(
+def lime_weights(
+    d: int, *, bandwidth: float = 0.25, rows: int | None = None
+) -> Float[np.ndarray, " n"]:
+    """Probability × ψ of every row of :func:`all_keeps`, sizes uniform on 1..d."""
+    s = d - all_keeps(d).sum(axis=1)
+    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
+    sets = np.asarray([math.comb(d, k) for k in range(d + 1)])
+    return np.where(s > 0, psi / (d * sets[s]), 0.0 if rows is None else 1 / rows)
+
+
+def ridge_solution(
     Z: Float[Array, "n m"], weight: Float[Array, " n"], penalty: float
 ) -> Float[Array, "n m"]:
     """The matrix that takes f to the coefficients; column 0 of Z is the intercept, which goes free.
@@ -106,10 +114,15 @@ def shapley_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d"]:
     """Sh_j = Σ over sets of the others of [f(with j) − f(without j)] / (d · number of sets of that
     size).
     """
-    keep = all_keeps(game.d)
+    return _applied(game, shapley_weights(game.d))
+
+
+def shapley_weights(d: int) -> Float[np.ndarray, "n d"]:
+    """The matrix that takes f on the rows of :func:`all_keeps` to the Shapley values."""
+    keep = all_keeps(d)
     others = keep.sum(axis=1)[:, None] - keep
-    sets = np.asarray([math.comb(game.d - 1, k) for k in range(game.d)])
-    return _applied(game, _signs(keep) / (game.d * sets[others]))
+    sets = np.asarray([math.comb(d - 1, k) for k in range(d)])
+    return _signs(keep) / (d * sets[np.clip(others, 0, d - 1)])
 
 
 def banzhaf_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d"]:

@@ -1,0 +1,43 @@
+"""Short texts: where a sample would ask as much, ask every mask and have no sampling error."""
+
+__all__ = ["affordable", "lime_of_all_masks", "shapley_of_all_masks"]
+
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.sampling.sample import Game
+from limelight.shapes import Float
+from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
+
+_MOST = 12  # words: 4096 masks
+
+
+class MaskedLime(NamedTuple):
+    """LIME's linear model of a game, in the limit of all samples."""
+
+    scores: Float[np.ndarray, "m d"]
+    intercept: Float[np.ndarray, " m"]
+    r2: Float[np.ndarray, " m"]
+
+
+def affordable(d: int, calls: int) -> bool:
+    """Whether all 2^d masks of d words are few, and no more than ``calls``."""
+    return d <= _MOST and 2**d <= calls
+
+
+def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedLime:
+    """Minimise Σ over masks of P ψ (f − b − β·x)², sizes uniform on 1..d; no penalty, no row 0."""
+    keep = all_keeps(d)
+    f, weight = game(keep), lime_weights(d, bandwidth=bandwidth)
+    x = np.column_stack([np.ones(len(keep)), keep])
+    coefficients = ridge_solution(x, weight, 0.0).T @ f
+    left = weight @ (f - x @ coefficients) ** 2
+    spread = weight @ (f - weight @ f / weight.sum()) ** 2
+    r2 = np.where(spread > 0, 1 - left / np.where(spread > 0, spread, 1.0), 1.0)
+    return MaskedLime(coefficients[1:].T, coefficients[0], r2)
+
+
+def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
+    """Return the Shapley value of every word for each output."""
+    return (shapley_weights(d).T @ game(all_keeps(d))).T
