@@ -147,6 +147,30 @@ def test_probabilities_come_back_as_they_were():
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
 
 
+def test_certain_answers_are_counted_where_log_odds_are_explained():
+    def certain(texts):
+        sure = np.array([float("good" in text.split()) for text in texts])
+        return np.stack([1 - sure, 0.7 * sure, 0.3 * sure], axis=1)
+
+    model = limelight.wrap(certain, classes=["bad", "good", "best"])
+    for method, asked, held in (("loo", 5, 5), ("shapley", 9, 9), ("lime", 9, 9)):
+        e = limelight.explain(model, "a good film", method, target="bad")
+        assert e.notices[-1] == (
+            f"{held} of {asked} answers were probabilities of 0 or 1, whose log-odds are infinite; "
+            "±27.6 stands for them, so the size of the scores means little. "
+            "Explain output='probability', or let the function return logits."
+        )
+        assert np.abs(e.scores).max() > 27
+    some = limelight.explain(model, "a good film", "loo", target="best")
+    assert some.notices[-1].startswith("2 of 5 answers")  # without "good", and without any word
+    sampled = limelight.explain(model, "a good film", "lime-sampled", samples=50, target="bad")
+    assert sampled.notices[-1].startswith("51 of 51 answers")  # and the base value
+    for unheld in ({"output": "probability"}, {"target": "x"}):
+        soft = limelight.wrap(chances([0.3, 0.7]), classes=["y", "x"])
+        asked = model if "output" in unheld else soft
+        assert not limelight.explain(asked, "a good film", "loo", **unheld).notices
+
+
 def test_a_page_shows_the_probabilities_of_the_function():
     from limelight.render.wording import outcomes
 

@@ -1,6 +1,6 @@
 """What a function answered: checked, with a sentence that says what to change."""
 
-__all__ = ["checked_answers", "log_odds"]
+__all__ = ["MOST_LOG_ODDS", "checked_answers", "log_odds"]
 
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.shapes import Float
 
-_LEAST = 1e-12  # probabilities this close to 0 or 1 have log-odds of ±27.6
+_LEAST = 1e-12  # probabilities are held this far from 0 and 1
+MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _SLACK = 1e-3  # half precision rounds row sums by this much
 
 
@@ -83,4 +84,4 @@ def _check_probabilities(answers: Float[np.ndarray, "n C"], *, multi_label: bool
 def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
     held = np.clip(chances, _LEAST, 1 - _LEAST)
-    return np.log(held) - np.log1p(-held)
+    return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)

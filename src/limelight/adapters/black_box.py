@@ -2,6 +2,7 @@
 
 __all__ = ["SCALES", "BlackBox", "wrap"]
 
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from limelight.adapters.answers import checked_answers, log_odds
+from limelight.adapters.answers import MOST_LOG_ODDS, checked_answers, log_odds
 from limelight.adapters.engine import Engine
 from limelight.adapters.passage import Passage
 from limelight.errors import InputError, nearest
@@ -53,6 +54,11 @@ class BlackBox:
     def link(self) -> str:
         """How outputs become probabilities: log-odds of each class by its sigmoid."""
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
+
+    @property
+    def ceiling(self) -> float:
+        """The largest log-odds: what stands for a probability of 1."""
+        return MOST_LOG_ODDS if self.scale == "probability" else math.inf
 
     @property
     def fingerprint(self) -> str:

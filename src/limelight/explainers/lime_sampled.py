@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.method import Method, with_defaults
-from limelight.explainers.perturbed import Perturbable, target_game
+from limelight.explainers.perturbed import Perturbable, TargetGame
 from limelight.explainers.scores import Scores
 from limelight.sampling import (
     SELECTIONS,
@@ -94,7 +94,7 @@ class LimeSampled:
         design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
-        replacement, game = target_game(one, self.replacement)
+        game = TargetGame(one, self.replacement)
         fit = until(
             Sample(game, draws, rng, row0=self.row0),
             partial(
@@ -113,9 +113,9 @@ class LimeSampled:
             stderr=fit.stderr[0],
             base_value=float(game(np.zeros((1, d), dtype=bool))[0, 0]),
             intercept=float(fit.intercept[0]),
-            notices=self._notices(fit, design),
+            notices=self._notices(fit, design) + game.notices,
             settings={
-                "replacement": replacement,
+                "replacement": game.replacement,
                 "samples_drawn": fit.samples,
                 "r2": float(fit.r2[0]),
                 "intercept_stderr": float(fit.intercept_stderr[0]),
@@ -124,15 +124,15 @@ class LimeSampled:
         )
 
     def _enumerated(self, one: Perturbable, d: int) -> Scores:
-        replacement, game = target_game(one, self.replacement)
+        game = TargetGame(one, self.replacement)
         found = lime_of_all_masks(game, d, bandwidth=self.bandwidth)
         r2 = float(found.r2[0])
         return Scores(
             scores=found.scores[0],
             base_value=float(game(np.zeros((1, d), dtype=bool))[0, 0]),
             intercept=float(found.intercept[0]),
-            notices=_poor_fit(r2),
-            settings={"replacement": replacement, "masks": 2**d, "r2": r2},
+            notices=_poor_fit(r2) + game.notices,
+            settings={"replacement": game.replacement, "masks": 2**d, "r2": r2},
         )
 
     def _check_determined(self, fit: LimeFit, d: int) -> None:

@@ -1,9 +1,10 @@
 """What methods need that only remove words and look at the answers."""
 
-__all__ = ["Perturbable", "target_game"]
+__all__ = ["Perturbable", "TargetGame"]
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -47,11 +48,35 @@ class Perturbable(Protocol):
         """Return the outputs of the one document as a function of which features stay."""
 
 
-def target_game(one: Perturbable, replacement: str) -> tuple[str, Game]:
-    """Return what stands for a removed word, and the explained number under each mask."""
-    score = one.scorer(replacement)
+@final
+class TargetGame:
+    """The explained number of one document under each mask.
 
-    def game(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
-        return one.targets.value(score(keep)[:, None])
+    ``replacement`` is what stands for a removed word. The answers are counted: those that the model
+    gave as a probability of 0 or 1 have no log-odds.
+    """
 
-    return one.resolved(replacement), game
+    def __init__(self, one: Perturbable, replacement: str) -> None:
+        self.replacement = one.resolved(replacement)
+        self._score, self._targets = one.scorer(replacement), one.targets
+        logits = one.targets.output == "logit"
+        self._ceiling = getattr(one.model, "ceiling", math.inf) if logits else math.inf
+        self._asked = self._held = 0
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
+        """Return the explained number for each mask."""
+        found = self._targets.value(self._score(keep)[:, None])
+        self._asked += len(found)
+        self._held += int(np.count_nonzero(np.abs(found) >= self._ceiling))
+        return found
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a reader must know about the answers so far."""
+        if not self._held:
+            return ()
+        return (
+            f"{self._held} of {self._asked} answers were probabilities of 0 or 1, whose log-odds "
+            f"are infinite; ±{self._ceiling:.1f} stands for them, so the size of the scores means "
+            "little. Explain output='probability', or let the function return logits.",
+        )

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.perturbed import Perturbable, target_game
+from limelight.explainers.perturbed import Perturbable, TargetGame
 from limelight.explainers.scores import Scores
 from limelight.sampling import (
     FEWEST,
@@ -32,14 +32,16 @@ class Removal:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: Perturbable) -> Scores:
-        replacement, game = target_game(one, self.replacement)
+        game = TargetGame(one, self.replacement)
         d = len(one.features[0])
         masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
         (whole, *without) = game(masks)[:, 0]
+        base = float(game(np.zeros((1, d), bool))[0, 0])
         return Scores(
             scores=whole - np.array(without),
-            base_value=float(game(np.zeros((1, d), bool))[0, 0]),
-            settings={"replacement": replacement},
+            base_value=base,
+            notices=game.notices,
+            settings={"replacement": game.replacement},
         )
 
 
@@ -80,13 +82,15 @@ class SampledShapley:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: Perturbable) -> Scores:
-        replacement, game = target_game(one, self.replacement)
+        game = TargetGame(one, self.replacement)
         d = len(one.features[0])
         if affordable(d, 2 * (d - 1) * self.pairs + 2):
+            values = shapley_of_all_masks(game, d)[0]
             return Scores(
-                scores=shapley_of_all_masks(game, d)[0],
+                scores=values,
                 base_value=float(game(np.zeros((1, d), bool))[0, 0]),
-                settings={"replacement": replacement, "masks": 2**d},
+                notices=game.notices,
+                settings={"replacement": game.replacement, "masks": 2**d},
             )
         found = permutation_shapley(
             game,
@@ -100,8 +104,8 @@ class SampledShapley:
             scores=found.values[0],
             stderr=found.stderr[0],
             base_value=float(found.base[0]),
-            notices=self._notices(found, d),
-            settings={"replacement": replacement, "pairs_drawn": found.pairs},
+            notices=self._notices(found, d) + game.notices,
+            settings={"replacement": game.replacement, "pairs_drawn": found.pairs},
         )
 
     def _notices(self, found: ShapleySample, d: int) -> tuple[str, ...]:
