@@ -85,7 +85,7 @@ def test_functions_answer_these_methods():
         (
             chances([0.5, 0.5]),
             {"scale": "probabilty"},
-            "no scale 'probabilty'. Did you mean 'probability'? Choose from: probability, logit.",
+            "no scale 'probabilty'. Did you mean 'probability'? Choose from: probability, logit, score.",
         ),
         (
             lambda _: None,
@@ -340,7 +340,7 @@ def test_a_linear_scikit_learn_model_has_known_answers():
     assert np.abs(known).max() > 0.1  # the comparison has something to compare
 
 
-def test_a_margin_without_probabilities_is_a_logit():
+def test_a_margin_is_a_score_without_probabilities():
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
@@ -350,6 +350,29 @@ def test_a_margin_without_probabilities_is_a_logit():
     e = limelight.explain(limelight.load(model=pipeline), "so good", "loo")
     assert e.target == "1"
     assert dict(e.as_list())["good"] == pytest.approx(pipeline[1].coef_[0][1])
+    assert (e.settings["output"], e.settings["link"]) == ("score", "none")
+    with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
+        limelight.load(model=pipeline).predict_proba(["so good"])
+    with pytest.raises(InputError, match="explain output='score'"):
+        limelight.explain(limelight.load(model=pipeline), "so good", "loo", output="probability")
+    with pytest.raises(InputError, match="output 'score' is for models without probabilities"):
+        limelight.explain(paper_as_function(), TEXT, "loo", output="score")
+
+
+@pytest.mark.parametrize("row", [[0.25], [-0.5, 2.0], [-0.5, 2.0, 1.0]])
+def test_scores_are_shown_as_scores(row):
+    from limelight.render.wording import outcomes
+
+    names = [f"c{i}" for i in range(max(2, len(row)))]
+    e = limelight.explain(
+        limelight.wrap(chances(row), classes=names, scale="score"), "x y", "loo", target=1
+    )
+    assert [one.probability for one in outcomes(e)] == [None] * len(names)
+    assert [one.name for one in outcomes(e) if one.chosen] == ["c1"]
+    assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
+    assert limelight.explain(
+        limelight.wrap(chances(row), classes=names, scale="score"), "x y", "anchors"
+    ).settings["holds"] == "c1"  # fmt: skip
 
 
 def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():

@@ -1,5 +1,8 @@
 """Transformers as models: words and places, outputs, replacements; they stay as they were."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -209,6 +212,67 @@ def test_a_single_output_is_the_logit_of_its_label():
     assert model.classes == ("not LABEL_0", "LABEL_0")
     up, down = (limelight.explain(model, TEXT, "gxi", target=i) for i in (1, 0))
     np.testing.assert_allclose(up.scores, -down.scores)
+
+
+def test_a_regression_has_a_score_and_no_probabilities():
+    model = loaded(labels=1, problem_type="regression")
+    assert model.classes == ("score",)
+    with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
+        model.predict_proba([TEXT])
+    with pytest.raises(InputError, match="explain output='score'"):
+        limelight.explain(model, TEXT, "gxi", output="probability")
+    score = by_hand(model, TEXT)[0]
+    for target in (None, "score", "predicted", 0):
+        e = limelight.explain(model, TEXT, "loo", target=target)
+        assert e.prediction == {"score": pytest.approx(score, abs=1e-5)}
+        assert (e.target, e.settings["output"]) == ("score", "score")
+    without = model.logits([TEXT.replace("film", "[MASK]")])[0, 0]
+    assert dict(e.as_list())["film"] == pytest.approx(score - without, abs=1e-4)
+    assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
+    model.network.config.id2label = {0: "stars"}
+    assert model.classes == ("stars",)
+    with pytest.raises(limelight.DomainError, match="predicts a score and no class"):
+        limelight.explain(model, TEXT, "anchors")
+
+
+def test_several_scores_have_no_probabilities_either():
+    model = loaded(problem_type="regression")
+    assert model.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
+    with pytest.raises(InputError, match="no probabilities"):
+        model.predict_proba([TEXT])
+    assert limelight.explain(model, TEXT, "gxi").settings["link"] == "none"
+
+
+def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
+    model, tokenizer = tiny("bert", labels=1, problem_type="regression")
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    shown = limelight("explain", "-m", "gxi", "--model", tmp_path / "model", TEXT).out
+    assert re.search(r"The model says score [+-]\d\.\d{3}\.", shown)
+    table = limelight("predict", "--model", tmp_path / "model", TEXT).out
+    assert table.split()[:2] == ["score", "text"]
+    found = limelight("predict", "--model", tmp_path / "model", "--format", "json", TEXT)
+    assert {k: json.loads(found.out)[k] for k in ("class", "probability", "probabilities")} == {
+        "class": None, "probability": None, "probabilities": {}
+    }  # fmt: skip
+
+
+def test_classes_of_the_same_name_are_told_apart():
+    model = loaded()
+    model.network.config.id2label = {0: "x", 1: "y", 2: "x"}
+    assert model.classes == ("x #0", "y", "x #2")
+    e = limelight.explain(model, TEXT, "gxi", target="x #2")
+    assert list(e.prediction) == ["x #0", "y", "x #2"]
+    assert e.scores.tolist() == limelight.explain(model, TEXT, "gxi", target=2).scores.tolist()
+    with pytest.raises(InputError, match="no class 'x'. .*Choose from: x #0, y, x #2"):
+        limelight.explain(model, TEXT, "gxi", target="x")
+
+
+def test_outputs_that_are_not_as_many_as_the_labels_are_refused():
+    model = loaded()
+    model.network.config.id2label = {0: "x", 1: "y"}
+    with pytest.raises(InputError, match="returns 3 outputs, but its config.id2label names 2"):
+        model.logits([TEXT])
 
 
 def test_a_model_without_padding_is_asked_text_by_text():

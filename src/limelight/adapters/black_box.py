@@ -21,7 +21,7 @@ from limelight.sampling import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Features, Span, Tokens
 
-SCALES = ("probability", "logit")
+SCALES = ("probability", "logit", "score")
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 Words = Callable[[str], Sequence[Span]]
 
@@ -53,6 +53,8 @@ class BlackBox:
     @property
     def link(self) -> str:
         """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        if self.scale == "score":
+            return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
 
     @property
@@ -159,7 +161,8 @@ def wrap(
     classes
         Names of the classes, in the order of the columns.
     scale
-        What the scores are: "probability" (rows sum to one) or "logit".
+        What the scores are: "probability" (rows sum to one), "logit", or a "score" that is
+        neither, such as a margin: larger is more, and there are no probabilities.
     multi_label
         Each class is a yes or no of its own, so rows need not sum to one.
     mask

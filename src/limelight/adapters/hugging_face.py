@@ -23,6 +23,7 @@ from limelight.sampling import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features
 
+_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _PADDING = -1  # a place that is masked out
 _BUDGET = {"cpu": 4096, "cuda": 131_072}  # pieces in a batch, to begin with
 
@@ -53,16 +54,26 @@ class HuggingFace:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; of a single output, the second's is the label."""
+        """Names of the classes; of a single output, the second's is the label.
+
+        A regression has names of scores instead, which may be one. Classes of the same name are
+        told apart by their numbers.
+        """
         labels = self.network.config.id2label
         named = tuple(str(labels[i]) for i in sorted(labels))
-        return named if len(named) > 1 else (f"not {named[0]}", named[0])
+        if len(named) > 1:
+            return _apart(named)
+        if self.link == "none":
+            return ("score",) if named[0] == _UNNAMED else named
+        return f"not {named[0]}", named[0]
 
     @property
     def link(self) -> str:
-        """The sigmoid of each output where a text may have several labels, else the softmax."""
+        """The sigmoid of each output where a text may have several labels, else the softmax; none
+        for a regression.
+        """
         kind = getattr(self.network.config, "problem_type", None)
-        return "sigmoid" if kind == "multi_label_classification" else "softmax"
+        return {"multi_label_classification": "sigmoid", "regression": "none"}.get(kind, "softmax")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -233,7 +244,16 @@ class HuggingFace:
                 found = self.network(**given).logits.double().cpu().numpy()
         if not np.isfinite(found).all():
             raise InputError("the model returns numbers that are not finite; check its weights.")
+        if found.shape[1] != (labels := len(self.network.config.id2label)):
+            raise InputError(
+                f"the model returns {found.shape[1]} outputs, but its config.id2label names {labels} "
+                "classes; make them as many."
+            )
         return found
+
+
+def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names))
 
 
 def feature_of_piece(passage: Passage, features: Features) -> Int[np.ndarray, " L"]:

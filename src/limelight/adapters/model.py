@@ -20,7 +20,8 @@ Weigh = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
 class Model(Protocol):
     """Any classifier of texts.
 
-    ``link`` turns outputs into probabilities: "softmax" over the classes or "sigmoid" of each.
+    ``link`` turns outputs into probabilities: "softmax" over the classes or "sigmoid" of each;
+    "none" where outputs are scores without probabilities.
     ``sees_inside`` says whether it is also a :class:`DeepModel`.
     """
 

@@ -26,4 +26,5 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
         found = pipeline.decision_function(texts)
         return found[:, None] if found.ndim == 1 else found
 
-    return wrap(decision, **{"scale": "logit", **named})
+    # A distance to a plane is no log-odds: its softmax would be a probability in name only.
+    return wrap(decision, **{"scale": "score", **named})

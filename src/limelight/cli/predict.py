@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from limelight.adapters import Model
+from limelight.adapters import Model, Passage
 from limelight.cli.console import error_console, output_console
 from limelight.cli.result import write
 from limelight.cli.texts import given_texts
@@ -20,6 +20,8 @@ from limelight.loading import load
 from limelight.model import AttentionClassifier, class_probabilities
 from limelight.render.pieces import visible
 from limelight.render.wording import percent
+from limelight.shapes import Float
+from limelight.text import Document
 
 
 def predict(
@@ -64,36 +66,50 @@ def predictions(model: AttentionClassifier | Model, texts: list[str]) -> list[di
         with about_text(number if len(texts) > 1 else None):
             documents.append(model.read(text))
     logits = model.logits(texts)
-    chances = class_probabilities(logits, getattr(model, "link", "softmax"))
-    named = model.classes[-logits.shape[1] :]  # a single output is the logit of the second class
-    rows = []
-    for document, logit, chance in zip(documents, logits, chances, strict=True):
-        best = int(np.argmax(chance))
-        rows.append(
-            {
-                "text": document.text,
-                "class": model.classes[best],
-                "probability": float(chance[best]),
-                "logits": dict(zip(named, map(float, logit), strict=True)),
-                "probabilities": dict(zip(model.classes, map(float, chance), strict=True)),
-                "notices": list(document.notices),
-            }
-        )
-    return rows
+    link = getattr(model, "link", "softmax")
+    chances = None if link == "none" else class_probabilities(logits, link)
+    return [
+        _row(model.classes, document, logits[i], None if chances is None else chances[i])
+        for i, document in enumerate(documents)
+    ]
+
+
+def _row(
+    classes: tuple[str, ...],
+    document: Document | Passage,
+    logits: Float[np.ndarray, " C"],
+    chances: Float[np.ndarray, " classes"] | None,
+) -> dict[str, Any]:
+    """One prediction; the class and the probability of a score are None."""
+    named = classes[-len(logits) :]  # a single output is the logit of the second class
+    best = None if chances is None else int(np.argmax(chances))
+    return {
+        "text": document.text,
+        "class": None if best is None else classes[best],
+        "probability": None if chances is None else float(chances.max()),
+        "logits": dict(zip(named, map(float, logits), strict=True)),
+        "probabilities": {}
+        if chances is None
+        else dict(zip(classes, map(float, chances), strict=True)),
+        "notices": list(document.notices),
+    }
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True)
-    table.add_column("probability", justify="right", no_wrap=True)
+    sure = rows[0]["probability"] is not None  # else there are scores and nothing more
+    if sure:
+        table.add_column("class", no_wrap=True)
+        table.add_column("probability", justify="right", no_wrap=True)
     named = list(rows[0]["logits"])
     for name in named:
-        title = f"logit of {name}" if len(named) == 1 else name
+        title = f"logit of {name}" if len(named) == 1 and sure else name
         table.add_column(Text(visible(title)), justify="right", no_wrap=True)
     table.add_column("text", ratio=1)  # the only one that gives way on a narrow terminal
     for row in rows:
         numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
         line = visible(" ".join(row["text"].split()))
         shown = Text(line, no_wrap=True, overflow="ellipsis")  # never parsed as markup
-        table.add_row(Text(visible(row["class"])), percent(row["probability"]), *numbers, shown)
+        known = [Text(visible(row["class"])), percent(row["probability"])] if sure else []
+        table.add_row(*known, *numbers, shown)
     return table

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.explainers.method import Method, with_defaults
 from limelight.explainers.perturbed import Perturbable
 from limelight.explainers.scores import Scores
@@ -73,6 +73,11 @@ class Anchors:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: Perturbable) -> Scores:
+        if len(one.model.classes) == 1:
+            raise DomainError(
+                "an anchor holds the predicted class; this model predicts a score and no class. "
+                "Use 'lime', 'shapley' or 'loo'."
+            )
         d = len(one.features[0])
         scorer = one.scorer(self.replacement)
         held = int(_predicted(one.outputs)[0])

@@ -64,7 +64,8 @@ def explain(
         "sentences"; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer.
     output
-        What is explained: the "logit" of the target, or its "probability".
+        What is explained: the "logit" of the target, or its "probability"; of a model whose
+        outputs are no log-odds, its "score", whatever is said here.
     protect
         Words that stay as they are and get no score.
     progress
@@ -183,6 +184,7 @@ def _readings(
     """Read the texts a few at a time, so that memory does not grow with their number."""
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
+    output = _scaled(output, getattr(model, "link", "softmax"))
     if not isinstance(text, Iterable):
         raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
     texts = [text] if isinstance(text, str) else list(text)
@@ -195,6 +197,20 @@ def _readings(
             yield read_texts(model, chunk, output=output, first=first, **question)
         if progress is not None:
             progress(start + len(chunk), len(texts))
+
+
+def _scaled(output: str, link: str) -> str:
+    """Return what is explained: the "score" of a model whose outputs are no log-odds."""
+    if link == "none" and output == "probability":
+        raise InputError(
+            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+            "explain output='score'."
+        )
+    if link != "none" and output == "score":
+        raise InputError(
+            "output 'score' is for models without probabilities; explain 'logit' or 'probability'."
+        )
+    return "score" if link == "none" else output
 
 
 def _explanations(row: Method, explainer: Explainer, reading: AnyReading) -> list[Explanation]:

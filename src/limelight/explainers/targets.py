@@ -11,7 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.model import class_probabilities
 from limelight.shapes import Float, Int
 
-OUTPUTS = ("logit", "probability")
+OUTPUTS = ("logit", "probability", "score")
 
 
 @final
@@ -20,7 +20,9 @@ class Targets:
     """One class per document, and the scale on which its output is explained.
 
     With a single model output f the second class has the logit f and the first the logit -f.
-    ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each.
+    ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
+    "none" there are none, and the ``output`` that is explained is a "score". One class alone is a
+    score that is predicted, not a class.
     """
 
     index: Int[np.ndarray, " n"]
@@ -34,14 +36,14 @@ class Targets:
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""
-        if self.output == "logit":
+        if self.output != "probability":
             return (f * self._logit_weights(f.shape[-1])).sum(-1)
         return (self._probabilities(f) * self._chosen()).sum(-1)
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
         """Return ∂F/∂f_c: what a change of each output does to the explained number."""
         weights = self._logit_weights(f.shape[-1])
-        if self.output == "logit":
+        if self.output != "probability":
             return np.broadcast_to(weights, f.shape)
         p = self._probabilities(f)
         of_target = (p * self._chosen()).sum(-1, keepdims=True)
@@ -57,7 +59,9 @@ class Targets:
         return np.eye(len(self.classes))[self.index]
 
     def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
-        return np.where(self.index == 1, 1.0, -1.0)[:, None] if outputs == 1 else self._chosen()
+        if outputs == 1 and len(self.classes) == 2:
+            return np.where(self.index == 1, 1.0, -1.0)[:, None]
+        return self._chosen()
 
 
 def target_indices(
@@ -71,8 +75,10 @@ def target_indices(
     """
     if target is None:
         target = "predicted" if len(classes) > 2 else len(classes) - 1
-    if target == "predicted" and target not in classes:
+    if target == "predicted" and target not in classes and len(classes) > 1:
         return class_probabilities(logits).argmax(axis=1)
+    if target == "predicted" and target not in classes:
+        target = 0
     if isinstance(target, str):
         if target not in classes:
             raise InputError(nearest("class", target, [*classes, "predicted", "all"]))

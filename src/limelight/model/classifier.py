@@ -185,8 +185,14 @@ def class_probabilities(
 ) -> Float[np.ndarray, "n classes"]:
     """Return the softmax of two or more logits; for a single one, its sigmoid as two classes.
 
-    With the link "sigmoid" every one of several logits has a probability of its own.
+    With the link "sigmoid" every one of several logits has a probability of its own; with "none"
+    the outputs are scores that are no logits, and there are no probabilities.
     """
+    if link == "none":
+        raise InputError(
+            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+            "explain the score."
+        )
     if link == "sigmoid" and logits.shape[1] > 1:
         return 0.5 * (1 + np.tanh(logits / 2))
     if logits.shape[1] == 1:

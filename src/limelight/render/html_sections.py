@@ -23,6 +23,7 @@ from limelight.render.html_words import legend, scale_note, words
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
 from limelight.render.wording import (
+    Outcome,
     label,
     minus,
     notices,
@@ -41,8 +42,8 @@ def prediction(e: Explanation) -> Html:
         element(
             "div",
             element("dt", outcome.name),
-            element("dd", element("b", percent(outcome.probability)), _logit(outcome.logit)),
-            _meter(outcome.probability),
+            element("dd", *_sure(outcome)),
+            "" if outcome.probability is None else _meter(outcome.probability),
             class_="outcome chosen" if outcome.chosen else "outcome",
         )
         for outcome in outcomes(e)
@@ -56,9 +57,13 @@ def prediction(e: Explanation) -> Html:
     )
 
 
-def _logit(logit: float | None) -> Html:
-    text = "" if logit is None else f" logit {minus(f'{logit:+.3f}')}"
-    return element("span", text, class_="note")
+def _sure(outcome: Outcome) -> list[Html]:
+    """Return the probability with the logit beside it, or the score that there is instead."""
+    number = "" if outcome.logit is None else minus(f"{outcome.logit:+.3f}")
+    if outcome.probability is None:
+        return [element("b", number)]
+    beside = f" logit {number}" if number else ""
+    return [element("b", percent(outcome.probability)), element("span", beside, class_="note")]
 
 
 def _meter(share: float) -> Html:

@@ -21,7 +21,7 @@ from limelight.render.disagreement import (
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
 from limelight.render.terminal_words import Look, coloured_words, legend, look_of
-from limelight.render.wording import label, notices, outcomes, percent, precision_sentence, written
+from limelight.render.wording import answer, label, notices, outcomes, precision_sentence, written
 
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
@@ -102,13 +102,16 @@ def _title(look: Look, what: str, target: str) -> Text:
 
 def _prediction(e: Explanation, look: Look) -> Text:
     """Return e.g. "The model says positive (77.4 %, logit +1.234)."."""
-    chosen = next((outcome for outcome in outcomes(e) if outcome.chosen), None)
+    found = outcomes(e)
+    chosen = next((outcome for outcome in found if outcome.chosen), None)
     if chosen is None:
         return Text("The model gave no prediction.")
-    logit = "" if chosen.logit is None else f", logit {chosen.logit:+.3f}"
     line = Text("The model says ", overflow="fold")
     line.append(look.safe(chosen.name), "bold")
-    return line.append(f" ({percent(chosen.probability)}{logit}).")
+    if len(found) == 1:
+        return line.append(f" {chosen.logit:+.3f}.")
+    sure = answer(chosen)
+    return line.append(f" ({sure})." if sure else ".")
 
 
 def _asides(e: Explanation, look: Look) -> list[RenderableType]:

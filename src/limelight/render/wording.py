@@ -3,6 +3,7 @@
 __all__ = [
     "Outcome",
     "anchor_sentence",
+    "answer",
     "label",
     "minus",
     "notices",
@@ -20,6 +21,7 @@ from typing import final
 import numpy as np
 
 from limelight.explanation import Anchor, Explanation
+from limelight.shapes import Float
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
@@ -53,11 +55,14 @@ def minus(number: str) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the model says about one class; the most probable one is ``chosen``."""
+    """What the model says about one class; the most probable one is ``chosen``.
+
+    ``logit`` is what the model answered, and without a probability only a score.
+    """
 
     name: str
     logit: float | None
-    probability: float
+    probability: float | None
     chosen: bool
 
 
@@ -66,6 +71,8 @@ def outcomes(e: Explanation) -> list[Outcome]:
     names, logits = list(e.prediction), np.array(list(e.prediction.values()), dtype=np.float64)
     if not names:
         return []
+    if e.settings.get("link") == "none":
+        return _scored(e, names, logits)
     if len(names) > 1:
         if e.settings.get("link") == "sigmoid":  # each class by its own log-odds
             chance = 0.5 * (1 + np.tanh(logits / 2))
@@ -79,12 +86,38 @@ def outcomes(e: Explanation) -> list[Outcome]:
         ]
     logit = float(logits[0])
     up = 0.5 * (1 + math.tanh(logit / 2))
-    others = [str(name) for name in e.settings.get("classes", ()) if str(name) != names[0]]
-    other = others[0] if len(others) == 1 else f"not {names[0]}"
     return [
         Outcome(names[0], logit, up, logit > 0),
-        Outcome(other, None, 1 - up, logit <= 0),
+        Outcome(_other(e, names[0]), None, 1 - up, logit <= 0),
     ]
+
+
+def _scored(e: Explanation, names: list[str], scores: Float[np.ndarray, " C"]) -> list[Outcome]:
+    """Return the classes of a model without probabilities, or the one thing that it scores."""
+    if len(names) == 1 and len(e.settings.get("classes", ())) != 1:
+        score = float(scores[0])
+        return [
+            Outcome(names[0], score, None, score > 0),
+            Outcome(_other(e, names[0]), None, None, score <= 0),
+        ]
+    best = int(scores.argmax())
+    return [
+        Outcome(name, float(score), None, j == best)
+        for j, (name, score) in enumerate(zip(names, scores, strict=True))
+    ]
+
+
+def _other(e: Explanation, name: str) -> str:
+    others = [str(other) for other in e.settings.get("classes", ()) if str(other) != name]
+    return others[0] if len(others) == 1 else f"not {name}"
+
+
+def answer(outcome: Outcome) -> str:
+    """Return how sure the model is, as "77.4%, logit +1.234", or the score it gave."""
+    if outcome.probability is None:
+        return "" if outcome.logit is None else f"score {outcome.logit:+.3f}"
+    logit = "" if outcome.logit is None else f", logit {outcome.logit:+.3f}"
+    return percent(outcome.probability) + logit
 
 
 def precision_sentence(e: Explanation) -> str:
