@@ -9,7 +9,7 @@ import limelight
 from limelight.explainers.deep_attention import largest_flows, with_residual
 
 from models import tiny_model
-from tiny_transformers import FAMILIES, tiny
+from tiny_transformers import FAMILIES, tiny, unusual
 
 TEXT = "a superb film but the plot is predictable ."
 families = pytest.mark.parametrize("family", FAMILIES)
@@ -47,6 +47,56 @@ def test_a_layer_is_chosen_by_name_or_number(family, layer, number):
     e = limelight.explain(loaded(family), TEXT, "alpha-max", layer=layer, features="positions")
     expected = by_word(family, alpha[number, :, row].max(axis=0))
     np.testing.assert_allclose(e.scores, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_the_head_is_seen_to_read_what_it_reads():
+    """The mean of all positions, the last of a causal model, and one in the middle."""
+    found = {}
+    for name in ("modernbert", "ctrl"):
+        network, tokenizer = unusual(name)
+        model = limelight.load(model=network, tokenizer=tokenizer)
+        found[name] = model.attended(model.read(TEXT)).reads
+    np.testing.assert_allclose(found["modernbert"], 1 / len(found["modernbert"]))
+    assert found["ctrl"].tolist() == [0.0] * (len(found["ctrl"]) - 1) + [1.0]
+    network, tokenizer = tiny("bert")
+    pooler = network.bert.pooler
+    usual = type(pooler).forward
+    pooler.forward = lambda rows: usual(pooler, rows[:, 3:])
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    for frozen in (False, True):
+        network.requires_grad_(not frozen)
+        reads = model.attended(model.read(TEXT)).reads
+        assert reads.tolist() == np.eye(len(reads))[3].tolist()
+    e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
+    alpha, _ = attention_by_hand("bert")
+    np.testing.assert_allclose(e.scores, by_word("bert", alpha[-1, :, 3].mean(axis=0)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "methods", "sentence"),
+    [
+        ("xlnet", ("alpha-avg", "rollout"), "which position the head of XLNet.* cannot be seen"),
+        ("xlnet", ("gxi", "ig", "g-l2"), "XLNet.* does not read a text as one row"),
+        ("bart", ("alpha-avg", "flow"), "BartFor.* shows no attention of one stack of layers"),
+        ("bart", ("gxi", "ig"), "BartFor.* does not read a text as one row of embedded tokens"),
+        ("longformer", ("alpha-avg", "alpha-grad"), "does not go from every token to every token"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_a_network_does_not_show_is_refused_with_what_to_use_instead(name, methods, sentence):
+    network, tokenizer = unusual(name)
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    for method in methods:
+        with pytest.raises(limelight.DomainError, match=sentence):
+            limelight.explain(model, TEXT, method)
+    assert np.abs(limelight.explain(model, TEXT, "loo", target=0).scores).max() > 0
+
+
+def test_a_network_that_scales_its_embedding_in_place_has_gradients():
+    network, tokenizer = unusual("ctrl")
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    e = limelight.explain(model, TEXT, "ig", replacement="mask", target=0)
+    assert e.scores.sum() == pytest.approx(e.prediction["LABEL_0"] - e.base_value, rel=0.02)
 
 
 def test_the_mean_of_the_layers_and_a_layer_that_is_not_there():

@@ -5,17 +5,27 @@ import warnings
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    BartConfig,
+    BartForSequenceClassification,
     BertConfig,
     BertForSequenceClassification,
+    CTRLConfig,
+    CTRLForSequenceClassification,
     DistilBertConfig,
     DistilBertForSequenceClassification,
     ElectraConfig,
     ElectraForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
+    LongformerConfig,
+    LongformerForSequenceClassification,
+    ModernBertConfig,
+    ModernBertForSequenceClassification,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForSequenceClassification,
+    XLNetConfig,
+    XLNetForSequenceClassification,
 )
 
 with warnings.catch_warnings():  # the library's own use of torch.jit
@@ -57,6 +67,44 @@ def byte_pairs():
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>")
+
+
+def unusual(name):
+    """Return a model whose head or attention is not what most have, and its tokenizer."""
+    torch.manual_seed(5)
+    tokenizer = word_pieces()
+    size = {"vocab_size": len(tokenizer), "num_labels": 3, "pad_token_id": 0}
+    deep = {
+        "hidden_size": 12,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "initializer_range": 0.7,
+        **size,
+    }
+    marks = {"cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3}
+    match name:
+        case "modernbert":
+            config = ModernBertConfig(classifier_pooling="mean", **deep, **marks)
+            model = ModernBertForSequenceClassification(config)
+        case "xlnet":
+            config = XLNetConfig(d_model=12, n_layer=2, n_head=3, d_inner=17, **size)
+            model = XLNetForSequenceClassification(config)
+        case "bart":
+            layers = {"encoder_layers": 2, "decoder_layers": 2, "decoder_start_token_id": 2}
+            heads = {"encoder_attention_heads": 3, "decoder_attention_heads": 3}
+            wide = {"encoder_ffn_dim": 17, "decoder_ffn_dim": 17}
+            marks = {"bos_token_id": 2, "eos_token_id": 3, "d_model": 12}
+            model = BartForSequenceClassification(
+                BartConfig(**layers, **heads, **wide, **marks, **size)
+            )
+        case "longformer":
+            config = LongformerConfig(attention_window=4, max_position_embeddings=60, **deep)
+            model = LongformerForSequenceClassification(config)
+        case "ctrl":
+            config = CTRLConfig(n_embd=12, dff=17, n_layer=2, n_head=3, n_positions=40, **size)
+            model = CTRLForSequenceClassification(config)
+    return model.eval(), tokenizer
 
 
 def tiny(family, *, labels=3, **changes):

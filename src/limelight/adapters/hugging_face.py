@@ -11,8 +11,9 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from limelight.adapters.attention import attended
 from limelight.adapters.engine import Engine
-from limelight.adapters.insides import attended, differentiated, embedded
+from limelight.adapters.insides import differentiated, embedded
 from limelight.adapters.model import Attended, Differentiated, Weigh
 from limelight.adapters.passage import Passage
 from limelight.adapters.untouched import untouched

@@ -1,46 +1,17 @@
-"""Attention and gradients of a transformers model, by automatic differentiation."""
+"""Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
-__all__ = ["attended", "differentiated", "embedded"]
+__all__ = ["aimed", "differentiated", "embedded", "given_ids"]
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from limelight.adapters.model import Attended, Differentiated, Weigh
+from limelight.adapters.model import Differentiated, Weigh
 from limelight.adapters.untouched import untouched
-from limelight.errors import InputError
+from limelight.errors import DomainError
 from limelight.shapes import Float, Int
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
-
-
-def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> Attended:
-    """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
-    import torch
-
-    def begin(_module: Any, _given: Any, rows: Any) -> Any:
-        """Let a graph begin at the embedded input, for networks whose weights are frozen."""
-        return rows if rows.requires_grad else rows.requires_grad_()
-
-    hook = None if weigh is None else begin
-    with (
-        torch.inference_mode(mode=False),
-        untouched(network, eager=True, hook=hook),
-        torch.set_grad_enabled(weigh is not None),
-    ):
-        given = _given(network, ids, 1)
-        out = network(**given, output_attentions=True)
-        layers = [layer for layer in out.attentions or () if layer is not None]
-        if not layers:
-            raise InputError(
-                f"{type(network).__name__} shows no attention; use 'gxi', 'lime' or 'loo'."
-            )
-        gradient = np.full_like(_stacked(layers), np.nan)
-        if weigh is not None:
-            aim = _aimed(out.logits, weigh)
-            gradient = _stacked(torch.autograd.grad(aim, layers))
-    alpha = _stacked(layers)
-    return Attended(alpha, _reads(network, alpha), gradient)
 
 
 def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d_e"]:
@@ -68,42 +39,49 @@ def differentiated(
                 points[start : start + step], dtype=weight.dtype, device=weight.device
             ).requires_grad_()
 
-            def in_place(*_: Any, here: Any = here) -> Any:
-                return here
-
-            with untouched(network, hook=in_place):
-                logits = network(**_given(network, ids, len(here))).logits
-            (gradient,) = torch.autograd.grad(_aimed(logits, weigh), here)
+            embedding = _InPlace(network, here)
+            with untouched(network, hook=embedding):
+                logits = network(**given_ids(network, ids, len(here))).logits
+            embedding.check_used()
+            (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
         gradients.append(gradient.double().cpu().numpy())
         outputs.append(logits.detach().double().cpu().numpy())
     return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
 
 
-def _given(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
+@final
+class _InPlace:
+    """Puts ``points`` in the place of what the embedding answers, which must happen once."""
+
+    def __init__(self, network: Any, points: Any) -> None:
+        self._network, self._points, self._calls = network, points, 0
+
+    def __call__(self, _module: Any, _given: Any, rows: Any) -> Any:
+        self._calls += 1
+        if rows.shape != self._points.shape:
+            raise self._refusal()
+        return self._points.clone()  # some networks scale it in place, which a leaf forbids
+
+    def check_used(self) -> None:
+        if self._calls != 1:
+            raise self._refusal()
+
+    def _refusal(self) -> DomainError:
+        return DomainError(
+            f"{type(self._network).__name__} does not read a text as one row of embedded tokens, "
+            "so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
+        )
+
+
+def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
+    """Return what the network is called with: ``copies`` of one text without padding."""
     import torch
 
     rows = torch.as_tensor(ids, device=network.device).expand(copies, -1)
     return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
 
 
-def _aimed(logits: Any, weigh: Weigh) -> Any:
+def aimed(logits: Any, weigh: Weigh) -> Any:
     """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
     weights = weigh(logits.detach().double().cpu().numpy())
     return (logits * logits.new_tensor(np.ascontiguousarray(weights))).sum()
-
-
-def _stacked(layers: Any) -> Float[np.ndarray, "L H T T"]:
-    return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
-
-
-def _reads(network: Any, alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, " T"]:
-    """Which positions the classification head reads: the first, the last of a causal model,
-    or the mean of all where the configuration says so.
-    """
-    T = alpha.shape[-1]
-    if getattr(network.config, "classifier_pooling", None) == "mean":
-        return np.full(T, 1 / T)
-    causal = T > 1 and not np.triu(alpha.max(axis=(0, 1)), k=1).any()
-    reads = np.zeros(T)
-    reads[-1 if causal else 0] = 1.0
-    return reads
