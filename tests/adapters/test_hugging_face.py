@@ -308,9 +308,6 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
         np.testing.assert_allclose(one.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
     assert ways[0].classes == ("LABEL_0", "LABEL_1", "LABEL_2")
     assert ways[1].fingerprint == ways[2].fingerprint
-    with torch.no_grad():
-        model.classifier.bias += 1
-    assert limelight.load(model=model, tokenizer=tokenizer).fingerprint != ways[1].fingerprint
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 __all__ = ["HuggingFace"]
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +11,7 @@ import numpy as np
 
 from limelight.adapters.attention import attended
 from limelight.adapters.engine import Engine
+from limelight.adapters.fingerprints import NetworkFingerprint
 from limelight.adapters.insides import differentiated, embedded
 from limelight.adapters.model import Attended, Differentiated, Weigh
 from limelight.adapters.passage import Passage
@@ -76,18 +75,14 @@ class HuggingFace:
         kind = getattr(self.network.config, "problem_type", None)
         return {"multi_label_classification": "sigmoid", "regression": "none"}.get(kind, "softmax")
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """SHA-256 of configuration and weights."""
-        import torch
+        """SHA-256 of configuration and weights, as they are now."""
+        return self._fingerprint()
 
-        config = self.network.config.to_dict()
-        digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            flat = tensor.detach().cpu().contiguous().flatten()
-            digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-        return digest.hexdigest()
+    @cached_property
+    def _fingerprint(self) -> NetworkFingerprint:
+        return NetworkFingerprint(self.network)
 
     @cached_property
     def limit(self) -> int:

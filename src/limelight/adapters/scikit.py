@@ -5,6 +5,7 @@ __all__ = ["from_scikit"]
 from typing import Any
 
 from limelight.adapters.black_box import BlackBox, wrap
+from limelight.adapters.fingerprints import object_fingerprint
 from limelight.errors import InputError
 
 
@@ -18,7 +19,8 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
     last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
     if getattr(last, "multilabel_", False):
         options = {"multi_label": True, **options}
-    named = {"classes": [str(name) for name in classes], "name": repr(pipeline), **options}
+    name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
+    named = {"classes": [str(name) for name in classes], "name": name, **options}
     if hasattr(pipeline, "predict_proba"):
         return wrap(pipeline.predict_proba, **{"scale": "probability", **named})
 

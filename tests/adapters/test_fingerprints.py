@@ -1,0 +1,139 @@
+"""A fingerprint tells trained models apart, and is the same for the same model."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer
+
+import limelight
+from limelight.adapters.fingerprints import object_fingerprint
+
+from tiny_transformers import tiny
+
+TEXTS = ["good film", "bad film", "very good plot", "very bad plot", "good", "bad acting"] * 3
+LABELS = [1, 0, 1, 0, 1, 0] * 3
+
+
+def trained(last, texts=TEXTS, labels=LABELS):
+    words = make_union(TfidfVectorizer(), CountVectorizer(ngram_range=(2, 2)))
+    return make_pipeline(words, last).fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        LogisticRegression,
+        MultinomialNB,
+        lambda: RandomForestClassifier(3, random_state=0),
+        lambda: MLPClassifier((3,), max_iter=3, random_state=0, solver="lbfgs"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pipelines_are_told_apart_by_what_they_learned(last):
+    one, again = (limelight.load(model=trained(last())) for _ in range(2))
+    assert one.fingerprint == again.fingerprint
+    assert one.fingerprint.startswith("Pipeline ")
+    upside_down = limelight.load(model=trained(last(), labels=[1 - label for label in LABELS]))
+    other_words = limelight.load(model=trained(last(), texts=[t + " plot" for t in TEXTS]))
+    assert len({one.fingerprint, upside_down.fingerprint, other_words.fingerprint}) == 3
+    assert repr(trained(last())) == repr(upside_down.function.__self__)  # which tells nothing
+
+
+def test_functions_inside_a_pipeline_count():
+    def shouting(factor):
+        return FunctionTransformer(lambda texts: [text * factor for text in texts])
+
+    digests = {object_fingerprint(make_pipeline(shouting(n), CountVectorizer())) for n in (1, 2, 2)}
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.arange(6), np.arange(6).reshape(2, 3)),
+        (np.arange(3), np.arange(3.0)),
+        ([1, 23], [12, 3]),
+        (["a", "bc"], ["ab", "c"]),
+        ({"a": 1}, {"a": 2}),
+        ({1, 2}, {1, 3}),
+        (np.array(["a", None]), np.array(["b", None])),
+        (b"a", "a"),
+        ([[1], 2], [[1, 2]]),
+    ],
+)
+def test_different_things_have_different_fingerprints(one, other):
+    assert object_fingerprint(one) != object_fingerprint(other)
+    assert object_fingerprint(one) == object_fingerprint(one)
+
+
+def test_what_holds_itself_has_a_fingerprint():
+    loop = [1]
+    loop.append(loop)
+    assert object_fingerprint(loop) != object_fingerprint([1])
+
+
+def test_a_fingerprint_is_the_same_in_another_process():
+    program = (
+        "from limelight.adapters.fingerprints import object_fingerprint\n"
+        "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert found == {object_fingerprint([{"b", "a", "c"}, {"x": 1.5, "y": None}, (1, "z")]) + "\n"}
+
+
+def test_a_network_whose_weights_change_has_another_fingerprint():
+    network, tokenizer = tiny("bert")
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    first = model.fingerprint
+    assert limelight.explain(model, "a good film", "gxi").settings["model"] == first
+    with torch.no_grad():
+        network.classifier.bias += 1
+    second = model.fingerprint
+    network.load_state_dict({k: v * 2 for k, v in network.state_dict().items()})
+    third = model.fingerprint
+    network.classifier = torch.nn.Linear(12, 3)
+    fourth = model.fingerprint
+    network.config.problem_type = "regression"
+    assert len({first, second, third, fourth, model.fingerprint}) == 5
+    assert model.fingerprint == limelight.load(model=network, tokenizer=tokenizer).fingerprint
+
+
+def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
+    from limelight.adapters import fingerprints
+
+    network, tokenizer = tiny("bert")
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    read = []
+    once = fingerprints._weights_digest
+    monkeypatch.setattr(fingerprints, "_weights_digest", lambda ts: read.append(1) or once(ts))
+    assert model.fingerprint == model.fingerprint
+    limelight.explain(model, ["a good film", "a bad film"], "gxi", target="all")
+    assert read == [1]
+
+
+def test_weights_that_torch_does_not_count_are_read_every_time():
+    with torch.inference_mode():
+        network, tokenizer = tiny("bert")
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    first = model.fingerprint
+    with torch.inference_mode():
+        network.classifier.bias += 1
+    assert model.fingerprint != first
