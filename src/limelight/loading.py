@@ -37,7 +37,8 @@ def load(
         model of the Hugging Face hub, and the only thing for which the network may be used.
     model
         A Hugging Face model (with its ``tokenizer``), a ``transformers.pipeline``, or a fitted
-        scikit-learn pipeline that takes texts. For a function, see :func:`limelight.wrap`.
+        scikit-learn pipeline that takes texts; what can be explained already comes back as it
+        is. For a function, see :func:`limelight.wrap`.
     tokenizer
         The fast tokenizer that belongs to ``model``.
     """
@@ -89,7 +90,11 @@ def _is_hugging_face(folder: Path) -> bool:
     return isinstance(config, dict) and "format" not in config and "model_type" in config
 
 
-def _adapted(model: Any, tokenizer: Any) -> "Model":
+def _adapted(model: Any, tokenizer: Any) -> "AttentionClassifier | Model":
+    if isinstance(model, AttentionClassifier):
+        return model
+    if hasattr(model, "sees_inside"):
+        return _own_adapter(model)
     if tokenizer is None and hasattr(model, "tokenizer") and hasattr(model, "model"):
         model, tokenizer = model.model, model.tokenizer  # a transformers.pipeline
     if hasattr(model, "config") and hasattr(model, "get_input_embeddings"):
@@ -104,3 +109,17 @@ def _adapted(model: Any, tokenizer: Any) -> "Model":
         "load takes a Hugging Face model, a transformers pipeline or a scikit-learn pipeline; "
         f"got {type(model).__name__}. For a function use limelight.wrap(function, classes=[…])."
     )
+
+
+def _own_adapter(model: Any) -> "Model":
+    from limelight.adapters import DeepModel, Model
+
+    kind = DeepModel if model.sees_inside else Model
+    needed = {name for part in (Model, kind) for name in vars(part) if not name.startswith("_")}
+    if missing := sorted(name for name in needed if not hasattr(model, name)):
+        raise InputError(
+            f"{type(model).__name__} has sees_inside, as adapters have, but lacks "
+            f"{', '.join(missing)}; see limelight.adapters.{kind.__name__}."
+        )
+    adapter: Model = model
+    return adapter

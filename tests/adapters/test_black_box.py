@@ -100,6 +100,36 @@ def test_functions_answer_these_methods():
         (3, {}, "wrap takes a function from a list of texts to scores; got 3."),
         (
             chances([0.5, 0.5]),
+            {"batch_size": "x"},
+            "batch_size must be a whole number from 1; got 'x'.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"batch_size": 2.5},
+            "batch_size must be a whole number from 1; got 2.5.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"batch_size": 0},
+            "batch_size must be a whole number from 1; got 0.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"mask": 7},
+            "mask must be a string, or None to delete words; got 7.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"words": "x"},
+            "words must be a function from a text to (start, end)s; got 'x'.",
+        ),
+        (
+            chances([0.5, 0.5]),
+            {"classes": 2},
+            "classes must be a list of two names or more; got 2.",
+        ),
+        (
+            chances([0.5, 0.5]),
             {"classes": "good"},
             "classes must be a list of two names or more; got 'good'.",
         ),
@@ -388,6 +418,49 @@ def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
     pipeline.fit(texts, labels)
     model = limelight.load(model=pipeline)
     np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
+
+
+def test_a_scikit_learn_model_without_a_vectorizer_is_refused():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    for model in (LogisticRegression(), LinearSVC()):
+        with pytest.raises(InputError) as error:
+            limelight.load(model=model.fit(np.eye(4), [0, 1, 0, 1]))
+        name = type(model).__name__
+        assert str(error.value).startswith(
+            f"the scikit-learn model must take texts; {name} does not (Expected 2D array"
+        )
+        assert "make_pipeline(TfidfVectorizer(), model)" in str(error.value)
+
+
+def test_what_can_be_explained_already_comes_back_as_it_is():
+    for model in (PAPER, paper_as_function()):
+        assert limelight.load(model=model) is model
+
+    class Own:
+        sees_inside = False
+        classes = ("a", "b")
+
+        def logits(self, texts):
+            return np.zeros((len(texts), 2))
+
+    with pytest.raises(InputError) as error:
+        limelight.load(model=Own())
+    assert str(error.value) == (
+        "Own has sees_inside, as adapters have, but lacks fingerprint, game, link, predict_proba, "
+        "read, replacement; see limelight.adapters.Model."
+    )
+
+
+@pytest.mark.parametrize("verb", [limelight.explain, limelight.compare])
+def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
+    with pytest.raises(InputError) as error:
+        verb(len, "a text")
+    assert str(error.value) == (
+        "a model is what limelight.load or limelight.wrap returns; got builtin_function_or_method. "
+        "Write limelight.load(model=…), or limelight.wrap(…) for a function."
+    )
 
 
 def test_compare_shows_what_a_function_can_answer():

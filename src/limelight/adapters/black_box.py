@@ -47,8 +47,6 @@ class BlackBox:
             raise InputError(nearest("scale", self.scale, SCALES))
         if len(set(self.classes)) != len(self.classes):
             raise InputError(f"class names must differ; got {list(self.classes)}.")
-        if self.batch_size < 1:
-            raise InputError(f"batch_size must be at least 1; got {self.batch_size}.")
 
     @property
     def link(self) -> str:
@@ -143,12 +141,12 @@ class BlackBox:
 def wrap(
     function: Any,
     *,
-    classes: Sequence[str],
+    classes: Any,
     scale: str = "probability",
     multi_label: bool = False,
-    mask: str | None = None,
-    words: Words | None = None,
-    batch_size: int = 256,
+    mask: Any = None,
+    words: Any = None,
+    batch_size: Any = 256,
     name: str = "",
 ) -> BlackBox:
     """Return any classifier as a model that can be explained.
@@ -179,6 +177,12 @@ def wrap(
         raise InputError(f"wrap takes a function from a list of texts to scores; got {function!r}.")
     if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < 2:
         raise InputError(f"classes must be a list of two names or more; got {classes!r}.")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number from 1; got {batch_size!r}.")
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
+    if words is not None and not callable(words):
+        raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
     return BlackBox(
         function=function,
         classes=tuple(map(str, classes)),

@@ -21,8 +21,10 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
         options = {"multi_label": True, **options}
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     named = {"classes": [str(name) for name in classes], "name": name, **options}
-    if hasattr(pipeline, "predict_proba"):
-        return wrap(pipeline.predict_proba, **{"scale": "probability", **named})
+    answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
+    _check_reads_texts(pipeline, answer or pipeline.decision_function)
+    if answer is not None:
+        return wrap(answer, **{"scale": "probability", **named})
 
     def decision(texts: list[str]) -> Any:
         found = pipeline.decision_function(texts)
@@ -30,3 +32,14 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
 
     # A distance to a plane is no log-odds: its softmax would be a probability in name only.
     return wrap(decision, **{"scale": "score", **named})
+
+
+def _check_reads_texts(pipeline: Any, answer: Any) -> None:
+    try:
+        answer(["a text"])
+    except (ValueError, TypeError, AttributeError) as error:
+        (reason, *_) = str(error).splitlines() or [""]
+        raise InputError(
+            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not ({reason}). "
+            "Put what makes numbers of texts before it: make_pipeline(TfidfVectorizer(), model)."
+        ) from None

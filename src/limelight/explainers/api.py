@@ -35,7 +35,7 @@ def explain(
     model: AnyModel, text: Texts, method: str = ..., **options: Any
 ) -> list[Explanation]: ...
 def explain(
-    model: AnyModel,
+    model: Any,
     text: str | Texts,
     method: str = "lime",
     *,
@@ -74,7 +74,7 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     row = find_method(method)
-    explainer = row.configured(settings, kind_of(model))
+    explainer = row.configured(settings, _kind(model))
     every = target == "all" and "all" not in model.classes
     readings = _readings(
         model,
@@ -98,7 +98,7 @@ def compare(model: AnyModel, text: str, **options: Any) -> Comparison: ...
 @overload
 def compare(model: AnyModel, text: Texts, **options: Any) -> list[Comparison]: ...
 def compare(
-    model: AnyModel,
+    model: Any,
     text: str | Texts,
     *,
     methods: Sequence[str] | None = None,
@@ -119,7 +119,7 @@ def compare(
     (T × T numbers per head, which nothing else needs). The other arguments are those of
     :func:`explain`.
     """
-    kind = kind_of(model)
+    kind = _kind(model)
     usual = COMPARED_BLACK_BOX if kind == "function" else COMPARED
     names = [methods] if isinstance(methods, str) else usual if methods is None else methods
     rows = [find_method(name) for name in dict.fromkeys(names)]
@@ -136,6 +136,16 @@ def compare(
         for one in reading.apart()
     ]
     return comparisons[0] if isinstance(text, str) else comparisons
+
+
+def _kind(model: Any) -> str:
+    if not isinstance(model, AttentionClassifier) and not hasattr(model, "sees_inside"):
+        raise InputError(
+            "a model is what limelight.load or limelight.wrap returns; got "
+            f"{type(model).__name__}. Write limelight.load(model=…), or limelight.wrap(…) for a "
+            "function."
+        )
+    return kind_of(model)
 
 
 def _configured(
