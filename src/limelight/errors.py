@@ -8,7 +8,12 @@ from collections.abc import Iterable, Iterator
 
 
 class InputError(ValueError):
-    """What the caller handed over cannot be used; the message says what to do instead."""
+    """What the caller handed over cannot be used; the message says what to do instead.
+
+    ``one_text`` says that a text is at fault: others may do.
+    """
+
+    one_text = False
 
 
 class DomainError(InputError):
@@ -28,10 +33,13 @@ def about_text(number: int | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        error.one_text = True
         if number is None:
             raise
         kind = DomainError if isinstance(error, DomainError) else InputError
-        raise kind(f"text {number} (counting from 0): {error}") from None
+        named = kind(f"text {number} (counting from 0): {error}")
+        named.one_text = True
+        raise named from None
 
 
 def nearest(kind: str, name: object, choices: Iterable[str]) -> str:

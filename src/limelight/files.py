@@ -1,6 +1,6 @@
 """Files that are written whole or not at all."""
 
-__all__ = ["whole_folder", "write_whole"]
+__all__ = ["whole_file", "whole_folder", "write_whole"]
 
 import contextlib
 import errno
@@ -9,16 +9,42 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write ``content`` to ``path``; after a crash the old file or the new one is there, whole."""
-    data = content.encode() if isinstance(content, str) else content
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of ``path`` when the block ends without error."""
+    target, part = Path(path), None
     with _errors_about(path):
-        if _is_device(Path(path)):
-            Path(path).write_bytes(data)
+        if _is_device(target):
+            file: BinaryIO = target.open("wb")
         else:
-            _replace(Path(path).resolve(), data)
+            target = target.resolve()
+            handle, part = tempfile.mkstemp(
+                dir=target.parent, prefix=f".{target.name}.", suffix=".part"
+            )
+            file = os.fdopen(handle, "wb")
+    try:
+        with _errors_about(path, nameless=True), file:
+            yield file
+            file.flush()
+            if part is not None:
+                os.fsync(file.fileno())
+        with _errors_about(path):
+            if part is not None:
+                _take_default_mode(Path(part))
+                Path(part).replace(target)
+    except BaseException:
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
+        raise
 
 
 def _is_device(path: Path) -> bool:
@@ -27,26 +53,17 @@ def _is_device(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _errors_about(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors name the file the user asked for, not the temporary one."""
+def _errors_about(path: str | os.PathLike[str], *, nameless: bool = False) -> Iterator[None]:
+    """Let errors name the file the user asked for, not the temporary one.
+
+    ``nameless``: only those that name no file; the others are about something else.
+    """
     try:
         yield
     except OSError as error:
+        if nameless and error.filename is not None:
+            raise
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        _take_default_mode(Path(name))
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 @contextlib.contextmanager

@@ -85,7 +85,8 @@ def test_functions_answer_these_methods():
         (
             chances([0.5, 0.5]),
             {"scale": "probabilty"},
-            "no scale 'probabilty'. Did you mean 'probability'? Choose from: probability, logit, score.",
+            "no scale 'probabilty'. Did you mean 'probability'? "
+            "Choose from: probability, logit, score.",
         ),
         (
             lambda _: None,

@@ -264,14 +264,14 @@ def test_classes_of_the_same_name_are_told_apart():
     e = limelight.explain(model, TEXT, "gxi", target="x #2")
     assert list(e.prediction) == ["x #0", "y", "x #2"]
     assert e.scores.tolist() == limelight.explain(model, TEXT, "gxi", target=2).scores.tolist()
-    with pytest.raises(InputError, match="no class 'x'. .*Choose from: x #0, y, x #2"):
+    with pytest.raises(InputError, match=r"no class 'x'. .*Choose from: x #0, y, x #2"):
         limelight.explain(model, TEXT, "gxi", target="x")
 
 
 def test_outputs_that_are_not_as_many_as_the_labels_are_refused():
     model = loaded()
     model.network.config.id2label = {0: "x", 1: "y"}
-    with pytest.raises(InputError, match="returns 3 outputs, but its config.id2label names 2"):
+    with pytest.raises(InputError, match=r"returns 3 outputs, but its config\.id2label names 2"):
         model.logits([TEXT])
 
 

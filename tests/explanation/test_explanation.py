@@ -135,7 +135,7 @@ def test_a_frame_and_csv_have_one_row_per_feature():
     frame = e.to_frame()
     assert list(frame.columns) == list(CSV_COLUMNS)
     assert len(frame) == 3
-    lines = explanations_csv([(4, e)]).splitlines()
+    lines = "".join(explanations_csv([(4, e)])).splitlines()
     assert lines[0] == ",".join(CSV_COLUMNS)
     assert lines[1] == "4,lime,positive,word0,0.5,,,0:5"
 

@@ -116,7 +116,7 @@ class FixedDraws:
     def __init__(self, keep):
         self.keep, self.d = keep, keep.shape[1]
 
-    def __call__(self, n, rng):
+    def __call__(self, n, rng):  # noqa: ARG002
         return self.keep[:n], np.ones(n)
 
 

@@ -68,8 +68,8 @@ def _reads(network: Any, logits: Any, last: Any) -> Float[np.ndarray, " T"]:
     read = np.zeros(0) if slope is None else _stacked([slope])[0].any(axis=(0, 2)).astype(float)
     if not read.any():
         raise DomainError(
-            f"which position the head of {type(network).__name__} reads cannot be seen: its outputs "
-            "do not hang on the attention that it shows; use 'lime', 'shapley' or 'loo'."
+            f"which position the head of {type(network).__name__} reads cannot be seen: its "
+            "outputs do not hang on the attention that it shows; use 'lime', 'shapley' or 'loo'."
         )
     return read / read.sum()
 

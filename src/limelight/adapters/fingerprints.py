@@ -113,5 +113,5 @@ def _state(thing: Any) -> Any:
     """
     try:
         return thing.__getstate__()
-    except Exception:  # noqa: BLE001  (anybody's class, and anything may go wrong there)
+    except Exception:
         return None

@@ -72,7 +72,7 @@ class HuggingFace:
         """The sigmoid of each output where a text may have several labels, else the softmax; none
         for a regression.
         """
-        kind = getattr(self.network.config, "problem_type", None)
+        kind = str(getattr(self.network.config, "problem_type", None))
         return {"multi_label_classification": "sigmoid", "regression": "none"}.get(kind, "softmax")
 
     @property
@@ -242,8 +242,8 @@ class HuggingFace:
             raise InputError("the model returns numbers that are not finite; check its weights.")
         if found.shape[1] != (labels := len(self.network.config.id2label)):
             raise InputError(
-                f"the model returns {found.shape[1]} outputs, but its config.id2label names {labels} "
-                "classes; make them as many."
+                f"the model returns {found.shape[1]} outputs, but its config.id2label names "
+                f"{labels} classes; make them as many."
             )
         return found
 

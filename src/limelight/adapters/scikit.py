@@ -40,6 +40,6 @@ def _check_reads_texts(pipeline: Any, answer: Any) -> None:
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
-            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not ({reason}). "
-            "Put what makes numbers of texts before it: make_pipeline(TfidfVectorizer(), model)."
+            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
+            f"({reason}). Put what makes numbers of texts before it: make_pipeline(TfidfVectorizer(), model)."
         ) from None

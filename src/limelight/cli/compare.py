@@ -28,18 +28,20 @@ def compare(
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form
-    comparisons = question.asked(comparisons_of, text, methods=names, attention=form == "html")
+    answers = question.asked(comparisons_of, text, methods=names, attention=form == "html")
+    comparisons = (comparison for _, comparison in answers)
     match form:
         case "terminal":
             show(comparisons, question.output)
         case "json":
-            write("".join(c.to_json() + "\n" for c in comparisons), question.output)
+            write((c.to_json() + "\n" for c in comparisons), question.output)
         case "csv":
-            rows = ((i, e) for i, c in enumerate(comparisons) for e in c)
+            rows = ((i, e) for i, comparison in answers for e in comparison)
             write(explanations_csv(rows), question.output)
         case "html":
-            write(only(comparisons, form).as_html(), question.output)
+            write([only(comparisons, form).as_html()], question.output)
         case _:
             from limelight.render.figures import coloured_sentence, save_figure
 
             save_figure(coloured_sentence(only(comparisons, form)), str(question.output))
+    answers.finish()

@@ -2,6 +2,7 @@
 
 __all__ = ["explain"]
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -28,28 +29,31 @@ def explain(
         A name from "limelight methods".
     """
     form = question.form  # refused before any work is done
-    numbered = _numbered(question.asked(explanations_of, text, method))
-    explanations = [e for _, e in numbered]
+    answers = question.asked(explanations_of, text, method)
+    numbered = _numbered(answers)
+    explanations = (e for _, e in numbered)
     match form:
         case "terminal":
             show(explanations, question.output)
         case "json":
-            write("".join(e.to_json() + "\n" for e in explanations), question.output)
+            write((e.to_json() + "\n" for e in explanations), question.output)
         case "csv":
             write(explanations_csv(numbered), question.output)
         case "html":
-            write(only(explanations, form).as_html(), question.output)
+            write([only(explanations, form).as_html()], question.output)
         case _:
             from limelight.render.figures import bar_chart, interaction_heatmap, save_figure
 
             one = only(explanations, form)
             drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)
             save_figure(drawn, str(question.output))
+    answers.finish()
 
 
 def _numbered(
-    found: list[Explanation] | list[list[Explanation]],
-) -> list[tuple[int, Explanation]]:
-    """Return every explanation with the number of its text, which several classes may share."""
-    rows = [row if isinstance(row, list) else [row] for row in found]
-    return [(number, e) for number, row in enumerate(rows) for e in row]
+    answers: Iterable[tuple[int, Explanation | list[Explanation]]],
+) -> Iterator[tuple[int, Explanation]]:
+    """Yield every explanation with the number of its text, which several classes may share."""
+    for number, answer in answers:
+        for e in answer if isinstance(answer, list) else [answer]:
+            yield number, e

@@ -2,7 +2,10 @@
 
 __all__ = ["predict"]
 
+import itertools
 import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +16,8 @@ from rich.text import Text
 
 from limelight.adapters import Model, Passage
 from limelight.cli.console import error_console, output_console
+from limelight.cli.lines import answers_to
 from limelight.cli.result import write
-from limelight.cli.texts import given_texts
 from limelight.errors import about_text
 from limelight.loading import load
 from limelight.model import AttentionClassifier, class_probabilities
@@ -22,6 +25,8 @@ from limelight.render.pieces import visible
 from limelight.render.wording import percent
 from limelight.shapes import Float
 from limelight.text import Document
+
+_TOGETHER = 64  # texts
 
 
 def predict(
@@ -40,23 +45,36 @@ def predict(
     file
         Read the text from this file instead.
     lines
-        Take every line of the file or of standard input as a text of its own.
+        Take every line of the file or of standard input as a text of its own. Predictions come as
+        they are made; a line that cannot be used is named on standard error, and the exit code
+        is 2.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model of the package if none is given.
     format
         A table for people, or one JSON object per line for programs.
     """
-    given = given_texts(texts, file, lines=lines)
-    rows = predictions(load(model), given)
+    classifier = load(model)
+    answers = answers_to(
+        texts, file, partial(predictions, classifier), lines=lines, together=_TOGETHER
+    )
     if format == "json":
-        write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), None)
-        return
-    output_console().print(_table(rows))
-    for number, row in enumerate(rows, start=1):
-        place = f", row {number}" if len(rows) > 1 else ""
-        for notice in row["notices"]:
-            error_console().print(f"Notice{place}: {notice}", markup=False)
+        write((json.dumps(row, ensure_ascii=False) + "\n" for _, row in answers), None)
+    else:
+        _show(row for _, row in answers)
+    answers.finish()
+
+
+def _show(rows: Iterator[dict[str, Any]]) -> None:
+    """Print tables of some rows at a time, the first with a header."""
+    done = 0
+    while chunk := list(itertools.islice(rows, _TOGETHER)):
+        output_console().print(_table(chunk, header=not done))
+        for number, row in enumerate(chunk, start=done + 1):
+            place = f", row {number}" if done + len(chunk) > 1 else ""
+            for notice in row["notices"]:
+                error_console().print(f"Notice{place}: {notice}", markup=False)
+        done += len(chunk)
 
 
 def predictions(model: AttentionClassifier | Model, texts: list[str]) -> list[dict[str, Any]]:
@@ -95,21 +113,23 @@ def _row(
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(rows: list[dict[str, Any]], *, header: bool = True) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=header)
     sure = rows[0]["probability"] is not None  # else there are scores and nothing more
     if sure:
-        table.add_column("class", no_wrap=True)
-        table.add_column("probability", justify="right", no_wrap=True)
+        widest = max(len(visible(name)) for name in ("class", *rows[0]["probabilities"]))
+        table.add_column("class", no_wrap=True, min_width=widest)
+        table.add_column("probability", justify="right", no_wrap=True, min_width=11)
     named = list(rows[0]["logits"])
     for name in named:
         title = f"logit of {name}" if len(named) == 1 and sure else name
-        table.add_column(Text(visible(title)), justify="right", no_wrap=True)
+        width = max(len(visible(title)), len("-12.345"))  # every table alike
+        table.add_column(Text(visible(title)), justify="right", no_wrap=True, min_width=width)
     table.add_column("text", ratio=1)  # the only one that gives way on a narrow terminal
     for row in rows:
         numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
         line = visible(" ".join(row["text"].split()))
         shown = Text(line, no_wrap=True, overflow="ellipsis")  # never parsed as markup
-        known = [Text(visible(row["class"])), percent(row["probability"])] if sure else []
-        table.add_row(*known, *numbers, shown)
+        known = [visible(row["class"]), percent(row["probability"])] if sure else []
+        table.add_row(*map(Text, known), *numbers, shown)
     return table

@@ -9,9 +9,12 @@ from typing import Annotated, Any, final
 
 from cyclopts import Parameter
 
+from limelight.cli.lines import Answers, answers_to
 from limelight.cli.result import chosen_format, parsed_settings, progress_shown
-from limelight.cli.texts import given_texts
 from limelight.loading import load
+from limelight.model import AttentionClassifier
+
+_TOGETHER = 32  # lines
 
 
 @Parameter(name="*")
@@ -37,7 +40,8 @@ class Question:
     file
         Read the text from this file.
     lines
-        Take every line of the file or of standard input as a text of its own.
+        Take every line of the file or of standard input as a text of its own. Results come as they
+        are found; a line that cannot be used is named on standard error, and the exit code is 2.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model of the package if none is given.
@@ -66,12 +70,23 @@ class Question:
 
     def asked(
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
-    ) -> Any:
+    ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
-        texts = given_texts(text, self.file, lines=self.lines)
+        model = load(self.model)
+
+        def ask(texts: list[str]) -> Any:
+            return self._answers(verb, model, texts, *rest, **more)
+
+        # Texts of our own model cost little and less together; others are shown one by one.
+        together = _TOGETHER if isinstance(model, AttentionClassifier) else 1
+        return answers_to(text, self.file, ask, lines=self.lines, together=together)
+
+    def _answers(
+        self, verb: Callable[..., Any], model: Any, texts: list[str], *rest: Any, **more: Any
+    ) -> Any:
         with progress_shown(len(texts)) as progress:
             return verb(
-                load(self.model),
+                model,
                 texts,
                 *rest,
                 target=_class(self.target),

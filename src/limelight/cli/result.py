@@ -13,9 +13,10 @@ __all__ = [
 
 import contextlib
 import io
+import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from rich.console import Console, RenderableType
 
 from limelight.cli.console import error_console, output_console
 from limelight.errors import InputError, nearest
-from limelight.files import write_whole
+from limelight.files import whole_file
 
 Result = TypeVar("Result")
 FIGURES = ("png", "svg", "pdf")
@@ -42,13 +43,14 @@ def chosen_format(format: str | None, output: Path | None) -> str:
     return format
 
 
-def only(results: Sequence[Result], form: str) -> Result:
+def only(results: Iterable[Result], form: str) -> Result:
     """Return the one result that a page or a figure shows."""
-    if len(results) != 1:
+    found = list(itertools.islice(results, 2))
+    if len(found) != 1:
         raise InputError(
-            f"{form} output shows one result; got {len(results)}. Use --format json for several."
+            f"{form} output shows one result; got several. Use --format json for them."
         )
-    return results[0]
+    return found[0]
 
 
 def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -69,24 +71,34 @@ def _parsed(value: str) -> Any:
     return value
 
 
-def write(content: str, output: Path | None) -> None:
-    """Write ``content`` to the file, whole or not at all, or to standard output."""
+def write(parts: Iterable[str], output: Path | None) -> None:
+    """Write ``parts`` as they come, to standard output or to the file, whole or not at all."""
     if output is not None:
-        write_whole(output, content)
+        with whole_file(output) as file:
+            for part in parts:
+                file.write(part.encode())
         return
-    # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
-    sys.stdout.buffer.write(content.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    for part in parts:
+        # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
+        sys.stdout.buffer.write(part.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
 
 
-def show(results: Sequence[RenderableType], output: Path | None) -> None:
-    """Print results one after the other, to the terminal or as plain text to a file."""
-    plain = io.StringIO()
-    console = output_console() if output is None else Console(file=plain, width=100, no_color=True)
+def show(results: Iterable[RenderableType], output: Path | None) -> None:
+    """Print results as they come, to the terminal or as plain text to a file."""
+    if output is not None:
+        write(_plain(results), output)
+        return
+    console = output_console()
     for i, result in enumerate(results):
         console.print(*([""] if i else []), result, sep="\n")
-    if output is not None:
-        write_whole(output, plain.getvalue())
+
+
+def _plain(results: Iterable[RenderableType]) -> Iterator[str]:
+    for i, result in enumerate(results):
+        text = io.StringIO()
+        Console(file=text, width=100, no_color=True).print(*([""] if i else []), result, sep="\n")
+        yield text.getvalue()
 
 
 @contextlib.contextmanager

@@ -73,8 +73,8 @@ class SampledShapley:
             )
         if self.tolerance is not None and self.max_pairs < FEWEST:
             raise InputError(
-                f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not show "
-                f"their spread; got {self.max_pairs}."
+                f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not "
+                f"show their spread; got {self.max_pairs}."
             )
 
     def __call__(self, reading: Perturbable) -> list[Scores]:

@@ -4,7 +4,7 @@ __all__ = ["CSV_COLUMNS", "explanation_frame", "explanations_csv"]
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from limelight.errors import InputError
@@ -34,14 +34,18 @@ def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[s
     ]
 
 
-def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> str:
-    """Return CSV text with a header and one row per feature of each (document, explanation)."""
-    output = io.StringIO()
-    writer = csv.DictWriter(output, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for document, explanation in explanations:
+def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
+    """Yield CSV text, a header and one row per feature of each (document, explanation).
+
+    It comes in parts, as the explanations do; nothing before the first is there.
+    """
+    for number, (document, explanation) in enumerate(explanations):
+        part = io.StringIO()
+        writer = csv.DictWriter(part, CSV_COLUMNS, lineterminator="\n")
+        if not number:
+            writer.writeheader()
         writer.writerows(explanation_rows(explanation, document))
-    return output.getvalue()
+        yield part.getvalue()
 
 
 def explanation_frame(explanation: Explanation) -> Any:

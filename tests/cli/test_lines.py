@@ -1,0 +1,178 @@
+"""Texts line by line: results as they come, and lines that cannot be used."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from limelight.cli.lines import answers_to
+from limelight.errors import InputError
+from limelight.files import whole_file
+
+COMMANDS = [("predict",), ("explain", "-m", "gxi"), ("compare", "-m", "gxi,loo")]
+commands = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"good film\n\n\x0c \xe2\x80\xa6\n\xff\xfe bad\r\nbad film\rso so")
+    return path
+
+
+@commands
+def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lines, command):
+    outcome = limelight(*command, "--lines", "--file", lines, "--format", "json")
+    assert outcome.code == 2
+    assert [json.loads(line)["text"] for line in outcome.out.splitlines()] == [
+        "good film",
+        "\x0c …",
+        "bad film",
+        "so so",
+    ]
+    assert outcome.err.splitlines() == [
+        "Line 4: a line must be UTF-8 text; this one is not. Convert the input first.",
+        "Error: 1 of 5 lines could not be used.",
+    ]
+
+
+def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
+    (tmp_path / "lines.txt").write_text("good film\nfine\nbad film\n")
+    given = ("--lines", "--file", tmp_path / "lines.txt", "-m", "lime")
+    outcome = limelight("explain", *given, "--format", "csv", "--output", tmp_path / "out.csv")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("Line 2: ")
+    assert outcome.err.endswith("Error: 1 of 3 lines could not be used.\n")
+    rows = (tmp_path / "out.csv").read_text().splitlines()
+    assert rows[0].startswith("document,")
+    assert [row[0] for row in rows[1:]] == ["0", "0", "2", "2"]  # the number of the text
+
+
+@commands
+def test_errors_about_no_line_in_particular_come_once(limelight, lines, command):
+    outcome = limelight(*command, "--lines", "--file", lines, "--model", "nowhere")
+    assert outcome.err == "Error: there is no model folder at 'nowhere'; check the path.\n"
+    if command[0] != "predict":
+        outcome = limelight(*command, "--lines", "--file", lines, "--target", "x")
+        assert outcome.err.count("no class 'x'") == 1
+        assert "Line" not in outcome.err
+        assert outcome.out == ""
+
+
+@commands
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "no line of the input has a text."),
+        (b"\n \n", "no line of the input has a text."),
+        (b"\xff\n\xfe\n", "none of the 2 lines could be used."),
+    ],
+)
+def test_no_usable_line_writes_no_file(limelight, tmp_path, command, content, sentence):
+    (tmp_path / "lines.txt").write_bytes(content)
+    (tmp_path / "out.json").write_text("old")
+    given = [*command, "--lines", "--file", tmp_path / "lines.txt"]
+    if command[0] != "predict":
+        given += ["--output", tmp_path / "out.json"]
+    outcome = limelight(*given)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.splitlines()[-1] == f"Error: {sentence}"
+    assert (tmp_path / "out.json").read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "out.json"}
+
+
+def test_answers_come_as_lines_are_read():
+    """No line is read before the answers to those before it were taken."""
+    read = []
+
+    def ask(texts):
+        return [text.upper() for text in texts]
+
+    class Input(io.BytesIO):
+        def read1(self, _size=-1):
+            line = self.readline()
+            read.append(line)
+            return line
+
+    stdin = type("Stdin", (), {"buffer": Input(b"a\nb\nc\n"), "isatty": lambda _: False})()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", stdin)
+        answers = iter(answers_to(["-"], None, ask, lines=True, together=1))
+        assert next(answers) == (0, "A")
+        assert b"c\n" not in read
+        assert list(answers) == [(1, "B"), (2, "C")]
+    assert not stdin.buffer.closed
+
+
+def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
+    asked = []
+
+    def ask(texts):
+        asked.append(texts)
+        if "bad" in texts:
+            error = InputError("bad")
+            error.one_text = True
+            raise error
+        return texts
+
+    with pytest.MonkeyPatch.context() as patch:
+        content = io.TextIOWrapper(io.BytesIO(b"a\nb\nbad\nd\ne\n"))
+        patch.setattr("sys.stdin", content)
+        answers = answers_to(["-"], None, ask, lines=True, together=2)
+        assert list(answers) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
+    assert asked == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
+    with pytest.raises(InputError, match="1 of 5 lines could not be used"):
+        answers.finish()
+
+
+def test_many_lines_have_one_header(limelight, tmp_path):
+    (tmp_path / "lines.txt").write_text("good film\nbad film\n" * 100)
+    out = limelight("predict", "--lines", "--file", tmp_path / "lines.txt").out.splitlines()
+    assert len(out) == 201
+    assert len({line.index("film") for line in out[1:]}) == 2  # every table is as wide
+
+
+def test_a_page_of_several_lines_is_refused_after_the_second(limelight, tmp_path):
+    (tmp_path / "lines.txt").write_text("good film\nbad film\n")
+    given = ("--lines", "--file", tmp_path / "lines.txt", "--format", "html")
+    assert limelight("explain", "-m", "gxi", *given).err == (
+        "Error: html output shows one result; got several. Use --format json for them.\n"
+    )
+
+
+def test_a_reader_sees_the_first_result_before_the_last_line_is_written():
+    program = (
+        "import numpy as np, sys, limelight, limelight.cli.question as q\n"
+        "from limelight.cli import main\n"
+        "model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=['a', 'b'])\n"
+        "q.load = lambda _: model\n"
+        "main(['explain', '-', '--lines', '-m', 'loo', '--format', 'json'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"one text\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["text"] == "one text"
+        process.stdin.write(b"and another\n")
+        process.stdin.close()
+        assert json.loads(process.stdout.readline())["text"] == "and another"
+    assert process.returncode == 0
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "out.txt"
+    with whole_file(path) as file:
+        file.write(b"first")
+        assert not path.exists()
+    assert path.read_bytes() == b"first"
+    with pytest.raises(TypeError), whole_file(path) as file:
+        file.writelines([b"second", None])
+    assert path.read_bytes() == b"first"
+    assert [one.name for one in tmp_path.iterdir()] == ["out.txt"]
+    with pytest.raises(FileNotFoundError) as error, whole_file(path):
+        (tmp_path / "input.txt").read_bytes()
+    assert error.value.filename == str(tmp_path / "input.txt")
