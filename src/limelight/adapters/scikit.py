@@ -41,5 +41,6 @@ def _check_reads_texts(pipeline: Any, answer: Any) -> None:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
             f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
-            f"({reason}). Put what makes numbers of texts before it: make_pipeline(TfidfVectorizer(), model)."
+            f"({reason}). Put what makes numbers of texts before it: "
+            "make_pipeline(TfidfVectorizer(), model)."
         ) from None

@@ -1,6 +1,6 @@
 """Other people's models come back as they were."""
 
-__all__ = ["untouched"]
+__all__ = ["untouched", "untouched_tokenizer"]
 
 import contextlib
 from collections.abc import Iterator
@@ -35,6 +35,20 @@ def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
             module.training = training
             if _hooks(module) != hooks:
                 _restore(module, hooks)
+
+
+@contextlib.contextmanager
+def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
+    """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew."""
+    backend = tokenizer.backend_tokenizer
+    truncation, padding = backend.truncation, backend.padding
+    try:
+        yield
+    finally:
+        if truncation is not None and backend.truncation != truncation:
+            backend.enable_truncation(**truncation)
+        if padding is not None and backend.padding != padding:
+            backend.enable_padding(**padding)
 
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:

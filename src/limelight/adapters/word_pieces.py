@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from limelight.adapters.passage import Passage, Pieces
+from limelight.adapters.untouched import untouched_tokenizer
 from limelight.errors import InputError
 from limelight.text import Span, Tokens
 
@@ -26,7 +27,8 @@ def pieces_of(
     tokenizer: Any, text: str, *, limit: int, apart: bool = False
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of ``text`` and the place of every word."""
-    encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    with untouched_tokenizer(tokenizer):
+        encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     places = [_stripped(text, span) for span in encoded["offset_mapping"]]
     token, spans = _tokens(words, places, apart=apart)
