@@ -115,7 +115,7 @@ ROWS = (
         formula="maximum flow from the read position to the word, capacities (α + I)/2",
         sees="the widest ways of attention through all layers",
         blind="values, the last layer, and so the sign and the class",
-        cost="one forward pass and one maximum flow per token",
+        cost="one forward pass and one maximum flow per token: grows with the cube of the length",
         signed=False,
         explainer=partial(Attention, over_heads="mean"),
         deep=Flow,
