@@ -202,6 +202,42 @@ def test_certain_answers_are_counted_where_log_odds_are_explained():
         assert not limelight.explain(asked, "a good film", "loo", **unheld).notices
 
 
+@pytest.mark.parametrize("method", ["loo", "lime", "shapley", "lime-sampled"])
+def test_a_model_that_answers_differently_every_time_is_found_out(method):
+    rng = np.random.default_rng(0)
+    options = {"samples": 40} if "lime" in method else {}
+    noisy = limelight.wrap(
+        lambda texts: rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
+    )
+    e = limelight.explain(noisy, "one two three four", method, **options)
+    assert any("answered the same text with" in notice for notice in e.notices)
+    rounded = limelight.wrap(
+        lambda texts: 1e-3 * rng.normal(size=(len(texts), 2)), classes=["a", "b"], scale="logit"
+    )
+    e = limelight.explain(rounded, "one two three four", method, **options)
+    assert not any("answered the same text with" in notice for notice in e.notices)
+
+
+def test_a_function_may_do_with_its_list_what_it_likes():
+    def emptied(texts):
+        answers = np.full((len(texts), 2), 0.5)
+        texts.clear()
+        return answers
+
+    model = limelight.wrap(emptied, classes=["a", "b"])
+    assert limelight.explain(model, "one two", "loo").scores.tolist() == [0, 0]
+
+
+def test_half_a_character_is_refused():
+    model = limelight.wrap(chances([0.5, 0.5]), classes=["a", "b"])
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, "a \ud800 b", "loo")
+    assert str(error.value) == (
+        "a text must hold whole characters; number 2 (counting from 0) is a lone surrogate. "
+        "Replace it: text.encode('utf-8', 'replace').decode()."
+    )
+
+
 def test_a_page_shows_the_probabilities_of_the_function():
     from limelight.render.wording import outcomes
 

@@ -356,6 +356,9 @@ def test_texts_are_strings_and_may_be_none_at_all():
     assert model.predict_proba([]).shape == (0, len(model.classes))
     with pytest.raises(InputError, match="text 1 must be a string; got int"):
         model.logits(["a", 3])
+    for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):
+        with pytest.raises(InputError, match="must hold whole characters; number 2"):
+            ask(["a \ud800 b"])
 
 
 def test_outputs_that_are_not_finite_are_refused():

@@ -14,6 +14,7 @@ import numpy as np
 
 from limelight.adapters.answers import MOST_LOG_ODDS, checked_answers, log_odds
 from limelight.adapters.engine import Engine
+from limelight.adapters.given_text import checked_text
 from limelight.adapters.passage import Passage
 from limelight.errors import InputError, nearest
 from limelight.model import class_probabilities
@@ -70,8 +71,7 @@ class BlackBox:
         """Return the words of ``text`` as they are written, punctuation marks among them."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
-        if not isinstance(text, str):
-            raise InputError(f"a text must be a string; got {type(text).__name__}.")
+        checked_text(text)
         spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)
         if not spans:
             raise InputError("the text has no words; give at least one word.")
@@ -129,7 +129,7 @@ class BlackBox:
 
     def _answer(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
         found = checked_answers(
-            self.function(texts),
+            self.function(list(texts)),  # a list of its own: it may do with it what it likes
             texts=len(texts),
             classes=self.classes,
             probability=self.scale == "probability",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from limelight.adapters.given_text import checked_text
 from limelight.adapters.passage import Passage, Pieces
 from limelight.adapters.untouched import untouched_tokenizer
 from limelight.errors import InputError
@@ -14,8 +15,6 @@ from limelight.text import Span, Tokens
 
 def passage_of(tokenizer: Any, text: str, *, limit: int, apart: bool) -> Passage:
     """Return ``text`` in words (what the pre-tokenizer says), or with pieces kept ``apart``."""
-    if not isinstance(text, str):
-        raise InputError(f"a text must be a string; got {type(text).__name__}.")
     pieces, spans = pieces_of(tokenizer, text, limit=limit, apart=apart)
     count = 1 + pieces.token[pieces.inside].max(initial=-1)
     if not count:
@@ -27,6 +26,7 @@ def pieces_of(
     tokenizer: Any, text: str, *, limit: int, apart: bool = False
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of ``text`` and the place of every word."""
+    checked_text(text)
     with untouched_tokenizer(tokenizer):
         encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()

@@ -48,12 +48,15 @@ class Perturbable(Protocol):
         """Return the outputs of the one document as a function of which features stay."""
 
 
+_STEADY = 0.01  # of the answer, or of 1: what half precision may do
+
+
 @final
 class TargetGame:
     """The explained number of one document under each mask.
 
-    ``replacement`` is what stands for a removed word. The answers are counted: those that the model
-    gave as a probability of 0 or 1 have no log-odds.
+    ``replacement`` is what stands for a removed word. The answers are watched: probabilities of 0
+    or 1 have no log-odds, and the untouched text must be answered the same way every time.
     """
 
     def __init__(self, one: Perturbable, replacement: str) -> None:
@@ -62,17 +65,34 @@ class TargetGame:
         logits = one.targets.output == "logit"
         self._ceiling = getattr(one.model, "ceiling", math.inf) if logits else math.inf
         self._asked = self._held = 0
+        self._whole = float(one.targets.value(one.outputs)[0])
+        self._again = self._whole
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
         """Return the explained number for each mask."""
         found = self._targets.value(self._score(keep)[:, None])
         self._asked += len(found)
+        for value in found[keep.all(axis=1), 0]:
+            if abs(value - self._whole) > abs(self._again - self._whole):
+                self._again = float(value)
         self._held += int(np.count_nonzero(np.abs(found) >= self._ceiling))
         return found
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
+        return self._unsteady() + self._certain()
+
+    def _unsteady(self) -> tuple[str, ...]:
+        if abs(self._again - self._whole) <= _STEADY * max(1.0, abs(self._whole)):
+            return ()
+        return (
+            f"The model answered the same text with {self._whole:.4g} and with {self._again:.4g}: "
+            "its answers are noise in part, which no standard error of single calls shows. "
+            "Switch off what is random in it.",
+        )
+
+    def _certain(self) -> tuple[str, ...]:
         if not self._held:
             return ()
         return (
