@@ -264,7 +264,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"output": "logits"},
-            "no output 'logits'. Did you mean 'logit'? Choose from: logit, probability.",
+            "no output 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},

@@ -177,12 +177,7 @@ def wrap(
         raise InputError(f"wrap takes a function from a list of texts to scores; got {function!r}.")
     if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < 2:
         raise InputError(f"classes must be a list of two names or more; got {classes!r}.")
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number from 1; got {batch_size!r}.")
-    if mask is not None and not isinstance(mask, str):
-        raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
-    if words is not None and not callable(words):
-        raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+    _check_options(mask, words, batch_size)
     return BlackBox(
         function=function,
         classes=tuple(map(str, classes)),
@@ -193,6 +188,15 @@ def wrap(
         batch_size=batch_size,
         name=name,
     )
+
+
+def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number from 1; got {batch_size!r}.")
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
+    if words is not None and not callable(words):
+        raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

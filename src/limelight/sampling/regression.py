@@ -47,8 +47,7 @@ def ridge_fit(
     .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
 
     over the drawn rows only: the untouched document is the same in every sample. Errors are
-    infinite where the rows do not determine the fit: where a drawn row has a leverage h of 1, so
-    that it leaves no residual whatever its output, or where there is no one solution.
+    infinite where a drawn row has leverage 1, and so no residual, or there is no one solution.
     """
     rows = list(range(sample.d) if features is None else features)
     outputs = list(range(len(sample.origin)) if columns is None else columns)
