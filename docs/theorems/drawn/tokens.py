@@ -1,0 +1,203 @@
+"""Attention, gradients and the ratio game: what the model does with tokens."""
+
+__all__ = ["attention_rows", "cls_gradient", "completeness", "replaced_and_deleted"]
+
+import numpy as np
+
+from drawn.games import SHORT, UNREPEATED, review, review_game
+from drawn.picture import Picture, below, legend, logarithmic, panels, share
+from limelight.experiments.drawing import BLUE, GREY, INK, ORANGE, PURPLE, VERMILLION, canvas, plain
+from limelight.render.figures import colour_map
+from limelight.text import UNK
+from limelight.theory.attention import attention, max_attention, mean_attention
+from limelight.theory.enumeration import all_keeps
+from limelight.theory.gradient import gradient
+from limelight.theory.integrated_gradients import integrated_gradients
+from limelight.theory.lime import lime
+from limelight.theory.ratio_game import value
+
+
+def attention_rows() -> Picture:
+    """What [cls] attends to in every head, its two summaries, and the signs they cannot have."""
+    reading = review(SHORT, "positions")
+    words = list(reading.documents[0].tokens.strings)
+    T = len(words)
+    alpha = attention(reading.logit)[0][:, 1 : 1 + T]
+    scores = lime(review_game(SHORT, "positions")).scores[0]
+    figure, (top, middle, bottom) = canvas(5.6, 5.0, rows=3)
+    heads = len(alpha)
+    top.pcolormesh(alpha, cmap=colour_map("neutral"), vmin=0)
+    top.set_yticks(np.arange(heads) + 0.5, labels=[str(i + 1) for i in range(heads)])
+    plain(top, title=f"attention α of [cls], white 0, dark {alpha.max():.2f}", y="head")
+    at = np.arange(T) + 0.5
+    middle.bar(at - 0.2, mean_attention(alpha), 0.4, color=BLUE, label="α-avg")
+    middle.bar(at + 0.2, max_attention(alpha), 0.4, color=ORANGE, label="α-max")
+    plain(middle, y="attention")
+    legend(middle, loc="upper left")
+    bottom.bar(at, scores, 0.6, color=[VERMILLION if s < 0 else BLUE for s in scores])
+    bottom.axhline(0, color=INK, linewidth=0.8)
+    plain(bottom, y="exact LIME")
+    for axes in (top, middle, bottom):
+        axes.set_xlim(0, T)
+        axes.set_xticks(at, labels=words, rotation=40, ha="right", fontsize=8)
+        axes.label_outer()
+    against = int(np.argmin(scores))
+    rank = 1 + int(np.sum(mean_attention(alpha) > mean_attention(alpha)[against]))
+    return Picture(
+        figure=figure,
+        alt="A heat map of the attention of every head over the tokens of a sentence, bars of its "
+        "mean and largest over heads, and bars of LIME scores, some of them negative.",
+        caption=f"The shipped model on “{SHORT}”: the tokens receive "
+        f"{share(float(alpha.sum(-1).mean()))} of the attention, [cls] and padding the rest. The "
+        f"token that counts most against, “{words[against]}”, is number {rank} of {T} by α-avg: no "
+        "attention weight can say what it counts for.",
+    )
+
+
+def cls_gradient() -> Picture:
+    """The gradient against complex steps through the definition, with and without the query."""
+    errors = _row_errors()
+    figure, (left, right) = panels(
+        ("random model, relative error", "position (0 is [cls])", ""),
+        ("shipped model, size of ∇f at [cls]", "", "L2 norm"),
+    )
+    open_mark = {"markersize": 6, "fillstyle": "none"}
+    for (name, error), mark in zip(errors.items(), (("x", VERMILLION), ("o", BLUE)), strict=True):
+        left.plot(np.maximum(error, 1e-17), mark[0], color=mark[1], label=name, **open_mark)
+    left.set_ylim(1e-17, 10)
+    logarithmic(left, "y")
+    legend(left, loc="center right")
+    norms = _cls_norms()
+    right.bar(list(norms), list(norms.values()), 0.5, color=[VERMILLION, BLUE])
+    without, whole = norms.values()
+    printed, ours = errors.values()
+    return Picture(
+        figure=figure,
+        alt="Left: relative errors at rounding level at every position, except for the printed "
+        "formula at position 0. Right: two bars for the row of [cls] on the shipped model.",
+        caption="Against complex steps through the definition, every row agrees within "
+        f"{below(float(ours.max()))}; as printed, row 0 is off by {share(float(printed[0]))} and "
+        f"the others agree. On the shipped model and “{SHORT}” the printed row of [cls] has the "
+        f"length {without:.2g}, the true one {whole:.2g}.",
+    )
+
+
+def _row_errors() -> dict[str, np.ndarray]:
+    """Relative errors of both forms at every position of a random model."""
+    rng = np.random.default_rng(0)
+    T, d_e, K, d_att = 11, 13, 3, 5
+    e = rng.normal(size=(T, d_e))
+    W_q, W_k, W_v = rng.normal(size=(3, K, d_att, d_e)) / np.sqrt(d_e)
+    W_l = rng.normal(size=(K, d_att))
+    numeric = np.empty((T, d_e))
+    for t, j in np.ndindex(T, d_e):
+        moved = e.astype(complex)
+        moved[t, j] += 1e-30j
+        numeric[t, j] = _output(moved, W_q, W_k, W_v, W_l).imag / 1e-30
+    query = np.einsum("kad,kae->kde", W_q, W_k) / np.sqrt(d_att)
+    key = np.einsum("d,kde->ke", e[0], query)
+    read = {"e": e, "key": key, "value": np.einsum("ko,koe->ke", W_l, W_v)}
+    alpha, u = attention(key @ e.T), read["value"] @ e.T
+    return {
+        name: np.linalg.norm(gradient(alpha, u, query=q, **read) - numeric, axis=1)
+        / np.linalg.norm(numeric, axis=1)
+        for name, q in (("as printed", 0 * query), ("with the query path", query))
+    }
+
+
+def _output(e, W_q, W_k, W_v, W_l):  # type: ignore[no-untyped-def]
+    """The model as defined: the mean over heads of W_ℓ Σ_t α_t v_t, for complex tokens too."""
+    logit = np.einsum("kad,d,kae,te->kt", W_q, e[0], W_k, e) / np.sqrt(W_q.shape[1])
+    g = np.exp(logit - logit.real.max())
+    heads = np.einsum("kt,te,koe,ko->k", g, e, W_v, W_l) / g.sum(axis=1)
+    return heads.mean()
+
+
+def _cls_norms() -> dict[str, float]:
+    at_the_text = review(SHORT).at_the_text
+    query = at_the_text["query"]
+    rows = {"as printed": 0 * query, "with the query path": query}
+    return {
+        name: float(np.linalg.norm(gradient(**(at_the_text | {"query": q}))[0, 0]))
+        for name, q in rows.items()
+    }
+
+
+def completeness() -> Picture:
+    """The completeness gap against the number of nodes, for calm and sharp attention."""
+    figure, axes = panels(("", "Gauss–Legendre nodes", "completeness gap"), width=5.2)
+    colours = dict(zip((4, 16, 80, 400), (BLUE, PURPLE, ORANGE, VERMILLION), strict=True))
+    first = {}
+    for swing, colour in colours.items():
+        nodes, gaps = _gaps(swing)
+        first[swing] = next((n for n, gap in zip(nodes, gaps, strict=True) if gap < 1e-9), 0)
+        axes.plot(nodes, gaps, "o-", color=colour, markersize=4, label=f"swing of logits {swing}")
+    axes.axhline(1e-9, color=GREY, linestyle=":", linewidth=0.9)
+    logarithmic(axes)
+    axes.set_xticks([64, 256, 1024, 4096], labels=["64", "256", "1024", "4096"])
+    legend(axes)
+    needed = ", ".join(f"{n} at a swing of {swing}" for swing, n in first.items())
+    return Picture(
+        figure=figure,
+        alt="Completeness gap against nodes on logarithmic axes for four swings of the logits; the "
+        "larger the swing, the more nodes it takes before the gap drops to rounding.",
+        caption=f"Random logits and values, 2 heads, 11 positions. A gap below 1e-9 (dotted) takes "
+        f"{needed}: panels double until it is met, and the gap that was reached is returned.",
+    )
+
+
+def _gaps(swing: float) -> tuple[list[int], list[float]]:
+    """Nodes and gaps of every doubling, each asked for by a tolerance just below the last gap."""
+    rng = np.random.default_rng(5)
+    logit, base = swing / 2 * rng.uniform(-1, 1, (2, 1, 2, 11))
+    u, base_u = rng.normal(size=(2, 1, 1, 2, 11))
+    nodes, gaps, tolerance = [], [], 1e3
+    while not nodes or nodes[-1] < 4096:
+        found = integrated_gradients(
+            logit,
+            u,
+            base,
+            base_u,
+            weigh=np.ones_like,
+            value_of=lambda f: f[..., 0],
+            tolerance=tolerance,
+        )
+        nodes.append(found.nodes)
+        gaps.append(max(float(found.gap[0]), 1e-16))
+        tolerance = 0.999 * max(float(found.gap[0]), float(found.change[0]), 1e-300)
+    return nodes, gaps
+
+
+def replaced_and_deleted() -> Picture:
+    """The formula against forward passes, words replaced in place, and words deleted."""
+    text = " ".join(UNREPEATED.split()[:6])
+    reading, game = review(text), review_game(text)
+    document, of_token = reading.documents[0], reading.features[0].of_token
+    keep = all_keeps(game.d)[1:]  # something is kept, so that a text is left after deletion
+    kept = keep[:, of_token]
+    formula = value(game, keep)[0]
+    passes = {
+        "replaced by UNK": [np.where(row, document.ids, UNK) for row in kept],
+        "deleted, later words move up": [document.ids[row] for row in kept],
+    }
+    figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    off = []
+    for (name, rows), (mark, colour) in zip(
+        passes.items(), (("o", BLUE), ("x", VERMILLION)), strict=True
+    ):
+        f = reading.model.logits_of_ids(rows)[:, 0]
+        axes.plot(
+            formula, f - formula, mark, color=colour, markersize=3, fillstyle="none", label=name
+        )
+        off.append(float(np.abs(f - formula).max()))
+    legend(axes)
+    return Picture(
+        figure=figure,
+        alt="Forward pass minus formula for all sets: 0 where words are replaced, scattered "
+        "around 0 where they are deleted.",
+        caption=f"All {len(keep)} non-empty sets of the {game.d} words of “{text}” under the "
+        "shipped model: with words replaced the formula is the forward pass, within "
+        f"{below(off[0], least=1e-9)}. With words deleted positions shift, and f is up to "
+        f"{off[1]:.2g} away: another game.",
+    )
