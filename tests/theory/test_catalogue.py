@@ -8,6 +8,21 @@ from limelight.theory.catalogue import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[2]
 rows = pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.id)
+HEADINGS = (
+    "Statement",
+    "Hypotheses",
+    "Symbols",
+    "Regime",
+    "Figure",
+    "Oracle",
+    "Where it fails",
+)
+
+
+def sections(page):
+    """What a page says below each of its headings."""
+    _, *parts = re.split(r"^## ", page, flags=re.MULTILINE)
+    return {heading: text.strip() for heading, _, text in (part.partition("\n") for part in parts)}
 
 
 @rows
@@ -24,15 +39,25 @@ def test_the_test_exists(theorem):
 
 @rows
 def test_the_page_says_what_a_reader_needs(theorem):
-    text = (ROOT / theorem.page).read_text()
+    text = (ROOT / theorem.page).read_text("utf-8")
     assert text.startswith(f"# {theorem.title}\n")
-    for heading in ("## Statement", "## Symbols", "## Regime", "## Oracle", "## Where it fails"):
-        assert heading in text
+    assert tuple(sections(text)) == HEADINGS
+    assert all(sections(text).values())
     assert theorem.function in text
+
+
+@rows
+def test_the_figure_is_there_in_words_too(theorem):
+    page = ROOT / theorem.page
+    shown = sections(page.read_text("utf-8"))["Figure"]
+    alt, target, caption = re.fullmatch(r"!\[(.+)\]\((\S+)\)\n\n(.+)", shown).groups()
+    assert target == f"images/{theorem.id}.svg"
+    assert b"<svg" in (page.parent / target).read_bytes()
+    assert min(len(alt), len(caption)) > 40
 
 
 def test_every_page_has_a_row_and_every_id_is_new():
     pages = {path.stem for path in (ROOT / "docs" / "theorems").glob("*.md")}
     ids = [theorem.id for theorem in THEOREMS]
     assert len(set(ids)) == len(ids)
-    assert set(ids) <= pages
+    assert set(ids) == pages

@@ -136,6 +136,15 @@ def test_eq_17_approaches_the_finite_form_as_words_grow():
     assert np.polyfit(np.log(words), np.log(errors), 1)[0] < -0.4
 
 
+@pytest.mark.parametrize("d", [2, 3, 7, 30])
+def test_eq_17_is_the_finite_form_less_its_mean(d):
+    m, mean = np.random.default_rng(d).normal(size=(2, 5, d))
+    exact = limit_at_finite_d(m, mean[:, 0])
+    centred = exact - exact.mean(axis=-1, keepdims=True)
+    np.testing.assert_allclose(limit_of_many_words(m), (d + 1) / (d - 1) * centred, rtol=1e-9)
+    assert np.abs(limit_of_many_words(m) - exact).max() > 1e-2  # the mean is not small
+
+
 def test_eq_17_is_a_fifth_off_at_thirty_words():
     game = theorem_game(256, 30)
     exact = lime(game, bandwidth=math.inf, tolerance=1e-9)

@@ -50,9 +50,9 @@ def lemma_d1() -> Picture:
         alt="Left: points of gap against bound, all below the diagonal. Right: as c falls to 0 the "
         "bound grows much faster than the gap.",
         caption=f"{kept} of {len(found)} gaps lie below their bounds, which are {slack:.0f} times "
-        f"as large in the median. On the right only the lower edge c of Y/n moves: at c = {lows[0]:g} "
-        f"the bound is {number(near[0, 0] / near[0, 1], '.0e')} times the gap, and at c = 0 there "
-        "is none.",
+        f"as large in the median. On the right only the lower edge c of Y/n moves: at "
+        f"c = {lows[0]:g} the bound is {number(near[0, 0] / near[0, 1], '.0e')} times the gap, and "
+        "at c = 0 there is none.",
     )
 
 

@@ -21,7 +21,7 @@ def converging() -> Picture:
     """Sampled Shapley values with standard errors around the exact ones, and their distance."""
     game, names = review_game(LONG), review(LONG).features[0].strings
     exact = shapley(game, tolerance=1e-9)
-    counts = [4, 16, 64, 256, 1024]
+    counts = [8, 32, 128, 512]
     samples = [_sampled(game, n) for n in counts]
     figure, (left, right) = panels(
         ("± 2 standard errors", "pairs of orders", "sampled − exact"),

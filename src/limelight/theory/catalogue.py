@@ -25,7 +25,7 @@ class Theorem:
 
     @property
     def page(self) -> str:
-        """The page with statement, symbols, regime, oracle and limits."""
+        """The page with statement, hypotheses, symbols, regime, figure, oracle and limits."""
         return f"docs/theorems/{self.id}.md"
 
 
@@ -184,7 +184,7 @@ THEOREMS = (
         statement="β_j = 3(d−1)/(d+1) [m_j − (d−3)/(d(d−1)) Σ_k m_k − 2/(d−1) E f]; Eq. 17: d = ∞",
         function=f"{_T}.lime_limit:limit_at_finite_d",
         test=f"{_TESTS}/test_lemmas.py::test_the_finite_form_of_eq_17_is_lime_without_weights",
-        regime="finite form exact for ν = ∞; Eq. 17 in the limit d → ∞",
+        regime="finite form exact for ν = ∞; Eq. 17 is (d+1)/(d−1) (β_j − mean β)",
     ),
     Theorem(
         id="proposition-b1",

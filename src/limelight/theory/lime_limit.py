@@ -16,8 +16,9 @@ from limelight.theory.ratio_game import RatioGame
 
 
 def limit_of_many_words(m: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-    """β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17): the limit d → ∞, 20 % off at d
-    = 30.
+    """β_j = 3 m_j − (3/d) Σ_k m_k with m_j = E[f | j ∉ S] (Eq. 17), leading terms for large d.
+
+    It is (d+1)/(d−1) (β_j − mean β) of the exact β: its scores sum to 0, whatever the game.
     """
     xp = array_namespace(m)
     return 3 * (m - xp.mean(m, axis=-1, keepdims=True))
