@@ -100,7 +100,8 @@ def corrected() -> Picture:
     return Picture(
         figure=figure,
         alt="Left: the distance falls like one over the window. Right: on uneven weights it rises "
-        "with the ratio of the largest to the smallest denominator; the shipped model lies high.",
+        "with the ratio of the largest to the smallest denominator; three texts under the shipped "
+        "model lie among the games.",
         caption=f"With bounded weights the exponent is {exponent(WINDOWS, fixed)} at fixed T and "
         f"{exponent(WINDOWS, growing)} at T = √T_max. On uneven weights {good} of {len(points)} "
         f"games come within 10 % (dotted); on the shipped model the distance is "
