@@ -1,54 +1,13 @@
-"""What tells one trained model from another: digests of weights and of fitted objects."""
+"""What tells one fitted object from another: a digest of all that it holds."""
 
-__all__ = ["NetworkFingerprint", "object_fingerprint"]
+__all__ = ["object_fingerprint"]
 
 import hashlib
-import json
 from collections.abc import Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
-
-
-@final
-class NetworkFingerprint:
-    """SHA-256 of the configuration and the weights of a torch network, as they are now.
-
-    Weights are read again when torch has counted a change of them. What is written through
-    ``.data`` it does not count.
-    """
-
-    def __init__(self, network: Any) -> None:
-        self._network = network
-        self._stamp: tuple[Any, ...] = ()
-        self._weights = b""
-
-    def __call__(self) -> str:
-        """Return the fingerprint."""
-        tensors = sorted(self._network.state_dict().items())
-        stamp = tuple((name, *_changes(tensor)) for name, tensor in tensors)
-        if stamp != self._stamp:
-            self._weights, self._stamp = _weights_digest(tensors), stamp
-        config = json.dumps(self._network.config.to_dict(), sort_keys=True, default=str)
-        return hashlib.sha256(config.encode() + self._weights).hexdigest()
-
-
-def _changes(tensor: Any) -> tuple[Any, ...]:
-    """Return what differs after a tensor was replaced or written to."""
-    uncounted = tensor.is_inference()  # such tensors have no count, and are read every time
-    return tensor.data_ptr(), tensor.dtype, object() if uncounted else tensor._version
-
-
-def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
-    import torch
-
-    digest = hashlib.sha256()
-    for name, tensor in tensors:
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        flat = tensor.detach().cpu().contiguous().flatten()
-        digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-    return digest.digest()
 
 
 def object_fingerprint(thing: Any) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 
 from limelight.adapters.attention import attended
 from limelight.adapters.engine import Engine
-from limelight.adapters.fingerprints import NetworkFingerprint
 from limelight.adapters.insides import differentiated, embedded
 from limelight.adapters.model import Attended, Differentiated, Weigh
+from limelight.adapters.network_fingerprint import NetworkFingerprint
 from limelight.adapters.passage import Passage
 from limelight.adapters.untouched import untouched
 from limelight.adapters.word_pieces import passage_of, pieces_of
