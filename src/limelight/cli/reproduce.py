@@ -45,7 +45,8 @@ def reproduce(
         Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
         imdb, sst2 and ag_news.
     output
-        Folder for report.html, results.json, figures, tables and models that are trained.
+        Folder for report.html, results.json, figures, tables and models that are trained. What it
+        holds is kept: other data, or another paper's model, want a folder of their own.
     quick
         Fewer texts and samples: some minutes on two cores.
     only
@@ -89,7 +90,7 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
     """Yield a callback: bars that move on a terminal, else one line per part."""
     console = error_console()
     if not console.is_terminal:
-        yield lambda at: _line(at, console) if at.done == at.total else None
+        yield lambda at: _line(at, console) if at.ended else None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as Left

@@ -1,6 +1,6 @@
 """The review of Figures 4 and 6."""
 
-__all__ = ["the_document"]
+__all__ = ["TOKENS", "WORDS", "the_document"]
 
 from limelight.errors import InputError
 from limelight.experiments.setting import Setting

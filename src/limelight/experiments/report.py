@@ -1,6 +1,6 @@
 """What a run leaves: figures, tables, ``results.json`` and a page to read."""
 
-__all__ = ["Row", "rows_of", "write_report"]
+__all__ = ["Row", "csv_text", "report_page", "rows_of", "shown", "source_sentence", "write_report"]
 
 import base64
 import csv
@@ -59,25 +59,32 @@ def rows_of(
         )
 
 
+_WANTS = {"paper": "the paper's model", "gpu": "a graphics card"}
+
+
 def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
-    """Say which parts were measured in this run, and which come from the stored results."""
-    told = []
-    fresh = [name for name, one in parts.items() if not one.stored]
-    kept = [name for name, one in parts.items() if one.stored]
-    if fresh:
-        size = "quick" if any(parts[name].quick for name in fresh) else "full"
-        told.append(f"Measured in this run ({size}): {', '.join(fresh)}.")
-    if kept:
-        machine = parts[kept[0]].made_by
-        need = next((p.needs for p in experiment.parts if p.name in kept and p.needs), None)
-        wants = {"paper": "the paper's model", "gpu": "a graphics card"}.get(
-            need or "", "more time"
-        )
+    """Say which parts were measured here and how, and which come from the stored results."""
+    here: dict[str, list[str]] = {}
+    carried: dict[str, list[str]] = {}
+    for part in experiment.parts:
+        one = parts[part.name]
+        if one.stored:
+            why = f"needs {_WANTS[part.needs]}" if part.needs else "not asked for here"
+            carried.setdefault(f"{why}; {one.made_by}", []).append(part.name)
+        else:
+            run = f"{'quick' if one.quick else 'full'} run, seed {one.seed}"
+            here.setdefault(run, []).append(part.name)
+    told = [f"Measured here: {_listed(here)}."] if here else []
+    if carried:
         told.append(
-            f"From the stored results of a full run: {', '.join(kept)} (needs {wants}; {machine}; "
-            f"`limelight reproduce --only {experiment.name}` makes them again)."
+            f"From the stored results of a full run: {_listed(carried)}; `limelight reproduce "
+            f"--only {experiment.name}` makes them again where these needs are met."
         )
     return " ".join(told)
+
+
+def _listed(groups: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{', '.join(names)} ({what})" for what, names in groups.items())
 
 
 def write_report(output: Path, results: Results) -> Path:
@@ -137,10 +144,26 @@ def report_page(rows: list[Row], figures: Path) -> str:
             element("nav", *(_link(row) for row in rows)),
         ),
         element("main", *(_section(row, figures) for row in rows)),
-        element("footer", "Made by limelight reproduce. This page asks for no network."),
+        element(
+            "footer",
+            _left_out(rows),
+            "Made by limelight reproduce. This page asks for no network.",
+        ),
     )
     page = element("head", head) + element("body", body)
     return f'<!doctype html>\n<html lang="en">{page}</html>\n'
+
+
+def _left_out(rows: Sequence[Row]) -> str:
+    """Say which experiments the page lacks."""
+    there = {row.experiment.name for row in rows}
+    names = [experiment.name for experiment in EXPERIMENTS if experiment.name not in there]
+    if not names:
+        return ""
+    return (
+        f"Not on this page: {', '.join(names)}. They were not asked for, or a part of them could "
+        "neither be measured here nor taken from stored results. "
+    )
 
 
 def _link(row: Row) -> Html:

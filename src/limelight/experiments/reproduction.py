@@ -1,6 +1,6 @@
 """Runs the experiments: what is finished stays, what cannot run here comes from stored results."""
 
-__all__ = ["At", "chosen", "measure", "reproduce"]
+__all__ = ["At", "chosen", "completed", "measure", "reproduce"]
 
 import contextlib
 import os
@@ -37,6 +37,8 @@ class At:
     parts: int
     done: int
     total: int
+    ended: bool
+    """Whether the part is done with; ``done`` may reach ``total`` more than once before."""
     source: str
     """"measured" now, "kept" from before, "stored" in the package, or "missing"."""
 
@@ -111,6 +113,8 @@ def measure(
     place = Path(output)
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
+    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
+        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
     setting = Setting(
         data=Path(data),
         models=place / "models",
@@ -119,6 +123,7 @@ def measure(
         device=_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
     )
+    place.mkdir(parents=True, exist_ok=True)
     results: Results = {}
     with _fast_products():
         for number, (experiment, part) in enumerate(wanted, start=1):
@@ -144,16 +149,19 @@ def _fast_products() -> Iterator[None]:
 def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
     """Return the parts that ``only`` names, all if it names none, in their order."""
     every = [(experiment, part) for experiment in EXPERIMENTS for part in experiment.parts]
-    names = {experiment.name for experiment in EXPERIMENTS}
-    parts = {f"{experiment.name}.{part.name}" for experiment, part in every}
-    for name in only:
-        if name not in names | parts:
-            known = [experiment.name for experiment in EXPERIMENTS]
-            raise InputError(nearest("experiment", name, known))
+    wanted = {only} if isinstance(only, str) else set(only)
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parts = [f"{experiment.name}.{part.name}" for experiment, part in every]
+    for name in sorted(wanted.difference(names, parts)):
+        whole = name.partition(".")[0]
+        inside = [part for part in parts if part.startswith(f"{whole}.")]
+        raise InputError(
+            nearest("part", name, inside) if inside else nearest("experiment", name, names)
+        )
     return [
         (experiment, part)
         for experiment, part in every
-        if not only or {experiment.name, f"{experiment.name}.{part.name}"} & set(only)
+        if not wanted or {experiment.name, f"{experiment.name}.{part.name}"} & wanted
     ]
 
 
@@ -163,11 +171,11 @@ def _part(
     path = part_file(output, experiment, part)
     earlier = read_part(path)
     if earlier is not None and earlier.serves(quick=setting.quick, seed=setting.seed):
-        say("kept")
+        say("kept", ended=True)
         return earlier
     if not _possible(setting, part):
         found = stored().get(experiment.name, {}).get(part.name)
-        say("stored" if found else "missing")
+        say("stored" if found else "missing", ended=True)
         return found
     setting.tick = lambda done, total: say("measured", done, total)
     setting.tick(0, 1)
@@ -181,7 +189,7 @@ def _part(
         made_by=_made_by(setting.device),
     )
     write_part(path, measured)
-    setting.tick(1, 1)
+    say("measured", ended=True)
     return measured
 
 
@@ -193,10 +201,18 @@ def _possible(setting: Setting, part: Part) -> bool:
 
 
 def _said(progress: Report | None, part: str, number: int, parts: int) -> Callable[..., None]:
-    def say(source: str, done: int = 1, total: int = 1) -> None:
+    def say(source: str, done: int = 1, total: int = 1, *, ended: bool = False) -> None:
         if progress is not None:
             progress(
-                At(part=part, number=number, parts=parts, done=done, total=total, source=source)
+                At(
+                    part=part,
+                    number=number,
+                    parts=parts,
+                    done=done,
+                    total=total,
+                    ended=ended,
+                    source=source,
+                )
             )
 
     return say

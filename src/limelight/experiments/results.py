@@ -1,6 +1,15 @@
 """Numbers on disk: those of a run, and those of the full run that the package carries."""
 
-__all__ = ["STORED", "Measured", "Results", "part_file", "read_part", "stored", "write_part"]
+__all__ = [
+    "STORED",
+    "Measured",
+    "Results",
+    "as_json",
+    "part_file",
+    "read_part",
+    "stored",
+    "write_part",
+]
 
 import json
 from dataclasses import dataclass
@@ -65,11 +74,12 @@ def read_part(path: Path) -> Measured | None:
     if not path.exists():
         return None
     try:
-        return Measured(**json.loads(path.read_text("utf-8")))
+        found = Measured(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError):
-        raise InputError(
-            f"'{path}' holds no results of this version; delete it to measure again."
-        ) from None
+        found = None
+    if found is None or not isinstance(found.numbers, dict):
+        raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
+    return found
 
 
 @cache

@@ -2,6 +2,7 @@
 
 __all__ = ["Setting"]
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,13 @@ class Setting:
     device: str = "cpu"
     paper_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
+    _read: dict[tuple[str, str], LabelledTexts] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"seed must be at least 0; got {self.seed}.")
 
     @cached_property
     def shipped(self) -> AttentionClassifier:
@@ -72,8 +80,12 @@ class Setting:
         return self.paper_model is not None or (self.models / "paper" / "config.json").exists()
 
     def texts(self, name: str, part: str) -> LabelledTexts:
-        """Return the ``part`` ("train", "test") of the data set ``name``."""
-        return read_labelled(self._place(name, part), CLASSES[name], part=_part(part))
+        """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
+        if (name, part) not in self._read:
+            self._read[name, part] = read_labelled(
+                self._place(name, part), CLASSES[name], part=_part(part)
+            )
+        return self._read[name, part]
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:
         """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""
@@ -87,9 +99,8 @@ class Setting:
         """Return the file of ``part``, or the folder of the IMDB archive that holds it."""
         homes = [self.data / name, *([self.data] if name == "imdb" else [])]
         for home in homes:
-            for file in sorted(home.glob(f"{part}*")):
-                if file.name.removeprefix(file.name.split(".")[0]) in _SUFFIXES:
-                    return file
+            if file := _file(home, part):
+                return file
             for archive in (home, home / "aclImdb"):
                 if name == "imdb" and (archive / part / "pos").is_dir():
                     return archive
@@ -97,6 +108,24 @@ class Setting:
             f"the {part} texts of {name} are not in '{self.data}': there must be "
             f"{name}/{part}.parquet (or .csv, .jsonl){', or aclImdb' if name == 'imdb' else ''}."
         )
+
+
+def _file(home: Path, part: str) -> Path | None:
+    """Return "test.csv" for "test", else the only subset such as "test_10k.csv" or "test_500.csv".
+
+    A file of another name ("test_rationales.csv") may hold anything and is not read.
+    """
+    for suffix in _SUFFIXES:
+        if (whole := home / f"{part}{suffix}").is_file():
+            return whole
+    subset = re.compile(rf"{part}_\d+k?({'|'.join(map(re.escape, _SUFFIXES))})")
+    found = sorted(file for file in home.glob(f"{part}_*") if subset.fullmatch(file.name))
+    if len(found) > 1:
+        raise InputError(
+            f"'{home}' holds several subsets ({', '.join(file.name for file in found)}) and no "
+            f"{part} file; leave one."
+        )
+    return found[0] if found else None
 
 
 def _part(part: str) -> Literal["train", "test"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.experiments.document import the_document
+from limelight.experiments.document import TOKENS, the_document
 from limelight.experiments.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.setting import Setting
@@ -15,6 +15,7 @@ from limelight.experiments.spread import correlation, quartiles
 
 MODEL = "imdb-6"
 RUNS, SAMPLES, TEXTS = 5, 5000, 500
+SIGNED, ABSOLUTE = "α and LIME", "α and |LIME|"
 _NAMED = 8  # words named in the scatter
 
 
@@ -82,13 +83,15 @@ def _correlations(
     from limelight.experiments.deep import scores
 
     read = scores.seen(model, text)
+    output = float(scores.outputs(model, read.window)[0, 1])
+    if len(read.words) < 2:
+        return output, None, None
     alpha = scores.attention_scores(model, read)[0]
     fit = scores.lime_scores(
         model, read, 1, samples=SAMPLES, delete=True,
         rng=np.random.default_rng([setting.seed, 66, number]),
     )  # fmt: skip
     beta = fit.scores[0]
-    output = float(scores.outputs(model, read.window)[0, 1])
     return output, correlation(alpha, beta), correlation(alpha, np.abs(beta))
 
 
@@ -109,12 +112,11 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         left,
         title=f"the document: ρ = {lime['signed']:.3f}, with |LIME| {lime['absolute']:.3f}",
         x="α-avg of the first layer",
-        y="LIME, mean and deviation of 5 runs",
+        y=f"LIME, mean and deviation of {RUNS} runs",
     )
-    signed, absolute = np.array(of["signed"]), np.array(of["absolute"])
-    bins = np.linspace(-1, 1, 41)
-    right.hist(signed, bins, color=BLUE, alpha=0.6, label="α and LIME")
-    right.hist(absolute, bins, color=VERMILLION, alpha=0.6, label="α and |LIME|")
+    groups, bins = _groups(of), np.linspace(-1, 1, 41)
+    for name, colour in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
+        right.hist(groups[name], bins, color=colour, alpha=0.6, label=name)
     right.legend(fontsize=8, frameon=False)
     plain(right, title=f"{of['texts']} test reviews", x="Pearson's ρ", y="reviews")
     yield (
@@ -127,43 +129,60 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     of = numbers[MODEL]
-    delete, unk = of["document"]["delete"], of["document"]["unk"]
-    signed, absolute = (np.array(of[key], dtype=float) for key in ("signed", "absolute"))
-    negative = np.array(of["output"]) < 0
-    spread = {
-        "α and LIME, all": signed,
-        "α and LIME, classified negative": signed[negative],
-        "α and LIME, classified positive": signed[~negative],
-        "α and |LIME|, all": absolute,
-    }
-    rows = [[name, len(x), *quartiles(x.tolist())] for name, x in spread.items()]
-    middle = {name: quartiles(x.tolist())[1] for name, x in spread.items()}
+    document, groups = of["document"], _groups(of)
+    delete, unk = document["delete"], document["unk"]
+    middle = {name: quartiles(values)[1] for name, values in groups.items()}
+    by_class = ", ".join(
+        f"{middle[name]:.3f} for reviews {name.partition(', ')[2]}"
+        for name in groups
+        if "," in name
+    )
     return Findings(
         measured=(
             f"Our 6-layer, 6-head classifier reaches {of['accuracy']:.2%} on the test set.",
-            f"On the document (T = 99, d = 71, f = {of['document']['output']:.2f}) ρ is "
-            f"{delete['signed']:.3f}, and {delete['absolute']:.3f} with absolute values; with UNK "
-            f"in place of removed words {unk['signed']:.3f} and {unk['absolute']:.3f}.",
-            f"Over {of['texts']} test reviews the median ρ is {middle['α and LIME, all']:.3f}: "
-            f"{middle['α and LIME, classified negative']:.3f} for reviews classified as negative, "
-            f"{middle['α and LIME, classified positive']:.3f} for the others; with absolute values "
-            f"{middle['α and |LIME|, all']:.3f}.",
+            f"On the document (T = {TOKENS}, d = {len(document['words'])}, f = "
+            f"{document['output']:.2f}) ρ is {delete['signed']:.3f}, and {delete['absolute']:.3f} "
+            f"with absolute values; with UNK in place of removed words {unk['signed']:.3f} and "
+            f"{unk['absolute']:.3f}.",
+            f"Over {of['texts']} test reviews the median ρ is {middle[SIGNED]:.3f} ({by_class}); "
+            f"with absolute values {middle[ABSOLUTE]:.3f}.",
         ),
-        meaning=_meaning(middle),
-        table=Table(columns=("pair", "reviews", "lower quartile", "median", "upper"), rows=rows),
+        meaning=_meaning(of, groups),
+        table=Table(
+            columns=("pair", "reviews", "lower quartile", "median", "upper quartile"),
+            rows=[[name, len(values), *quartiles(values)] for name, values in groups.items()],
+        ),
     )
 
 
-def _meaning(middle: Mapping[str, float]) -> str:
-    low, high = (middle[f"α and LIME, classified {c}"] for c in ("negative", "positive"))
-    follows = low < -0.1 and high > 0.1
-    size = middle["α and |LIME|, all"]
+def _groups(of: Numbers) -> dict[str, list[float]]:
+    """Return the correlations of all reviews and of each class, without those not defined."""
+    pairs = list(zip(of["output"], of["signed"], strict=True))
+    groups = {
+        SIGNED: [rho for _, rho in pairs],
+        f"{SIGNED}, classified negative": [rho for f, rho in pairs if f < 0],
+        f"{SIGNED}, classified positive": [rho for f, rho in pairs if f >= 0],
+        ABSOLUTE: of["absolute"],
+    }
+    known = {name: [x for x in values if x is not None] for name, values in groups.items()}
+    return {name: values for name, values in known.items() if values}
+
+
+def _meaning(of: Numbers, groups: Mapping[str, list[float]]) -> str:
+    document, sign = of["document"], of["document"]["delete"]["signed"]
+    as_class = [
+        (rho < 0) == (f < 0)
+        for f, rho in zip(of["output"], of["signed"], strict=True)
+        if rho is not None
+    ]
+    own = "does" if (sign < 0) == (document["output"] < 0) else "does not"
+    low, size, high = quartiles(groups[ABSOLUTE])
     strength = "strong" if size > 0.6 else "moderate" if size > 0.3 else "weak"
     return (
-        "The authors put the negative sign down to the document's class. Over many reviews the "
-        f"sign of ρ {'does follow' if follows else 'does not follow'} the predicted class. The "
-        f"relation of attention to |LIME| is {strength} in the median review, and the spread over "
-        "reviews is wide: one document is too few to tell."
+        "The authors put the negative sign down to the document's class. On the document the sign "
+        f"of our ρ {own} agree with the class that our network gives; over many reviews it does "
+        f"for {np.mean(as_class):.0%}. The relation of attention to |LIME| is {strength} in the "
+        f"median review, and half of the reviews lie between {low:.2f} and {high:.2f}."
     )
 
 

@@ -95,7 +95,8 @@ class Trained:
 
 def trained(setting: Setting, name: str) -> Trained:
     """Return the model called ``name``, from the folder of an earlier run or trained now."""
-    model, folder = MODELS[name], setting.models / f"deep-{name}"
+    seed = f"-seed-{setting.seed}" if setting.seed else ""
+    model, folder = MODELS[name], setting.models / f"deep-{name}{seed}"
     if not folder.exists():
         _train(setting, model, folder)
     return _loaded(model, folder, setting.device)

@@ -15,9 +15,11 @@ from limelight.experiments.spread import quartiles, spread
 from limelight.explanation.agreement import rank_correlation
 
 DEPTHS = (1, 2, 4, 6)
-AGAIN = tuple(f"imdb-{n}-again-{repeat}" for n in DEPTHS for repeat in (1, 2))
+REPEATS = (1, 2)
+ONCE = tuple(f"imdb-{n}" for n in DEPTHS)
+AGAIN = tuple(f"imdb-{n}-again-{repeat}" for n in DEPTHS for repeat in REPEATS)
 MODELS = (
-    "imdb-1", "imdb-2", "imdb-4", "imdb-6", *AGAIN,
+    *ONCE, *AGAIN,
     "imdb-2-relu", "imdb-2-identity", "imdb-2-pieces",
     "sst2-1", "sst2-6", "ag_news-1", "ag_news-6",
 )  # fmt: skip
@@ -119,7 +121,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     yield (
         "next-checks",
         "Rank correlations per text: median (mark) and quartiles (line), for every network; hollow "
-        "marks are the medians of two more trainings.",
+        f"marks are the medians of {len(REPEATS)} more trainings.",
         figure,
     )
 
@@ -141,13 +143,13 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         return ", ".join(f"{low:.2f}–{high:.2f}" for low, high in _ranges(numbers, pair))
 
     one, six = numbers["imdb-1"], numbers["imdb-6"]
-    right = [numbers[name]["accuracy"] for name in ("imdb-1", "imdb-2", "imdb-4", "imdb-6", *AGAIN)]
+    right = [numbers[name]["accuracy"] for name in (*ONCE, *AGAIN)]
     return Findings(
         measured=(
             f"Networks of {', '.join(map(str, DEPTHS))} layers with skip connections, layer norms "
-            f"and perceptrons, each trained three times on IMDB, reach {min(right):.1%} to "
-            f"{max(right):.1%}. Below, ranges are over these trainings, and every number is a "
-            f"median over {one['texts']} test texts.",
+            f"and perceptrons, each trained {1 + len(REPEATS)} times on IMDB, reach "
+            f"{min(right):.1%} to {max(right):.1%}. Below, ranges are over these trainings, and "
+            f"every number is a median over {one['texts']} test texts.",
             f"α-avg of the last layer and G-l1: {over_depth('last_g')}; and |LIME|: "
             f"{over_depth('last_lime')}.",
             f"α-avg of the first layer, which the paper looks at, and G-l1: "
@@ -209,22 +211,40 @@ def _elsewhere(numbers: Mapping[str, Numbers]) -> str:
 
 
 def _meaning(numbers: Mapping[str, Numbers]) -> str:
-    (low, _), (_, high) = _ranges(numbers, "last_lime")[0], _ranges(numbers, "last_lime")[-1]
-    holds = "no longer holds" if high < low else "still holds"
-    (g_low, _), (_, g_high) = _ranges(numbers, "last_g")[0], _ranges(numbers, "last_g")[-1]
-    gradient = "falls" if g_high < g_low else "does not fall"
+    (one, _), *_, (_, deepest) = _ranges(numbers, "last_lime")
     kinds = [
         numbers[name]["spearman"]["last_lime"][1]
         for name in ("imdb-2", "imdb-2-relu", "imdb-2-identity")
     ]
-    matters = "less" if max(kinds) - min(kinds) < low - high else "no less"
+    matters = "less" if max(kinds) - min(kinds) < one - deepest else "no less"
+    kept = all(
+        first_low > last_high
+        for pair in ("g", "lime")
+        for (first_low, _), (_, last_high) in zip(
+            _ranges(numbers, f"first_{pair}")[1:], _ranges(numbers, f"last_{pair}")[1:], strict=True
+        )
+    )
+    first = (
+        "The first layer's attention, which still sees words, keeps more of both at every depth."
+        if kept
+        else "The first layer's attention does not keep more of it at every depth."
+    )
     return (
         "The authors warn that the correlation of attention with gradients may not hold in deeper "
-        f"models. It {gradient} as soon as there is a second layer: the attention of the last "
-        "layer is spread over vectors that have already mixed the words, so it says little about "
-        f"them; that it goes with LIME {holds} either. The first layer's attention, which still "
-        f"sees words, keeps more of it. The activation matters {matters} than depth."
+        f"models. For the last layer's attention, which is over vectors that have already mixed "
+        f"the words, the correlation with gradients {_falls(numbers, 'last_g')}, and that with "
+        f"LIME {_falls(numbers, 'last_lime')}. {first} The activation matters {matters} than depth."
     )
+
+
+def _falls(numbers: Mapping[str, Numbers], pair: str) -> str:
+    """Say from which depth on every training lies below every training of one layer."""
+    (least, _), *deeper = _ranges(numbers, pair)
+    below = [high < least for _, high in deeper]
+    if not below[-1]:
+        return "does not fall with depth"
+    start = next(i for i in range(len(below)) if all(below[i:]))
+    return f"falls from {DEPTHS[1 + start]} layers on"
 
 
 EXPERIMENT = Experiment(

@@ -63,7 +63,7 @@ def seen(model: Trained, text: str) -> Seen:
             tokens.append(piece)
             of_token.append(number.get(word, -1))
     ids = model.vocabulary.encode(tokens)
-    return Seen(words=tuple(number), ids=ids, of_token=np.array(of_token), T_max=T_max)
+    return Seen(words=tuple(number), ids=ids, of_token=np.array(of_token, int), T_max=T_max)
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]

@@ -1,6 +1,6 @@
 """LIME of the paper's classifier, from Eq. 19 to what the `lime` package returns, step by step."""
 
-__all__ = ["EXACT", "exact_values", "lime_runs"]
+__all__ = ["EXACT", "SAMPLES", "exact_values", "lime_runs"]
 
 import math
 from collections.abc import Iterator, Sequence
@@ -49,12 +49,18 @@ def exact_values(
 
 
 def lime_runs(
-    model: AttentionClassifier, text: str, *, runs: int, replacement: str, samples: int = SAMPLES
+    model: AttentionClassifier,
+    text: str,
+    *,
+    runs: int,
+    replacement: str,
+    samples: int = SAMPLES,
+    seed: int = 0,
 ) -> Float[np.ndarray, "runs d"]:
     """Return runs of LIME as the `lime` package computes it with all features and ridge 1.
 
     "delete" is what the package does by default (bow=True): removed words vanish and those behind
-    them move up.
+    them move up. No two seeds share a run.
     """
     found = [
         explain(
@@ -64,8 +70,8 @@ def lime_runs(
             target=model.classes[-1],
             replacement=replacement,
             samples=samples,
-            seed=seed,
+            seed=seed * runs + run,
         ).scores
-        for seed in range(runs)
+        for run in range(runs)
     ]
     return np.array(found)
