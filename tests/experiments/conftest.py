@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from limelight.experiments import registry, report, reproduction
 from limelight.experiments.setting import Setting
 from limelight.model import save_folder
 
@@ -52,3 +53,19 @@ def toy_setting(tmp_path, toy_model):
 def stored():
     """What comes back when numbers are written to a file and read again."""
     return lambda numbers: json.loads(json.dumps(numbers, allow_nan=False))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run given experiments in place of the real ones: ``run(one, other, quick=True)``."""
+    (tmp_path / "data").mkdir()
+
+    def reproduce(*experiments, carried=None, **settings):
+        for module in (registry, report, reproduction):
+            monkeypatch.setattr(module, "EXPERIMENTS", experiments)
+        monkeypatch.setattr(reproduction, "stored", lambda: carried or {})
+        settings = {"device": "cpu", **settings}
+        return reproduction.reproduce(tmp_path / "data", tmp_path / "out", **settings)
+
+    reproduce.output = tmp_path / "out"
+    return reproduce

@@ -3,6 +3,7 @@
 __all__ = ["LOWEST", "PAIRS", "lime_statistics"]
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -150,15 +151,21 @@ def _near_unknown(
     lowest = np.argsort(gap, kind="stable")[: max(1, round(LOWEST * len(gap)))]
     mean = alpha.mean(axis=0)
     return {
-        "lime near unknown": float(np.median(np.abs(beta[lowest])) / np.abs(beta).max()),
-        "lime of a word": float(np.median(np.abs(beta)) / np.abs(beta).max()),
+        "lime near unknown": _of_largest(np.median(np.abs(beta[lowest])), beta),
+        "lime of a word": _of_largest(np.median(np.abs(beta)), beta),
         "attention near unknown": float(np.median(mean[lowest]) / np.median(mean)),
     }
 
 
-def _share(beta: Float[np.ndarray, " d"], word: int) -> float:
+def _share(beta: Float[np.ndarray, " d"], word: int) -> float | None:
     """Return the coefficient of a word as a share of the document's largest, without signs."""
-    return float(abs(beta[word]) / np.abs(beta).max())
+    return _of_largest(abs(beta[word]), beta)
+
+
+def _of_largest(size: Any, beta: Float[np.ndarray, " d"]) -> float | None:
+    """Return ``size`` as a share of the largest coefficient; None where all of them are 0."""
+    largest = np.abs(beta).max()
+    return float(size / largest) if largest else None
 
 
 def _rank(beta: Float[np.ndarray, " d"], word: int) -> float:
