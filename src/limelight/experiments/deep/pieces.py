@@ -16,7 +16,11 @@ _INSIDE = "##"  # before a piece that continues a word
 
 @final
 class Pieces:
-    """Cuts words; what is frequent stays whole."""
+    """Cuts words; what is frequent stays whole.
+
+    A letter that was never seen at such a place of a word is passed over, as byte-pair encoding
+    without a piece for the unknown does; a word of such letters alone stays whole.
+    """
 
     def __init__(self, saved: str) -> None:
         self.saved = saved
