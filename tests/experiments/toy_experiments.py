@@ -40,6 +40,7 @@ def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
             for part, measure in parts.items()
         ),
         findings=lambda numbers: Findings(
+            headline=f"{name} found something.",
             measured=[said.format(sum(of["value"] for of in numbers.values()))],
             meaning=f"What {name} means.",
             table=Table(

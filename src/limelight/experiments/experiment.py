@@ -42,8 +42,9 @@ class Table:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What was measured, one sentence each, and what it means."""
+    """The finding in one sentence; what was measured, one sentence each; and what it means."""
 
+    headline: str
     measured: Sequence[str]
     meaning: str
     table: Table | None = None

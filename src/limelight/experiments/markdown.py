@@ -45,6 +45,7 @@ def documentation_page(rows: Sequence[Row], images: str) -> str:
 
 def _section(row: Row, images: str) -> Iterator[str]:
     yield f"## {row.experiment.title}\n"
+    yield f"{row.findings.headline}\n"
     yield f"**The paper.** {row.experiment.paper}\n"
     yield "**What we measured.**\n"
     yield "\n".join(f"- {sentence}" for sentence in row.findings.measured) + "\n"
@@ -68,9 +69,6 @@ def _cell(text: str) -> str:
 
 
 def summary(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Return some experiments in a line each: their title and the first thing measured."""
+    """Return the findings of some experiments, a line each."""
     by_name = {row.experiment.name: row for row in rows}
-    return "\n".join(
-        f"- {by_name[name].experiment.title}: {by_name[name].findings.measured[0]}"
-        for name in names
-    )
+    return "\n".join(f"- {by_name[name].findings.headline}" for name in names)

@@ -141,7 +141,7 @@ def report_page(rows: list[Row], figures: Path) -> str:
                 "the right what we measured, below what we think it means. The authors may see it "
                 "differently.",
             ),
-            element("nav", *(_link(row) for row in rows)),
+            element("nav", element("dl", *(part for row in rows for part in _entry(row)))),
         ),
         element("main", *(_section(row, figures) for row in rows)),
         element(
@@ -166,8 +166,10 @@ def _left_out(rows: Sequence[Row]) -> str:
     )
 
 
-def _link(row: Row) -> Html:
-    return element("a", row.experiment.title, href=f"#{row.experiment.name}")
+def _entry(row: Row) -> tuple[Html, Html]:
+    """Return a line of the summary: the title, which leads to the section, and the finding."""
+    link = element("a", row.experiment.title, href=f"#{row.experiment.name}")
+    return element("dt", link), element("dd", row.findings.headline)
 
 
 def _section(row: Row, figures: Path) -> Html:
@@ -177,6 +179,7 @@ def _section(row: Row, figures: Path) -> Html:
     return element(
         "section",
         element("h2", row.experiment.title),
+        element("p", row.findings.headline, class_="headline"),
         element("div", paper, ours, class_="sides"),
         *(_figure(figures / f"{name}.svg", caption) for name, caption in row.figures.items()),
         _table(row.findings.table) if row.findings.table else raw(),

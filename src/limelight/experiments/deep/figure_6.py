@@ -138,6 +138,12 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         if "," in name
     )
     return Findings(
+        headline=(
+            f"Attention of the first of six layers and |LIME| have correlation "
+            f"{delete['absolute']:.3f} on the document (the paper: 0.672) and "
+            f"{middle[ABSOLUTE]:.3f} in the median review; with the sign of LIME "
+            f"{delete['signed']:+.3f} (the paper: −0.424) and {middle[SIGNED]:+.3f}."
+        ),
         measured=(
             f"Our 6-layer, 6-head classifier reaches {of['accuracy']:.2%} on the test set.",
             f"On the document (T = {TOKENS}, d = {len(document['words'])}, f = "

@@ -144,7 +144,13 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
 
     one, six = numbers["imdb-1"], numbers["imdb-6"]
     right = [numbers[name]["accuracy"] for name in (*ONCE, *AGAIN)]
+    shallow, *_, deep = _ranges(numbers, "last_lime")
     return Findings(
+        headline=(
+            f"The last layer's attention and |LIME| have rank correlation {shallow[0]:.2f}–"
+            f"{shallow[1]:.2f} with one layer and {deep[0]:.2f}–{deep[1]:.2f} with "
+            f"{six['layers']}."
+        ),
         measured=(
             f"Networks of {', '.join(map(str, DEPTHS))} layers with skip connections, layer norms "
             f"and perceptrons, each trained {1 + len(REPEATS)} times on IMDB, reach "

@@ -146,6 +146,10 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     failed = [claim for claim, found in verdicts if DOES_NOT_HOLD in found]
     between = len(CLAIMS) - len(fully) - len(failed)
     return Findings(
+        headline=(
+            f"Of {len(CLAIMS)} claims in words {len(fully)} hold, {between} hold under a condition "
+            f"that we name, {len(failed)} do not."
+        ),
         measured=[
             f"Of {len(CLAIMS)} statements, measured on {numbers['shipped']['documents']} test "
             f"reviews with the shipped model and {numbers['paper']['documents']} with the paper's "

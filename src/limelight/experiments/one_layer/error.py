@@ -179,7 +179,13 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             ]
             for name, what in VALUES.items()
         ]
+    mean, deviation = numbers["paper"]["protocol"]
     return Findings(
+        headline=(
+            f"Eq. 19 is {mean:.3f} ± {deviation:.3f} from LIME (the paper: 0.808 ± 0.219): "
+            + ", ".join(f"{what} {share:.0%}" for what, share in _effects(numbers["paper"]).items())
+            + "."
+        ),
         measured=measured,
         meaning=_meaning(numbers["paper"]),
         table=Table(

@@ -123,7 +123,12 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         )
     held = sum(not broken for of_model in by_model.values() for broken in of_model.values())
     total = sum(len(of_model) for of_model in by_model.values())
-    return Findings(measured=measured, meaning=_meaning(held, total), table=_table(numbers))
+    return Findings(
+        headline=f"Of the caption's statements {held} of {total} hold on our two models.",
+        measured=measured,
+        meaning=_meaning(held, total),
+        table=_table(numbers),
+    )
 
 
 def _verdict(broken: list[str], labels: Mapping[str, str]) -> str:

@@ -171,6 +171,10 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     other = [k for k in _LETTERS if k not in same]
     rows = [[k, _LETTERS[k], *(numbers[name][k] for name in MODELS)] for k in _LETTERS]
     return Findings(
+        headline=(
+            f"The same architecture twice, with {numbers['paper']['parameters']:,} and "
+            f"{numbers['shipped']['parameters']:,} trained numbers."
+        ),
         measured=measured,
         meaning=(
             f"Both models are the architecture of the paper with the same {', '.join(same)}"

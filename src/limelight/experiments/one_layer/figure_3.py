@@ -102,7 +102,12 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"head spreads over {_span(there['effective'], '.0f')} positions, as counted by its "
             "entropy."
         )
+    apart = {name: numbers[name]["reviews"]["distance"] for name in MODELS}
     return Findings(
+        headline=(
+            f"Two heads of the paper's recipe put {apart['paper']:.0%} of their attention in "
+            f"different places; of the shipped model {apart['shipped']:.0%}."
+        ),
         measured=measured,
         meaning=_meaning(numbers),
         table=_table(numbers),

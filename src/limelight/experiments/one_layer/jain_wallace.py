@@ -44,7 +44,14 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             _shuffled(numbers[name], label),
         )
     ]
+    replaced = np.mean(_column(numbers["paper"], "replaced", "variation") >= _REPLACED)
+    tau = np.median(_column(numbers["paper"], "correlations", "loo tau"))
     return Findings(
+        headline=(
+            f"Attention ranks words as leave-one-out does (Kendall's τ {tau:.2f}), and in "
+            f"{replaced:.0%} of the reviews nearly all of it can be replaced without any change "
+            "of the prediction, by an exact solution."
+        ),
         measured=sentences,
         meaning=(
             "With one layer the first test finds agreement, unlike on the recurrent networks it "
