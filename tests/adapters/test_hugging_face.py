@@ -142,7 +142,8 @@ def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions")
     assert len(e.features) == LIMIT - 2
     assert e.notices[0] == (
-        "The text has 40 tokens; the model reads the first 29, the last 11 were cut off."
+        "The text has 40 tokens; the model reads the first 29, the last 11 were cut off; "
+        "window='auto' (--window auto) explains all."
     )
     assert text[: e.explained_end].split() == text.split()[:29]
     whole = model.logits([text])[0]

@@ -5,6 +5,7 @@ from limelight.adapters.engine import Engine
 from limelight.adapters.model import DeepModel, Model
 from limelight.adapters.passage import Passage, Pieces
 from limelight.adapters.scikit import from_scikit
+from limelight.adapters.windows import Windowed, windowed
 
 __all__ = [
     "SCALES",
@@ -14,6 +15,8 @@ __all__ = [
     "Model",
     "Passage",
     "Pieces",
+    "Windowed",
     "from_scikit",
+    "windowed",
     "wrap",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight.adapters.attention import attended
 from limelight.adapters.engine import Engine
-from limelight.adapters.insides import differentiated, embedded
+from limelight.adapters.insides import differentiated, embedded, outputs_at
 from limelight.adapters.model import Attended, Differentiated, Weigh
 from limelight.adapters.network_fingerprint import NetworkFingerprint
 from limelight.adapters.passage import Passage
@@ -165,12 +165,12 @@ class HuggingFace:
 
         return lambda keep: self.engine([replaced(row) for row in keep])
 
-    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Attended:
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
         """Return the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
         """
-        return attended(self.network, _ids(passage), weigh)
+        return (attended(self.network, _ids(passage), weigh),)
 
     def embedded(
         self, passage: Passage, features: Features | None = None, replacement: str = "auto"
@@ -191,10 +191,23 @@ class HuggingFace:
         return embedded(self.network, ids)
 
     def differentiated(
-        self, passage: Passage, points: Float[np.ndarray, "n T d_e"], weigh: Weigh
+        self,
+        passage: Passage,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
         return differentiated(self.network, _ids(passage), points, weigh)
+
+    def outputs_of(self, passages: Sequence[Passage]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for texts that were read before."""
+        return self.engine([_ids(passage) for passage in passages])
+
+    def outputs_at(
+        self, passage: Passage, points: Float[np.ndarray, "n T d_e"]
+    ) -> Float[np.ndarray, "n C"]:
+        """Return the outputs at embedded ``points``."""
+        return outputs_at(self.network, _ids(passage), points)
 
     @cached_property
     def engine(self) -> Engine:

@@ -1,7 +1,8 @@
 """Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
-__all__ = ["aimed", "differentiated", "embedded", "given_ids"]
+__all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at"]
 
+from collections.abc import Iterator
 from typing import Any, final
 
 import numpy as np
@@ -24,29 +25,65 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
 
 
 def differentiated(
-    network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"], weigh: Weigh
+    network: Any,
+    ids: Int[np.ndarray, " T"],
+    points: Float[np.ndarray, "n T d_e"],
+    weigh: Weigh | Float[np.ndarray, "n C"],
 ) -> Differentiated:
-    """Return the gradient of F at ``points``, put in place of the embedded ``ids``."""
+    """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
+
+    ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on.
+    """
+    import torch
+
+    gradients, outputs, done = [], [], 0
+    for here in _batches(network, points):
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            logits = _logits_at(network, ids, here.requires_grad_())
+            now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
+            (gradient,) = torch.autograd.grad(aimed(logits, now), here)
+        gradients.append(gradient.double().cpu().numpy())
+        outputs.append(logits.detach().double().cpu().numpy())
+        done += len(here)
+    return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
+
+
+def outputs_at(
+    network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"]
+) -> Float[np.ndarray, "n C"]:
+    """Return the outputs at ``points``, put in place of the embedded ``ids``."""
+    import torch
+
+    with torch.inference_mode():
+        found = [_logits_at(network, ids, here) for here in _batches(network, points)]
+        return torch.cat(found).double().cpu().numpy()
+
+
+def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
+    """Yield a few points at a time, in the network's precision and on its device."""
     import torch
 
     alone = network.config.pad_token_id is None
     step = 1 if alone else max(1, _POINTS // points.shape[1])
-    gradients, outputs = [], []
     weight = network.get_input_embeddings().weight
     for start in range(0, len(points), step):
-        with torch.inference_mode(mode=False), torch.enable_grad():
+        with torch.inference_mode(mode=False):
             here = torch.as_tensor(
                 points[start : start + step], dtype=weight.dtype, device=weight.device
-            ).requires_grad_()
+            )
+        yield here
 
-            embedding = _InPlace(network, here)
-            with untouched(network, hook=embedding):
-                logits = network(**given_ids(network, ids, len(here))).logits
-            embedding.check_used()
-            (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
-        gradients.append(gradient.double().cpu().numpy())
-        outputs.append(logits.detach().double().cpu().numpy())
-    return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
+
+def _logits_at(network: Any, ids: Int[np.ndarray, " T"], here: Any) -> Any:
+    embedding = _InPlace(network, here)
+    with untouched(network, hook=embedding):
+        logits = network(**given_ids(network, ids, len(here))).logits
+    embedding.check_used()
+    return logits
+
+
+def _constant(weights: Float[np.ndarray, "n C"]) -> Weigh:
+    return lambda _: weights
 
 
 @final

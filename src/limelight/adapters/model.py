@@ -77,10 +77,10 @@ class Differentiated(NamedTuple):
 class DeepModel(Model, Protocol):
     """A model that also shows its attention and its gradients."""
 
-    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Attended:
-        """Return the attention on ``passage``; with ``weigh`` also the gradient with respect to it.
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
+        """Return the attention on ``passage``, window by window where it was read in several.
 
-        ``weigh`` is ∂F/∂f of the explained number F.
+        With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
         """
 
     def embedded(

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from limelight.shapes import Int
+from limelight.shapes import Float, Int
 from limelight.text import Tokens
 
 
@@ -49,11 +49,16 @@ class Pieces:
 class Passage:
     """A text, its words inside the window with their places, and the model's pieces if it shows
     them.
+
+    A text that was read window by window has one passage for each, with the model's ``outputs``
+    there; its own pieces are those of all windows, one behind the other.
     """
 
     text: str
     tokens: Tokens
     pieces: Pieces | None = None
+    windows: tuple["Passage", ...] = ()
+    outputs: Float[np.ndarray, "windows C"] | None = None
 
     @property
     def own_pieces(self) -> Pieces:
@@ -70,10 +75,15 @@ class Passage:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about how the text was read."""
+        if len(self.windows) > 1:
+            return (
+                f"The text was read in {len(self.windows)} windows; what is explained is the mean "
+                "of the model's outputs over them.",
+            )
         if self.pieces is None or not self.cut:
             return ()
         total = len(self.pieces.ids) - self.pieces.before - self.pieces.after
         return (
             f"The text has {total} tokens; the model reads the first {self.pieces.room}, "
-            f"the last {self.cut} were cut off.",
+            f"the last {self.cut} were cut off; window='auto' (--window auto) explains all.",
         )

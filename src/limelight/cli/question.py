@@ -35,6 +35,9 @@ class Question:
         Explain the "logit" of the class or its "probability".
     protect
         Word that stays as it is and gets no score. May be repeated.
+    window
+        Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
+        of this many tokens, or "auto" for as many as it reads.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     file
@@ -56,6 +59,7 @@ class Question:
     features: str = "words"
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    window: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
@@ -89,16 +93,17 @@ class Question:
                 model,
                 texts,
                 *rest,
-                target=_class(self.target),
+                target=_number(self.target),
                 features=self.features,
                 output=self.scale,
                 protect=self.protect,
+                window=_number(self.window),
                 progress=progress,
                 **more,
                 **parsed_settings(self.set),
             )
 
 
-def _class(target: str | None) -> str | int | None:
-    """Return a target as the library takes it: digits are a class number."""
-    return int(target) if target is not None and target.lstrip("-").isdecimal() else target
+def _number(given: str | None) -> str | int | None:
+    """Return a target or a window as the library takes it: digits are a number."""
+    return int(given) if given is not None and given.lstrip("-").isdecimal() else given

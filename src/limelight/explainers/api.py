@@ -7,7 +7,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
 from limelight import __version__
-from limelight.adapters import Model
+from limelight.adapters import Model, windowed
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.method import Explainer, Method, kind_of, settings_of
 from limelight.explainers.reading import Reading, read
@@ -43,6 +43,7 @@ def explain(
     features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
+    window: str | int | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Any:
@@ -68,6 +69,10 @@ def explain(
         outputs are no log-odds, its "score", whatever is said here.
     protect
         Words that stay as they are and get no score.
+    window
+        For texts that are longer than a Hugging Face model reads: cut them into windows of that
+        many tokens ("auto": as many as the model reads), behind sentences where it can be, and
+        explain the mean of the model's outputs over them. None explains the first window.
     progress
         Called with (texts done, texts in all).
     settings
@@ -75,6 +80,7 @@ def explain(
     """
     row = find_method(method)
     explainer = row.configured(settings, _kind(model))
+    model = windowed(model, window)
     every = target == "all" and "all" not in model.classes
     readings = _readings(
         model,
@@ -106,6 +112,7 @@ def compare(
     features: str | Sequence[int] = "words",
     output: str = "logit",
     protect: Collection[str] = (),
+    window: str | int | None = None,
     progress: Progress | None = None,
     attention: bool = False,
     **settings: Any,
@@ -128,6 +135,7 @@ def compare(
     if target == "all" and "all" not in model.classes:
         raise InputError("compare explains one class at a time; name one, or use explain for all.")
     explainers = [(row, _configured(row, rows, settings, kind)) for row in rows]
+    model = windowed(model, window)
     comparisons = [
         _comparison(explainers, one, strict=methods is not None, attention=attention)
         for reading in _readings(
@@ -279,6 +287,7 @@ def _explanation(
             **({} if reading.targets.link == "softmax" else {"link": reading.targets.link}),
             "protect": sorted(reading.protect),
             "cut_at": document.tokens.spans[-1][1] if document.cut else None,
+            **reading.windowing(i),
             **chosen,
             **found.settings,
             "model": model.fingerprint,

@@ -2,6 +2,7 @@
 
 __all__ = ["AttentionGradient", "DeepAttention", "Flow", "Rollout"]
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -31,7 +32,7 @@ class DeepAttention:
 
     def _scores(self, one: TextReading) -> Scores:
         found = deep_model(one).attended(one.documents[0])
-        heads = chosen_layer(_read_rows(found, found.alpha), self.layer)
+        heads = mean_over_windows(found, lambda a: chosen_layer(_read_rows(a), self.layer))
         summary = heads.mean(axis=0) if self.over_heads == "mean" else heads.max(axis=0)
         return Scores(
             scores=pooled(one, summary),
@@ -52,11 +53,15 @@ class AttentionGradient:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: TextReading) -> Scores:
-        found = deep_model(one).attended(one.documents[0], one.targets.weights)
+        windows = deep_model(one).attended(one.documents[0], one.targets.weights)
+        # ∂F/∂α of a window holds its share of the mean already.
+        heads = np.concatenate([self._product(found) for found in windows], axis=-1)
+        return Scores(scores=pooled(one, heads.sum(axis=0)), heads=pooled(one, heads * len(heads)))
+
+    def _product(self, found: Attended) -> Float[np.ndarray, "H T"]:
         read = (found.reads > 0).astype(np.float64)
         product = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
-        heads = chosen_layer(product, self.layer)
-        return Scores(scores=pooled(one, heads.sum(axis=0)), heads=pooled(one, heads * len(heads)))
+        return chosen_layer(product, self.layer)
 
 
 @final
@@ -69,10 +74,7 @@ class Rollout:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: TextReading) -> Scores:
-        found = deep_model(one).attended(one.documents[0])
-        mass = found.reads
-        for layer in with_residual(found.alpha)[::-1]:
-            mass = mass @ layer
+        mass = mean_over_windows(deep_model(one).attended(one.documents[0]), rolled_out)
         return Scores(scores=pooled(one, mass), notices=(_where_it_goes(one, mass),))
 
 
@@ -86,8 +88,26 @@ class Flow:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: TextReading) -> Scores:
-        found = deep_model(one).attended(one.documents[0])
-        return Scores(scores=pooled(one, largest_flows(with_residual(found.alpha), found.reads)))
+        flows = mean_over_windows(
+            deep_model(one).attended(one.documents[0]),
+            lambda found: largest_flows(with_residual(found.alpha), found.reads),
+        )
+        return Scores(scores=pooled(one, flows))
+
+
+def mean_over_windows(
+    windows: Sequence[Attended], score: Callable[[Attended], Float[np.ndarray, "*K t"]]
+) -> Float[np.ndarray, "*K T"]:
+    """Return the scores of all pieces: a window counts as one of ``windows``."""
+    return np.concatenate([score(one) for one in windows], axis=-1) / len(windows)
+
+
+def rolled_out(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return what reaches the classification head from every input, through all layers."""
+    mass = found.reads
+    for layer in with_residual(found.alpha)[::-1]:
+        mass = mass @ layer
+    return mass
 
 
 def with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T T"]:
@@ -132,8 +152,8 @@ def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[n
     return layers[int(number)]
 
 
-def _read_rows(found: Attended, x: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L H T"]:
-    return np.einsum("s,lhst->lht", found.reads, x)
+def _read_rows(found: Attended) -> Float[np.ndarray, "L H T"]:
+    return np.einsum("s,lhst->lht", found.reads, found.alpha)
 
 
 def _where_it_goes(one: TextReading, mass: Float[np.ndarray, " T"]) -> str:

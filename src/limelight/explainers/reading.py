@@ -5,7 +5,7 @@ __all__ = ["REPLACEMENTS", "Reading", "read"]
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -69,6 +69,10 @@ class Reading:
     def pooling(self, kind: str) -> str:
         """Return how scores of tokens become the score of a feature."""
         return "none" if kind == "positions" else "sum over occurrences"
+
+    def windowing(self, i: int) -> dict[str, Any]:  # noqa: ARG002
+        """Return nothing: the window is the model's own."""
+        return {}
 
     def resolved(self, replacement: str) -> str:
         """Return what is put in place of a removed word."""

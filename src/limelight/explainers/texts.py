@@ -5,7 +5,7 @@ __all__ = ["TextReading", "read_texts"]
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -47,6 +47,21 @@ class TextReading:
         if not self.model.sees_inside or kind == "tokens":
             return "none"
         return "sum over pieces" if kind == "positions" else "sum over pieces and occurrences"
+
+    def windowing(self, i: int) -> dict[str, Any]:
+        """Return how document ``i`` was cut into windows, and the model's outputs in each."""
+        document, model = self.documents[i], self.model
+        if document.outputs is None:
+            return {}
+        named = model.classes[-document.outputs.shape[1] :]
+        places = [_place(document, window) for window in document.windows]
+        found = [dict(zip(named, map(float, row), strict=True)) for row in document.outputs]
+        rows = zip(places, found, strict=True)
+        return {
+            "window": getattr(model, "size", None),
+            "windows": [{"span": span, "prediction": row} for span, row in rows],
+            "windows_combined": "mean of the outputs",
+        }
 
     def apart(self) -> Iterator["TextReading"]:
         """Yield every document as a reading of its own."""
@@ -123,7 +138,7 @@ def read_texts(
         with about_text(None if first is None else number):
             passages.append(model.read(text, pieces=features == "tokens"))
             scored.append(_features(passages[-1], features, kept))
-    outputs = model.logits(texts)
+    outputs = _outputs(model, passages)
     index = target_indices(target, model.classes, outputs)
     return TextReading(
         model=model,
@@ -134,6 +149,21 @@ def read_texts(
         protect=kept,
         first=first,
     )
+
+
+def _outputs(model: Model, passages: Sequence[Passage]) -> Float[np.ndarray, "n C"]:
+    """Return the outputs for the texts; those read in windows know them already."""
+    if passages and all(passage.outputs is not None for passage in passages):
+        return np.array([np.mean(passage.outputs, axis=0) for passage in passages])
+    return model.logits([passage.text for passage in passages])
+
+
+def _place(document: Passage, window: Passage) -> list[int]:
+    """Return the first and last character of the words of a window."""
+    inside = window.own_pieces.token
+    words = inside[inside >= 0]
+    spans = document.tokens.spans
+    return [spans[words[0]][0], spans[words[-1]][1]] if len(words) else []
 
 
 def _features(passage: Passage, kind: str | Sequence[int], protect: Collection[str]) -> Features:

@@ -1,0 +1,285 @@
+"""Texts that are longer than the model reads: the mean over windows, for every method."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limelight
+from limelight import InputError
+from limelight.adapters import windowed
+from limelight.adapters.window_cuts import sentence_ends, window_ends
+
+from models import tiny_model
+from tiny_transformers import LIMIT, tiny
+
+SENTENCES = ("A superb film.", "But the plot is predictable!", "Is the film bad?", "Good plot.")
+TEXT = " ".join(SENTENCES * 3)
+SIZE = 14  # twelve pieces between [CLS] and [SEP]
+
+
+def loaded(family="bert", **changes):
+    model, tokenizer = tiny(family, **changes)
+    return limelight.load(model=model, tokenizer=tokenizer)
+
+
+def spans(e):
+    return [window["span"] for window in e.settings["windows"]]
+
+
+def by_hand(model, text):
+    given = model.tokenizer(text, return_tensors="pt")
+    with torch.no_grad():
+        return model.network(**given).logits[0].double().numpy()
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(1, 20), st.data())
+def test_windows_adjoin_fit_and_end_behind_words_where_they_can(lengths, room, data):
+    ends = np.cumsum(lengths).tolist()
+    stops = data.draw(st.sets(st.sampled_from(ends)))
+    found = window_ends(ends[-1], room, words=ends, sentences=stops)
+    sizes = np.diff([0, *found])
+    assert found[-1] == ends[-1]
+    assert (sizes > 0).all()
+    assert (sizes <= room).all()
+    assert (sizes[:-1] > room // 2).all()
+    for start, end in zip([0, *found], found[:-1], strict=False):
+        half = [e for e in stops if start + room // 2 < e <= start + room]
+        words = [e for e in ends if start + room // 2 < e <= start + room]
+        assert end in half if half else end in words if words else end == start + room
+
+
+def test_windows_are_alike():
+    assert window_ends(40, 30, words=range(1, 41), sentences=()) == [20, 40]
+    assert window_ends(40, 30, words=range(1, 41), sentences=[18, 29]) == [18, 40]
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("One. Two!", ["One.", "Two!"]),
+        ('He said "no." Then left', ['"no."']),
+        ("It cost 3.50 a.m or so ?! Yes", ["?!"]),
+        ("電影。很好！吗", ["電影。", "很好！"]),
+        (" 'tis fine", []),
+    ],
+)
+def test_sentences_end_in_a_stop_with_space_behind(text, last):
+    words = text.split() if " " in text else ["電影。", "很好！", "吗"]
+    places, at = [], 0
+    for word in words:
+        start = text.index(word, at)
+        at = start + len(word)
+        places.append((start, at))
+    assert [words[i] for i in sentence_ends(text, places)] == last
+
+
+def test_every_word_has_a_value_and_windows_end_behind_sentences():
+    model = loaded()
+    e = limelight.explain(model, TEXT, "loo", features="positions", window=SIZE)
+    assert [TEXT[a:b].lower() for ((a, b),) in e.spans] == list(e.features)
+    assert "".join(e.features) == "".join(TEXT.lower().split())
+    assert all(TEXT[end - 1] in ".!?" for _, end in spans(e))
+    assert "".join(TEXT[a:b] for a, b in spans(e)).replace(" ", "") == TEXT.replace(" ", "")
+    assert e.notices[0] == (
+        f"The text was read in {len(spans(e))} windows; what is explained is the mean of the "
+        "model's outputs over them."
+    )
+    assert e.settings["window"] == SIZE
+    assert e.settings["cut_at"] is None
+    assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+def test_the_prediction_is_the_mean_over_windows(family):
+    model = loaded(family)
+    e = limelight.explain(model, TEXT, "gxi", window=SIZE)
+    each = np.array([by_hand(model, TEXT[a:b]) for a, b in spans(e)])
+    stored = [list(window["prediction"].values()) for window in e.settings["windows"]]
+    np.testing.assert_allclose(stored, each, atol=1e-5)
+    np.testing.assert_allclose(list(e.prediction.values()), each.mean(axis=0), atol=1e-5)
+    whole = windowed(model, SIZE)
+    np.testing.assert_allclose(whole.logits([TEXT])[0], each.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(whole.predict_proba([TEXT]).sum(), 1)
+
+
+@pytest.mark.parametrize("method", ["gxi", "g-l2", "alpha-avg", "alpha-max", "rollout", "flow",
+                                    "alpha-grad", "loo"])  # fmt: skip
+def test_scores_are_those_of_each_window_over_their_number(method):
+    """With every place a feature of its own, a window's words matter in it alone."""
+    model = loaded()
+    options = {"features": "positions", "target": 1}
+    e = limelight.explain(model, TEXT, method, window=SIZE, **options)
+    parts = [limelight.explain(model, TEXT[a:b], method, **options) for a, b in spans(e)]
+    expected = np.concatenate([part.scores for part in parts]) / len(parts)
+    np.testing.assert_allclose(e.scores, expected, atol=1e-5 * np.abs(expected).max())
+    cut = limelight.explain(model, TEXT, method, **options)
+    assert len(cut.scores) != len(expected)
+    assert not np.allclose(e.scores[: len(cut.scores)], cut.scores)
+
+
+@pytest.mark.parametrize("output", ["logit", "probability"])
+def test_gradients_are_those_of_the_mean(output):
+    """By one graph over all windows; a probability is that of the mean of the outputs."""
+    model = loaded()
+    e = limelight.explain(model, TEXT, "gxi", window=SIZE, output=output, target=1)
+    logits, leaves = [], []
+    embedding = model.network.get_input_embeddings()
+    for a, b in spans(e):
+        ids = model.tokenizer(TEXT[a:b], return_tensors="pt")["input_ids"]
+        leaves.append(embedding(ids).detach().requires_grad_())
+        logits.append(model.network(inputs_embeds=leaves[-1]).logits[0])
+    mean = torch.stack(logits).mean(dim=0)
+    aim = mean[1] if output == "logit" else mean.softmax(-1)[1]
+    gradients = torch.autograd.grad(aim, leaves)
+    by_piece = [(g * x).sum(-1)[0, 1:-1] for g, x in zip(gradients, leaves, strict=True)]
+    expected = torch.cat(by_piece).detach().double().numpy()
+    pieces = limelight.explain(
+        model, TEXT, "gxi", window=SIZE, output=output, target=1, features="tokens"
+    )
+    np.testing.assert_allclose(pieces.scores, expected, atol=1e-5)
+    assert e.scores.sum() == pytest.approx(expected.sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize("output", ["logit", "probability"])
+def test_integrated_gradients_add_up_to_the_change_of_the_mean(output):
+    e = limelight.explain(loaded(), TEXT, "ig", window=SIZE, output=output, target=1, max_steps=512)
+    whole = e.prediction["LABEL_1"]
+    if output == "probability":
+        f = np.array(list(e.prediction.values()))
+        whole = (np.exp(f) / np.exp(f).sum())[1]
+    assert e.scores.sum() == pytest.approx(whole - e.base_value, rel=0.02)
+
+
+@pytest.mark.parametrize("replacement", ["mask", "delete"])
+def test_a_word_goes_from_all_windows_at_once(replacement):
+    model = loaded()
+    e = limelight.explain(model, TEXT, "loo", window=SIZE, target=2, replacement=replacement)
+    j = e.features.index("film")
+    put = "[MASK]" if replacement == "mask" else ""
+    without = [by_hand(model, TEXT[a:b].replace("film", put))[2] for a, b in spans(e)]
+    assert sum("film" in TEXT[a:b] for a, b in spans(e)) > 1
+    assert e.scores[j] == pytest.approx(e.prediction["LABEL_2"] - np.mean(without), abs=1e-5)
+
+
+def exact_shapley(model, words):
+    """The definition, over all subsets of a window."""
+
+    def f(inside):
+        text = " ".join(w if i in inside else "[MASK]" for i, w in enumerate(words))
+        return by_hand(model, text)[1]
+
+    n = len(words)
+    value = {S: f(S) for k in range(n + 1) for S in combinations(range(n), k)}
+    return [
+        sum(
+            factorial(len(S)) * factorial(n - len(S) - 1) / factorial(n)
+            * (value[tuple(sorted((*S, j)))] - value[S])
+            for S in value
+            if j not in S
+        )
+        for j in range(n)
+    ]  # fmt: skip
+
+
+def test_sampled_shapley_values_are_those_of_the_mean_within_their_errors():
+    model, text = loaded(), "good film bad plot the superb film is"
+    e = limelight.explain(
+        model, text, "shapley", window=6, features="positions", target=1, pairs=150
+    )
+    assert spans(e) == [[0, 18], [19, 37]]
+    expected = np.concatenate([exact_shapley(model, text[a:b].split()) for a, b in spans(e)]) / 2
+    assert (np.abs(e.scores - expected) <= 5 * e.stderr + 1e-6).all()
+    assert e.stderr.max() < 0.2 * np.abs(expected).max()
+    np.testing.assert_allclose(e.scores.sum(), e.prediction["LABEL_1"] - e.base_value, atol=1e-6)
+    assert not (np.abs(e.scores - 2 * expected) <= 5 * e.stderr + 1e-6).all()
+
+
+def test_sampled_lime_covers_its_long_run_value():
+    model = loaded()
+    long, short = (
+        limelight.explain(model, TEXT, "lime", window=SIZE, samples=n, seed=n) for n in (6000, 300)
+    )
+    error = np.hypot(long.stderr, short.stderr)
+    assert (np.abs(long.scores - short.scores) <= 5 * error).all()
+    assert long.stderr.max() < short.stderr.max()
+
+
+def test_a_text_that_fits_is_read_as_ever():
+    model = loaded()
+    for method in ("gxi", "loo"):
+        usual = limelight.explain(model, "a good film", method)
+        e = limelight.explain(model, "a good film", method, window="auto")
+        np.testing.assert_allclose(e.scores, usual.scores, atol=1e-6)
+        assert e.notices == usual.notices
+    assert e.settings["window"] == LIMIT
+    assert "window" not in usual.settings
+
+
+def test_a_word_that_fits_no_window_is_cut():
+    e = limelight.explain(loaded("gpt2"), "film " + "x" * 40 + " film", "gxi", window=11)
+    assert e.features == ("film", "x" * 40)
+    assert len(e.settings["windows"]) == 5
+
+
+def test_the_notice_of_a_cut_text_names_the_remedy():
+    e = limelight.explain(loaded(), "good film " * 20, "gxi")
+    assert e.notices[0].endswith("window='auto' (--window auto) explains all.")
+
+
+def test_several_texts_and_methods_share_one_reading():
+    model = loaded()
+    found = limelight.compare(
+        model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
+    )
+    assert [len(c.explanations[0].settings["windows"]) for c in found] == [len(spans(
+        limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("window", "sentence"),
+    [
+        (2, "a window has at least 3 tokens; got 2."),
+        *(
+            (
+                wrong,
+                "window must be 'auto' or a number of tokens up to 31, which this model reads; "
+                f"got {wrong!r}.",
+            )
+            for wrong in (32, 0, True, "all")
+        ),
+    ],
+)
+def test_windows_that_cannot_be_get_one_sentence(window, sentence):
+    with pytest.raises(InputError) as error:
+        limelight.explain(loaded(), TEXT, "gxi", window=window)
+    assert str(error.value) == sentence
+
+
+def test_models_without_a_known_limit_refuse_windows():
+    with pytest.raises(InputError) as error:
+        limelight.explain(tiny_model(), "w1 w2", "loo", window="auto")
+    assert str(error.value) == (
+        "window cuts texts for Hugging Face models, whose limit is known; the paper's classifier "
+        "is explained exactly, on the window it was trained for. Leave window away."
+    )
+    model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
+    with pytest.raises(InputError, match="a function gets every text whole, and may cut it itself"):
+        limelight.compare(model, "a text", window="auto")
+
+
+def test_the_command_line_takes_a_window(tmp_path, limelight):
+    model, tokenizer = tiny("bert", labels=2)
+    for one in (model, tokenizer):
+        one.save_pretrained(tmp_path)
+    asked = ("explain", "-m", "gxi", "--model", tmp_path, TEXT)
+    assert "read in" in limelight(*asked, "--window", SIZE).out
+    assert "--window auto" in limelight(*asked).out.replace("\n", " ")
+    refused = limelight(*asked, "--window", "99")
+    assert refused.code == 2
+    assert "window must be 'auto' or a number of tokens up to 31" in refused.err
+    assert limelight("compare", "--window", "auto", "w1 w2").code == 2
