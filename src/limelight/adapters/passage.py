@@ -68,6 +68,13 @@ class Passage:
         return self.pieces
 
     @property
+    def mean_output(self) -> Float[np.ndarray, " C"]:
+        """The mean of the outputs of a text that was read in windows."""
+        if self.outputs is None:
+            raise TypeError("this passage was not read in windows")
+        return self.outputs.mean(axis=0)
+
+    @property
     def cut(self) -> int:
         """How many pieces of the text the model does not read."""
         return 0 if self.pieces is None else self.pieces.cut

@@ -80,7 +80,7 @@ class Windowed:
 
     def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
         """Return the mean of the outputs over the windows of every text."""
-        return np.array([_mean(self.read(text)) for text in texts])
+        return np.array([self.read(text).mean_output for text in texts])
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -101,13 +101,8 @@ class Windowed:
 
     def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
         """Return the attention within each window, with ``weigh`` also ∂F/∂α."""
-        count = len(passage.windows)
-
-        def share(_: Any) -> Float[np.ndarray, "n C"]:
-            assert weigh is not None
-            return weigh(_mean(passage)[None]) / count
-
-        given = None if weigh is None else share
+        share = None if weigh is None else weigh(passage.mean_output[None]) / len(passage.windows)
+        given = None if share is None else lambda _: share
         return tuple(one for part in passage.windows for one in self.inner.attended(part, given))
 
     def embedded(
@@ -163,11 +158,6 @@ def _no_limit(model: Any) -> str:
     if getattr(model, "sees_inside", None) is None:
         return "the paper's classifier is explained exactly, on the window it was trained for."
     return "a function gets every text whole, and may cut it itself."
-
-
-def _mean(passage: Passage) -> Float[np.ndarray, " C"]:
-    assert passage.outputs is not None
-    return passage.outputs.mean(axis=0)
 
 
 def _parts(pieces: Pieces, ends: Sequence[int], size: int) -> list[Pieces]:

@@ -153,8 +153,8 @@ def read_texts(
 
 def _outputs(model: Model, passages: Sequence[Passage]) -> Float[np.ndarray, "n C"]:
     """Return the outputs for the texts; those read in windows know them already."""
-    if passages and all(passage.outputs is not None for passage in passages):
-        return np.array([np.mean(passage.outputs, axis=0) for passage in passages])
+    if passages and all(passage.windows for passage in passages):
+        return np.array([passage.mean_output for passage in passages])
     return model.logits([passage.text for passage in passages])
 
 
