@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from limelight.sampling import answered
 from limelight.shapes import Float
 
 
@@ -41,11 +42,13 @@ class Engine:
         # The largest first: if memory does not suffice, it shows at once.
         order = sorted(range(len(distinct)), key=lambda i: -self._size(distinct[i]))
         answers: list[Float[np.ndarray, "n C"]] = []
+        copies = np.bincount(row, minlength=len(order))
         done = 0
         while done < len(order):
             batch = self._batch([distinct[i] for i in order[done : done + self._most]])
             answers.append(self._within_memory(batch))
-            done += len(answers[-1])
+            before, done = done, done + len(answers[-1])
+            answered(int(copies[order[before:done]].sum()))
         found = np.concatenate(answers)
         return found[np.argsort(order, kind="stable")][row]
 

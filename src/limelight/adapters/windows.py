@@ -15,7 +15,7 @@ from limelight.adapters.window_cuts import sentence_ends, window_ends
 from limelight.adapters.word_pieces import passage_of, pieces_of
 from limelight.errors import InputError
 from limelight.model import class_probabilities
-from limelight.sampling import Game
+from limelight.sampling import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features
 
@@ -95,7 +95,8 @@ class Windowed:
         games = [self.inner.game(part, features, replacement) for part in passage.windows]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            return np.mean([game(keep) for game in games], axis=0)
+            with in_parts(len(games)):
+                return np.mean([game(keep) for game in games], axis=0)
 
         return mean
 

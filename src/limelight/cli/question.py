@@ -88,7 +88,7 @@ class Question:
     def _answers(
         self, verb: Callable[..., Any], model: Any, texts: list[str], *rest: Any, **more: Any
     ) -> Any:
-        with progress_shown(len(texts)) as progress:
+        with progress_shown() as progress:
             return verb(
                 model,
                 texts,

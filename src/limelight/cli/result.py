@@ -102,14 +102,33 @@ def _plain(results: Iterable[RenderableType]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def progress_shown(texts: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a callback that moves a progress bar; nothing for a single text or in a pipe."""
+def progress_shown() -> Iterator[Callable[[float, int], None] | None]:
+    """Yield a callback that moves a bar with the time left; nothing in a pipe.
+
+    The bar appears when something is still to come at the first call, so quick answers have none.
+    """
     console = error_console()
-    if texts < 2 or not console.is_terminal:
+    if not console.file.isatty():
         yield None
         return
-    from rich.progress import Progress
+    with contextlib.ExitStack() as stack:
+        bars: list[Callable[[float, int], None]] = []
 
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("explaining", total=texts)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        def move(done: float, total: int) -> None:
+            if not bars and done < total:
+                bars.append(_bar(console, stack))
+            for bar in bars:
+                bar(done, total)
+
+        yield move
+
+
+def _bar(console: Console, stack: contextlib.ExitStack) -> Callable[[float, int], None]:
+    """Start a bar that vanishes when ``stack`` is closed."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = ("explaining", BarColumn(), TaskProgressColumn(), TimeLeft(), TextColumn("left"))
+    bar = stack.enter_context(Progress(*columns, console=console, transient=True))
+    task = bar.add_task("")
+    return lambda done, total: bar.update(task, completed=done, total=total)

@@ -19,6 +19,7 @@ from limelight.sampling import (
     ReplacementScorer,
     clopper_pearson,
     coin_masks,
+    expect,
     find_anchor,
     sign_bracket,
     text_rng,
@@ -67,6 +68,10 @@ class Anchors:
                 raise InputError(f"{name} must be at least 1; got {count}.")
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
+
+    def asks(self, d: int) -> int:
+        """Return how many masks of ``d`` features the model is asked, the search aside."""
+        return min(self.samples, 2**d)
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Find an anchor for every document."""
@@ -181,6 +186,7 @@ def _gains(
     precision(A) − precision(A without j) = ½ [P(holds | A) − P(holds | A without j, j removed)].
     """
     gain, stderr = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
+    expect(len(masks) * (1 + len(words)))
     held = holds(masks)
     for j in words:
         without = masks.copy()

@@ -2,7 +2,8 @@
 
 __all__ = ["COMPARED", "Progress", "compare", "explain"]
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
@@ -10,6 +11,7 @@ from limelight import __version__
 from limelight.adapters import Model, windowed
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.method import Explainer, Method, kind_of, settings_of
+from limelight.explainers.progress import Progress, metered
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import find_method
 from limelight.explainers.scores import Scores
@@ -23,7 +25,6 @@ AnyModel = AttentionClassifier | Model
 AnyReading = Reading | TextReading
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 COMPARED_BLACK_BOX = ("loo", "lime", "shapley")
-Progress = Callable[[int, int], None]
 Texts = list[str] | tuple[str, ...]
 _CHUNK = 32  # documents whose arrays are held at a time
 
@@ -74,7 +75,8 @@ def explain(
         many tokens ("auto": as many as the model reads), behind sentences where it can be, and
         explain the mean of the model's outputs over them. None explains the first window.
     progress
-        Called with (texts done, texts in all).
+        Called with (texts done, texts in all); while other models than the paper's are asked
+        about a text, with the part of it that is done.
     settings
         Settings of the method, such as ``tolerance``.
     """
@@ -82,9 +84,10 @@ def explain(
     explainer = row.configured(settings, _kind(model))
     model = windowed(model, window)
     every = target == "all" and "all" not in model.classes
+    texts = _listed(text)
     readings = _readings(
         model,
-        text,
+        texts,
         progress,
         target=0 if every else target,
         features=features,
@@ -94,7 +97,8 @@ def explain(
     by_text: list[Any] = []
     for reading in readings:
         aims = [reading.aimed(i) for i in range(len(model.classes))] if every else [reading]
-        by_target = [_explanations(row, explainer, aimed) for aimed in aims]
+        with _watched(progress, [explainer], reading, len(aims), len(texts)):
+            by_target = [_explanations(row, explainer, aimed) for aimed in aims]
         by_text += map(list, zip(*by_target, strict=True)) if every else by_target[0]
     return by_text[0] if isinstance(text, str) else by_text
 
@@ -136,13 +140,15 @@ def compare(
         raise InputError("compare explains one class at a time; name one, or use explain for all.")
     explainers = [(row, _configured(row, rows, settings, kind)) for row in rows]
     model = windowed(model, window)
-    comparisons = [
-        _comparison(explainers, one, strict=methods is not None, attention=attention)
-        for reading in _readings(
-            model, text, progress, target=target, features=features, output=output, protect=protect
-        )
-        for one in reading.apart()
-    ]
+    texts, comparisons = _listed(text), list[Comparison]()
+    for reading in _readings(
+        model, texts, progress, target=target, features=features, output=output, protect=protect
+    ):
+        with _watched(progress, [one for _, one in explainers], reading, 1, len(texts)):
+            comparisons += [
+                _comparison(explainers, one, strict=methods is not None, attention=attention)
+                for one in reading.apart()
+            ]
     return comparisons[0] if isinstance(text, str) else comparisons
 
 
@@ -191,9 +197,28 @@ def _comparison(
     )
 
 
+def _listed(text: str | Texts) -> list[str]:
+    if not isinstance(text, Iterable):
+        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
+    return [text] if isinstance(text, str) else list(text)
+
+
+def _watched(
+    progress: Progress | None,
+    explainers: Sequence[Explainer],
+    reading: AnyReading,
+    aims: int,
+    total: int,
+) -> AbstractContextManager[None]:
+    """Let ``progress`` hear of parts of the texts of ``reading``."""
+    sizes = [len(features) for features in reading.features]
+    first = reading.first or 0
+    return metered(progress, explainers, features=sizes, aims=aims, first=first, total=total)
+
+
 def _readings(
     model: AnyModel,
-    text: str | Texts,
+    texts: list[str],
     progress: Progress | None,
     *,
     output: str,
@@ -203,9 +228,6 @@ def _readings(
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
     output = _scaled(output, getattr(model, "link", "softmax"))
-    if not isinstance(text, Iterable):
-        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
-    texts = [text] if isinstance(text, str) else list(text)
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
         first = start if len(texts) > 1 else None

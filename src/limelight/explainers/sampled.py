@@ -27,6 +27,10 @@ class Removal:
 
     replacement: str = "auto"
 
+    def asks(self, d: int) -> int:
+        """Return how many masks of ``d`` features the model is asked."""
+        return d + 2
+
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by what the explained output loses without it."""
         return [self._scores(one) for one in reading.apart()]
@@ -76,6 +80,10 @@ class SampledShapley:
                 f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not "
                 f"show their spread; got {self.max_pairs}."
             )
+
+    def asks(self, d: int) -> int:
+        """Return how many masks of ``d`` features the model is asked, at least."""
+        return 2 + self.pairs * 2 * (d - 1)
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by what it adds to the words before it, in random orders."""

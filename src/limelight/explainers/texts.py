@@ -12,7 +12,7 @@ import numpy as np
 from limelight.adapters import Model, Passage
 from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
-from limelight.sampling import Game
+from limelight.sampling import Game, answered
 from limelight.shapes import Bool, Float
 from limelight.text import FEATURES, Features, features_of, listed_words
 
@@ -93,6 +93,7 @@ class TextReading:
         def score(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
             keys = [(id(passage), name, bits.tobytes()) for bits in np.packbits(keep, axis=1)]
             new = {key: i for i, key in enumerate(keys) if key not in known}
+            answered(len(keys) - len(new))
             if not new:
                 return np.array([known[key] for key in keys])
             found = dict(zip(new, ask(keep[list(new.values())]), strict=True))

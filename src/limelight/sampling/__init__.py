@@ -12,6 +12,7 @@ from limelight.sampling.selection import SELECTIONS
 from limelight.sampling.sign_bracket import sign_bracket
 from limelight.sampling.streams import text_rng
 from limelight.sampling.table_scorer import DeletionScorer, ReplacementScorer
+from limelight.sampling.watching import Watch, answered, expect, in_parts, watched
 from limelight.sampling.weights import cosine_distance, kernel_weight
 
 __all__ = [
@@ -28,11 +29,15 @@ __all__ = [
     "RidgeFit",
     "Sample",
     "ShapleySample",
+    "Watch",
     "affordable",
+    "answered",
     "clopper_pearson",
     "coin_masks",
     "cosine_distance",
+    "expect",
     "find_anchor",
+    "in_parts",
     "kernel_weight",
     "kl_high",
     "kl_low",
@@ -45,4 +50,5 @@ __all__ = [
     "sign_bracket",
     "text_rng",
     "until",
+    "watched",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from limelight.sampling.bernoulli import kl_high, kl_low
 from limelight.sampling.masks import coin_masks
+from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float
 
 Words = tuple[int, ...]
@@ -79,6 +80,7 @@ class _Trials:
 
     def draw(self, candidates: Sequence[Words], n: int) -> None:
         """Try each candidate ``n`` more times, several in one call of the model."""
+        expect(n * len(candidates))
         together = max(1, _MOST_AT_ONCE // n)
         for i in range(0, len(candidates), together):
             some = candidates[i : i + together]

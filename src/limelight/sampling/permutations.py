@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.sample import Game
+from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
@@ -64,6 +65,7 @@ def permutation_shapley(
         if tolerance is None or worst <= tolerance or most is None or n >= most:
             return ShapleySample(origin + mean, stderr, ends[0], n)
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
+        expect((wanted - n) * 2 * (d - 1))
 
 
 def _error(

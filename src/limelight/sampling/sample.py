@@ -11,6 +11,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.sampling.masks import lime_masks, size_probabilities
+from limelight.sampling.watching import expect
 from limelight.sampling.weights import cosine_distance, kernel_weight
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
@@ -200,7 +201,9 @@ def until(
         return found
     while (worst := float(found.stderr.max())) > tolerance and sample.n < most:
         factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
-        sample.grow(min(math.ceil(sample.n * factor), most))
+        wanted = min(math.ceil(sample.n * factor), most)
+        expect(wanted - sample.n)
+        sample.grow(wanted)
         found = fit(sample)
     return found
 

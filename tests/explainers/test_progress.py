@@ -1,0 +1,175 @@
+"""Progress inside one text: what a model was asked, of what it will be asked."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.sampling import answered, expect
+
+from models import tiny_model
+
+WORDS = [f"w{i}" for i in range(11)]
+TEXT = " ".join(WORDS)
+
+
+def model(batch_size=50):
+    """Log-odds that no sum of words explains."""
+
+    def predict(texts):
+        kept = np.array([[word in text.split() for word in WORDS] for text in texts], float)
+        z = kept @ np.linspace(-1, 1, len(WORDS)) + 2 * kept[:, 0] * kept[:, 3] * kept[:, 7]
+        chance = 1 / (1 + np.exp(-z))
+        return np.stack([1 - chance, chance], axis=1)
+
+    return limelight.wrap(predict, classes=["no", "yes"], batch_size=batch_size)
+
+
+def heard(verb, *arguments, **options):
+    seen = []
+    found = verb(model(), *arguments, progress=lambda *at: seen.append(at), **options)
+    assert found
+    return seen
+
+
+def test_the_part_of_a_text_that_is_done_follows_the_answers():
+    seen = heard(limelight.explain, TEXT, "lime", samples=500)
+    parts = [done for done, _ in seen]
+    assert len(parts) > 9  # batches of 50
+    assert parts == sorted(parts)
+    assert 0.05 < max(np.diff(parts)) < 0.4
+    assert parts[-1] == 1
+    assert {total for _, total in seen} == {1}
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("loo", {}), ("shapley", {"pairs": 20}), ("lime-sampled", {"samples": 300})],
+)
+def test_methods_say_beforehand_how_often_they_ask(method, options):
+    *parts, (last, _) = heard(limelight.explain, TEXT, method, **options)
+    assert last == 1
+    assert parts[-1][0] > 0.98
+    assert [done for done, _ in parts].count(1.0) <= 2
+
+
+def test_a_tolerance_that_is_not_met_lets_more_come():
+    parts = [done for done, _ in heard(
+        limelight.explain, TEXT, "lime", samples=200, tolerance=0.02
+    )]  # fmt: skip
+    assert min(np.diff(parts)) < -0.1
+    assert parts[-1] == 1
+
+
+def test_anchors_say_what_they_draw():
+    parts = [done for done, _ in heard(limelight.explain, TEXT, "anchors", samples=400)]
+    assert parts[-1] == 1
+    assert max(parts) <= 1
+
+
+def test_several_methods_share_the_way():
+    parts = [done for done, _ in heard(limelight.compare, TEXT, samples=200, pairs=20)]
+    assert parts == sorted(parts)
+    assert len({round(part, 3) for part in parts}) > 5
+    assert max(np.diff(parts)) < 0.7
+
+
+def test_texts_come_one_after_the_other_and_classes_share_answers():
+    seen = heard(limelight.explain, [TEXT] * 3, "lime", samples=100, target="all")
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (3, 3)
+    assert any(0 < done < 1 for done, _ in seen)
+
+
+def test_the_papers_classifier_is_too_quick_for_parts():
+    seen = []
+    limelight.explain(
+        tiny_model(), "w1 w2 w3", "lime-sampled", progress=lambda *at: seen.append(at)
+    )
+    assert seen == [(1, 1)]
+
+
+def test_nobody_hears_of_it_after_an_error():
+    seen = []
+
+    def broken(texts):
+        if len(texts) > 1:
+            raise RuntimeError("broken")
+        return np.full((1, 2), 0.5)
+
+    bad = limelight.wrap(broken, classes=["a", "b"])
+    with pytest.raises(RuntimeError, match="broken"):
+        limelight.explain(bad, TEXT, "lime", progress=lambda *at: seen.append(at))
+    before = list(seen)
+    answered(5)
+    expect(5)
+    assert seen == before
+
+
+def test_windows_answer_their_part_of_a_mask():
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    deep = limelight.load(model=network, tokenizer=tokenizer)
+    seen = []
+    text = "a good film. the plot is bad. " * 4
+    limelight.explain(
+        deep, text, "lime", samples=60, window=16, progress=lambda *at: seen.append(at)
+    )
+    parts = [done for done, _ in seen]
+    assert parts == sorted(parts)
+    assert 0.9 < parts[-2] <= 1
+    assert parts.count(1.0) <= 2
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    for one in tiny("bert", labels=2):
+        one.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def command(folder):
+    asked = ["explain", "--model", str(folder), "--set", "samples=3000", "a good film is bad ."]
+    return [sys.executable, "-m", "limelight", *asked]
+
+
+def test_a_terminal_sees_a_bar_with_the_time_left(folder):
+    outer, inner = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        command(folder), stdout=subprocess.PIPE, stderr=inner, env=environment
+    ) as child:
+        os.close(inner)
+        shown = b""
+        while True:
+            try:
+                part = os.read(outer, 4096)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        out = child.stdout.read()
+    os.close(outer)
+    assert child.returncode == 0
+    assert b"explaining" in shown
+    assert b"left" in shown
+    assert b"explaining" not in out
+
+
+def test_a_pipe_sees_nothing_but_the_result(folder):
+    environment = {**os.environ, "FORCE_COLOR": "1"}
+    done = subprocess.run(
+        command(folder), capture_output=True, text=True, check=True, env=environment
+    )
+    assert "good" in done.stdout
+    assert "explaining" not in done.stderr + done.stdout
