@@ -4,8 +4,19 @@ Functions are timed by the processor time they use: on a quiet machine that is w
 wall says for one thread, and on a shared one it does not count the others' work.
 """
 
-__all__ = ["Usage", "interleaved", "on_cores", "peak_memory", "process", "processes", "seconds"]
+__all__ = [
+    "Usage",
+    "Work",
+    "interleaved",
+    "on_cores",
+    "peak_memory",
+    "process",
+    "processes",
+    "seconds",
+    "worked",
+]
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -57,6 +68,28 @@ def _timed(work: Callable[[], Any]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+class Work(NamedTuple):
+    """What a piece of work in this process took, and what it returned."""
+
+    seconds: float
+    processor: float
+    calls: int
+    peak_mb: float
+    result: Any
+
+
+def worked(work: Callable[[], Any], calls: Callable[[], int]) -> Work:
+    """Do ``work`` once: time on the clock and of the processor, calls, peak memory meanwhile."""
+    with contextlib.suppress(
+        OSError
+    ):  # where it cannot be set back, the peak is that of all so far
+        Path("/proc/self/clear_refs").write_text("5")
+    before, start, used = calls(), time.perf_counter(), time.process_time()
+    result = work()
+    clock, used = time.perf_counter() - start, time.process_time() - used
+    return Work(clock, used, calls() - before, peak_memory(), result)
 
 
 class Usage(NamedTuple):

@@ -13,7 +13,15 @@ from results import RESULTS, markdown
 
 README = Path(__file__).parent / "README.md"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
-ORDER = ("prediction", "gradients", "perturbation", "corpus", "corpus_cuda", "huggingface")
+ORDER = (
+    "prediction",
+    "gradients",
+    "perturbation",
+    "corpus",
+    "corpus_cuda",
+    "huggingface",
+    "huggingface_cuda",
+)
 
 
 def main() -> None:

@@ -43,6 +43,19 @@ IDS = {
         "lime_100_1e-06",
         "growth_16",
     },
+    "huggingface": {
+        "ours_mask_seconds",
+        "lime_delete_calls",
+        "captum_lime_memory",
+        "captum_kernelshap_distance",
+        "ours_shapley_distance",
+        "shap_partition_seconds",
+        "mask_balanced_gain",
+        "mask_speedup",
+        "delete_same_error",
+        "memory_many",
+        "memory_growth_classes",
+    },
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {"corpus_reading", "corpus_seconds_1e-09", "corpus_difference_1e-09"},
 }
@@ -51,6 +64,7 @@ NEEDS = {
     "gradients": ("torch", "captum"),
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
+    "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
 }
 
 
@@ -65,8 +79,14 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
     output = tmp_path / "found.json"
-    device = ["--device", "cpu"] if name == "corpus_cpu" else []
-    done = run(f"{name.split('_')[0]}.py", "--smoke", "--output", output, *device)
+    more = ["--device", "cpu"] if name == "corpus_cpu" else []
+    if name == "huggingface":
+        from tiny_transformers import tiny
+
+        for one in tiny("bert", labels=2):
+            one.save_pretrained(tmp_path / "model")
+        more = ["--model", tmp_path / "model"]
+    done = run(f"{name.split('_')[0]}.py", "--smoke", "--output", output, *more)
     assert done.returncode == 0, done.stderr
     found = json.loads(output.read_text(encoding="utf-8"))
     assert found.keys() - {"device"} == KEYS

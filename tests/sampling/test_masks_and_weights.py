@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from limelight.errors import InputError
 from limelight.sampling import LimeDraws, coin_masks, cosine_distance, kernel_weight, lime_masks
-from limelight.sampling.masks import size_probabilities
+from limelight.sampling.masks import SIZES, size_probabilities
 from limelight.theory.lime_weights import size_weight
 
 seeds = st.integers(0, 2**32)
@@ -29,22 +29,31 @@ def test_sizes_are_uniform_and_every_word_goes_equally_often():
     assert np.abs(keep.mean(axis=0) - chance).max() < 5 * np.sqrt(0.25 / n)
 
 
-def test_importance_draws_sizes_in_proportion_to_their_weight():
+@pytest.mark.parametrize(("sizes", "power"), [("balanced", 0.5), ("importance", 1)])
+def test_sizes_are_drawn_in_proportion_to_a_power_of_their_weight(sizes, power):
     d, n = 7, 40_000
-    chances = size_probabilities(d, "importance", 0.25)
+    chances = size_probabilities(d, sizes, 0.25)
     keep = lime_masks(d, n, np.random.default_rng(0), probabilities=chances)
     removed = np.bincount(d - keep.sum(axis=1), minlength=d + 1)[1:]
-    psi = size_weight(d, 0.25)[1:]
+    psi = size_weight(d, 0.25)[1:] ** power
     np.testing.assert_allclose(removed / n, psi / psi.sum(), atol=5 * np.sqrt(0.25 / n))
 
 
-def test_both_ways_of_drawing_have_the_same_weighted_sums():
+def test_all_ways_of_drawing_have_the_same_weighted_sums():
     d, n = 6, 60_000
-    totals = []
-    for sizes in ("uniform", "importance"):
+    totals = {}
+    for sizes in SIZES:
         keep, weight = LimeDraws(d=d, sizes=sizes)(n, np.random.default_rng(1))
-        totals.append([weight.mean(), (weight * keep[:, 0]).mean()])
-    np.testing.assert_allclose(totals[0], totals[1], atol=5 * 0.5 / np.sqrt(n))
+        totals[sizes] = [weight.mean(), (weight * keep[:, 0]).mean()]
+    for sizes in ("balanced", "importance"):
+        np.testing.assert_allclose(totals[sizes], totals["uniform"], atol=5 * 0.5 / np.sqrt(n))
+    assert totals["uniform"][1] < 0.9 * totals["uniform"][0]  # keeping a word does matter
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_weights_stay_finite_where_psi_vanishes(sizes):
+    _, weight = LimeDraws(d=9, bandwidth=0.01, sizes=sizes)(200, np.random.default_rng(0))
+    assert np.isfinite(weight).all()
 
 
 @settings(deadline=None)

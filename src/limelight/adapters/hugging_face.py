@@ -25,7 +25,8 @@ from limelight.text import Features
 
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _PADDING = -1  # a place that is masked out
-_BUDGET = {"cpu": 4096, "cuda": 131_072}  # pieces in a batch, to begin with
+# Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
+_BUDGET = {"cpu": 1024, "cuda": 131_072}
 
 
 @final
@@ -218,7 +219,7 @@ class HuggingFace:
             self._outputs,
             size=len,
             key=lambda ids: ids.tobytes(),
-            budget=_BUDGET.get(self.network.device.type, 4096),
+            budget=_BUDGET.get(self.network.device.type, 1024),
             most=1 if alone else 4096,
         )
 

@@ -133,7 +133,7 @@ ROWS = (
         sampled=with_defaults(
             partial(LimeSampled, ridge=0.0, row0=False, num_features=None, enumerates=True),
             samples=1000,
-            sizes="importance",
+            sizes="balanced",
             replacement="auto",
         ),
     ),

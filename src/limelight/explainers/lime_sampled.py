@@ -37,9 +37,10 @@ class LimeSampled:
 
     ``samples`` rows, of which the first is the untouched text if ``row0``; ``ridge`` is the
     penalty; ``num_features`` words are kept (None: all), by ``feature_selection``; a removed word
-    becomes UNK or, with ``replacement="delete"``, vanishes. ``sizes="importance"`` draws the number
-    of removed words in proportion to its weight, which pays where the model is erratic close to the
-    text (on the IMDB classifier it costs 1.4 times the samples instead). With a ``tolerance``,
+    becomes UNK or, with ``replacement="delete"``, vanishes. The number of removed words is drawn in
+    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
+    "importance" (1): the limit is the same, and which has the smallest error depends on the model
+    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
     sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. What
     ``enumerates`` asks all 2^d masks where they are no more than the samples, and has no sampling
     error; it knows neither penalty nor row 0 nor selection.

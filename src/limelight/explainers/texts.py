@@ -17,6 +17,7 @@ from limelight.shapes import Bool, Float
 from limelight.text import FEATURES, Features, features_of, listed_words
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
+_REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes
 
 
 @final
@@ -98,7 +99,7 @@ class TextReading:
                 return np.array([known[key] for key in keys])
             found = dict(zip(new, ask(keep[list(new.values())]), strict=True))
             answers = np.array([found[key] if key in found else known[key] for key in keys])
-            if len(known) < _REMEMBERED:
+            if len(known) < min(_REMEMBERED, _REMEMBERED_OUTPUTS // answers.shape[1]):
                 known.update(found)
             return answers
 

@@ -10,18 +10,19 @@ from limelight.errors import InputError, nearest
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
-SIZES = ("uniform", "importance")
+# Sizes are drawn in proportion to this power of their weight ψ(s).
+SIZES = {"uniform": 0.0, "balanced": 0.5, "importance": 1.0}
 
 
 def size_probabilities(d: int, sizes: str, bandwidth: float) -> Float[np.ndarray, " d"]:
     """Return the probability of removing s = 1..d words.
 
     "uniform" is the choice of the `lime` package; "importance" draws s in proportion to its weight
-    ψ(s), so that samples which count little are rarely drawn.
+    ψ(s), so that samples which count little are rarely drawn; "balanced" in proportion to √ψ(s).
     """
     if sizes not in SIZES:
         raise InputError(nearest("sizes", sizes, SIZES))
-    weight = np.ones(d) if sizes == "uniform" else size_weight(d, bandwidth)[1:]
+    weight = size_weight(d, bandwidth)[1:] ** SIZES[sizes]
     return weight / weight.sum()
 
 

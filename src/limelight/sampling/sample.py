@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar, final, runtime_checkable
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling.masks import lime_masks, size_probabilities
+from limelight.sampling.masks import SIZES, lime_masks, size_probabilities
 from limelight.sampling.watching import expect
 from limelight.sampling.weights import cosine_distance, kernel_weight
 from limelight.shapes import Bool, Float
@@ -53,8 +53,8 @@ class Chunk(NamedTuple):
 class LimeDraws:
     """LIME's masks with their weights.
 
-    With ``sizes="importance"`` every mask weighs the mean of ψ(s) over s = 1..d: the weighted sums
-    have the same expectation as with uniform sizes, so a ridge penalty means the same.
+    A mask of s removed words weighs ψ(s)/(d q(s)) where s is drawn with probability q(s): the
+    weighted sums have the same expectation whatever ``sizes``, so a ridge penalty means the same.
     """
 
     d: int
@@ -73,8 +73,10 @@ class LimeDraws:
             keep = lime_masks(self.d, n, rng)
             return keep, kernel_weight(cosine_distance(keep), bandwidth=self.bandwidth)
         chances = size_probabilities(self.d, self.sizes, self.bandwidth)
-        mean = float(np.mean(size_weight(self.d, self.bandwidth)[1:]))
-        return lime_masks(self.d, n, rng, probabilities=chances), np.full(n, mean)
+        keep = lime_masks(self.d, n, rng, probabilities=chances)
+        psi, power = size_weight(self.d, self.bandwidth)[1:], SIZES[self.sizes]
+        weight = psi ** (1 - power) * np.mean(psi**power)  # never 0/0 where ψ vanishes
+        return keep, weight[self.d - 1 - keep.sum(axis=1)]
 
 
 @final

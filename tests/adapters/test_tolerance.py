@@ -1,0 +1,101 @@
+"""A tolerance for sampled scores of other people's models: met, or said that it is not."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError
+
+from models import tiny_model
+
+TEXT = "w1 w5 w2 w8 w5 w11 w7"
+SETTINGS = {
+    "lime": {"samples": 100},
+    "lime-sampled": {"samples": 100},
+    "shapley": {"pairs": 5},
+}
+DRAWN = {"lime": "samples_drawn", "lime-sampled": "samples_drawn", "shapley": "pairs_drawn"}
+
+
+def function():
+    paper = tiny_model(2, outputs=3, scale=0.6)
+    return limelight.wrap(paper.logits, classes=paper.classes, scale="logit", mask="zzz")
+
+
+def scikit():
+    """Normalised counts: the log-odds are not linear, so values are uncertain."""
+    pytest.importorskip("sklearn")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(C=30))
+    return limelight.load(
+        model=pipeline.fit(["w1 w5 w2", "w8 w11 w7", "w5 w9", "w7 w4"], [1, 0] * 2)
+    )
+
+
+def transformer():
+    pytest.importorskip("transformers")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    return limelight.load(model=network, tokenizer=tokenizer)
+
+
+MODELS = ((function, TEXT), (scikit, TEXT), (transformer, "a superb film but the plot is bad ."))
+everywhere = pytest.mark.parametrize(("make", "text"), MODELS)
+
+
+@everywhere
+@pytest.mark.parametrize("method", SETTINGS)
+def test_it_is_met_for_every_score(make, text, method):
+    model = make()
+    few = limelight.explain(model, text, method, **SETTINGS[method])
+    options = {**SETTINGS[method], "tolerance": float(few.stderr.max()) / 3}
+    e = limelight.explain(model, text, method, **options)
+    assert 0 < e.stderr.max() <= options["tolerance"]
+    assert e.settings[DRAWN[method]] > few.settings[DRAWN[method]]
+    assert e.settings["tolerance"] == options["tolerance"]
+    assert not any("tolerance" in notice for notice in e.notices)
+    again = limelight.explain(model, text, method, **options)
+    np.testing.assert_array_equal(e.scores, again.scores)
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("method", "most", "name", "unit"),
+    [
+        ("lime", 150, "max_samples", "samples"),
+        ("lime-sampled", 150, "max_samples", "samples"),
+        ("shapley", 7, "max_pairs", "pairs of orders"),
+    ],
+)
+def test_where_it_cannot_be_met_a_notice_says_so(make, text, method, most, name, unit):
+    model = make()
+    few = limelight.explain(model, text, method, **SETTINGS[method])
+    tolerance = float(few.stderr.max()) / 100
+    options = {**SETTINGS[method], "tolerance": tolerance, name: most}
+    e = limelight.explain(model, text, method, **options)
+    assert e.settings[DRAWN[method]] == most
+    worst = float(e.stderr.max())
+    assert worst > tolerance
+    assert e.notices[-1] == (
+        f"After {most} {unit} the largest standard error is {worst:.2g}, above the tolerance "
+        f"{tolerance:.2g}; raise {name}."
+    )
+
+
+@pytest.mark.parametrize("method", SETTINGS)
+def test_a_tolerance_is_positive(method):
+    with pytest.raises(InputError, match="tolerance must be positive; got 0"):
+        limelight.explain(function(), TEXT, method, tolerance=0)
+
+
+def test_scores_are_within_a_few_tolerances_of_the_long_run():
+    model, tolerance = function(), 1e-4
+    long = limelight.explain(model, TEXT, "shapley", pairs=4000, seed=1)
+    e = limelight.explain(model, TEXT, "shapley", pairs=5, tolerance=tolerance)
+    assert long.stderr.max() < tolerance / 2
+    assert (np.abs(e.scores - long.scores) <= 5 * np.hypot(tolerance, long.stderr)).all()
+    assert np.abs(e.scores).max() > 100 * tolerance
