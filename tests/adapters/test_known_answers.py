@@ -101,9 +101,11 @@ def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subset
         )
         for j in range(d)
     ])  # fmt: skip
-    e = limelight.explain(model, text, "shapley", pairs=400)
+    every = limelight.explain(model, text, "shapley", pairs=400)
+    np.testing.assert_allclose(every.scores, exact, atol=1e-7)
+    e = limelight.explain(model, text, "shapley", pairs=30)  # fewer calls than there are masks
     assert (np.abs(e.scores - exact) <= 5 * e.stderr + 1e-9).all()
-    assert 0 < e.stderr.max() < 0.05 * np.abs(exact).max()
+    assert 0 < e.stderr.max() < 0.1 * np.abs(exact).max()
     assert not (np.abs(e.scores - value[-1] / d) <= 5 * e.stderr + 1e-9).all()
 
 
@@ -115,12 +117,14 @@ def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(by_subsets):
     weight = np.where(removed > 0, size_weight(d, 0.25)[removed] / sets[removed], 0.0)
     design = np.column_stack([np.ones(len(masks)), masks]) * np.sqrt(weight)[:, None]
     solution = np.linalg.lstsq(design, value * np.sqrt(weight), rcond=None)[0]
+    every = limelight.explain(model, text, "lime", samples=4000)
+    np.testing.assert_allclose(every.scores, solution[1:], atol=1e-7)
     for sizes in ("uniform", "balanced", "importance"):
-        e = limelight.explain(model, text, "lime", samples=4000, sizes=sizes)
+        e = limelight.explain(model, text, "lime", samples=500, sizes=sizes)
         assert (np.abs(e.scores - solution[1:]) <= 5 * e.stderr).all(), sizes
         assert abs(e.intercept - solution[0]) <= 5 * e.settings["intercept_stderr"]
-        assert e.stderr.max() < 0.1 * np.abs(solution).max()
-        assert not (np.abs(e.scores - 1.2 * solution[1:]) <= 5 * e.stderr).all()
+        assert 0 < e.stderr.max() < 0.1 * np.abs(solution).max()
+        assert not (np.abs(e.scores - 2 * solution[1:]) <= 5 * e.stderr).all()
 
 
 def test_anchors_of_the_papers_classifier_as_a_function_hold_as_often_as_all_masks_say():

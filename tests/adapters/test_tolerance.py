@@ -8,17 +8,17 @@ from limelight import InputError
 
 from models import tiny_model
 
-TEXT = "w1 w5 w2 w8 w5 w11 w7"
+TEXT = " ".join(f"w{i}" for i in range(14))  # too long for all masks
 SETTINGS = {
     "lime": {"samples": 100},
     "lime-sampled": {"samples": 100},
-    "shapley": {"pairs": 5},
+    "shapley": {"pairs": 12},
 }
 DRAWN = {"lime": "samples_drawn", "lime-sampled": "samples_drawn", "shapley": "pairs_drawn"}
 
 
 def function():
-    paper = tiny_model(2, outputs=3, scale=0.6)
+    paper = tiny_model(2, outputs=3, scale=0.6, T_max=17)
     return limelight.wrap(paper.logits, classes=paper.classes, scale="logit", mask="zzz")
 
 
@@ -43,7 +43,11 @@ def transformer():
     return limelight.load(model=network, tokenizer=tokenizer)
 
 
-MODELS = ((function, TEXT), (scikit, TEXT), (transformer, "a superb film but the plot is bad ."))
+MODELS = (
+    (function, TEXT),
+    (scikit, TEXT),
+    (transformer, "a superb film, but the plot is predictable. good or bad acting!"),
+)
 everywhere = pytest.mark.parametrize(("make", "text"), MODELS)
 
 
@@ -68,7 +72,7 @@ def test_it_is_met_for_every_score(make, text, method):
     [
         ("lime", 150, "max_samples", "samples"),
         ("lime-sampled", 150, "max_samples", "samples"),
-        ("shapley", 7, "max_pairs", "pairs of orders"),
+        ("shapley", 14, "max_pairs", "pairs of orders"),
     ],
 )
 def test_where_it_cannot_be_met_a_notice_says_so(make, text, method, most, name, unit):
@@ -95,7 +99,7 @@ def test_a_tolerance_is_positive(method):
 def test_scores_are_within_a_few_tolerances_of_the_long_run():
     model, tolerance = function(), 1e-4
     long = limelight.explain(model, TEXT, "shapley", pairs=4000, seed=1)
-    e = limelight.explain(model, TEXT, "shapley", pairs=5, tolerance=tolerance)
+    e = limelight.explain(model, TEXT, "shapley", pairs=12, tolerance=tolerance)
     assert long.stderr.max() < tolerance / 2
     assert (np.abs(e.scores - long.scores) <= 5 * np.hypot(tolerance, long.stderr)).all()
     assert np.abs(e.scores).max() > 100 * tolerance

@@ -189,14 +189,19 @@ def exact_shapley(model, words):
 def test_sampled_shapley_values_are_those_of_the_mean_within_their_errors():
     model, text = loaded(), "good film bad plot the superb film is"
     e = limelight.explain(
-        model, text, "shapley", window=6, features="positions", target=1, pairs=150
+        model, text, "shapley", window=6, features="positions", target=1, pairs=18
     )
     assert spans(e) == [[0, 18], [19, 37]]
     expected = np.concatenate([exact_shapley(model, text[a:b].split()) for a, b in spans(e)]) / 2
     assert (np.abs(e.scores - expected) <= 5 * e.stderr + 1e-6).all()
-    assert e.stderr.max() < 0.2 * np.abs(expected).max()
+    assert 0 < e.stderr.max() < 0.3 * np.abs(expected).max()
     np.testing.assert_allclose(e.scores.sum(), e.prediction["LABEL_1"] - e.base_value, atol=1e-6)
     assert not (np.abs(e.scores - 2 * expected) <= 5 * e.stderr + 1e-6).all()
+    every = limelight.explain(
+        model, text, "shapley", window=6, features="positions", target=1, pairs=19
+    )
+    assert every.stderr is None  # all masks
+    np.testing.assert_allclose(every.scores, expected, atol=1e-5)
 
 
 def test_sampled_lime_covers_its_long_run_value():

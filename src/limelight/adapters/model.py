@@ -89,6 +89,12 @@ class DeepModel(Model, Protocol):
         """Return the embedded pieces, those of ``features`` replaced."""
 
     def differentiated(
-        self, passage: Passage, points: Float[np.ndarray, "n T d_e"], weigh: Weigh
+        self,
+        passage: Passage,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
-        """Return the gradient of the explained number at embedded ``points``."""
+        """Return the gradient of the explained number at embedded ``points``.
+
+        ``weigh`` is ∂F/∂f as a function of f, or its values where F depends on more than f.
+        """

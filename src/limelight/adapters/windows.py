@@ -4,12 +4,11 @@ __all__ = ["Windowed", "windowed"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from limelight.adapters.hugging_face import HuggingFace
-from limelight.adapters.model import Attended, Differentiated, Weigh
+from limelight.adapters.model import Attended, DeepModel, Differentiated, Weigh
 from limelight.adapters.passage import Passage, Pieces
 from limelight.adapters.window_cuts import sentence_ends, window_ends
 from limelight.adapters.word_pieces import passage_of, pieces_of
@@ -18,6 +17,27 @@ from limelight.model import class_probabilities
 from limelight.sampling import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features
+
+
+@runtime_checkable
+class Limited(DeepModel, Protocol):
+    """A deep model that reads so many pieces and no more."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer, which knows the place of every piece."""
+
+    @property
+    def limit(self) -> int:
+        """How many pieces the model reads, special ones included."""
+
+    def outputs_of(self, passages: Sequence[Passage]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for texts that were read before."""
+
+    def outputs_at(
+        self, passage: Passage, points: Float[np.ndarray, "n T d_e"]
+    ) -> Float[np.ndarray, "n C"]:
+        """Return the outputs at embedded ``points``."""
 
 
 @final
@@ -31,7 +51,7 @@ class Windowed:
 
     sees_inside: ClassVar[bool] = True
 
-    inner: HuggingFace
+    inner: Limited
     size: int  # pieces in a window at most, special ones included
 
     @property
@@ -114,7 +134,10 @@ class Windowed:
         return np.concatenate(found)
 
     def differentiated(
-        self, passage: Passage, points: Float[np.ndarray, "n T d_e"], weigh: Weigh
+        self,
+        passage: Passage,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``.
 
@@ -125,7 +148,7 @@ class Windowed:
         split = np.split(points, np.cumsum(lengths)[:-1], axis=1)
         parts = list(zip(passage.windows, split, strict=True))
         outputs = np.mean([self.inner.outputs_at(part, here) for part, here in parts], axis=0)
-        weights = weigh(outputs) / len(parts)
+        weights = (weigh(outputs) if callable(weigh) else weigh) / len(parts)
         found = [self.inner.differentiated(part, here, weights) for part, here in parts]
         return Differentiated(np.concatenate([one.gradient for one in found], axis=1), outputs)
 
@@ -140,7 +163,7 @@ def windowed(model: Any, window: Any) -> Any:
     """
     if window is None:
         return model
-    if not isinstance(model, HuggingFace):
+    if not isinstance(model, Limited):
         raise InputError(
             "window cuts texts for Hugging Face models, whose limit is known; "
             f"{_no_limit(model)} Leave window away."

@@ -2,31 +2,31 @@
 
 __all__ = ["COMPARED", "Progress", "compare", "explain"]
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, overload
 
 from limelight import __version__
-from limelight.adapters import Model, windowed
+from limelight.adapters import windowed
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.method import Explainer, Method, kind_of, settings_of
-from limelight.explainers.progress import Progress, metered
-from limelight.explainers.reading import Reading, read
+from limelight.explainers.progress import Progress
+from limelight.explainers.questions import (
+    AnyModel,
+    AnyReading,
+    Texts,
+    listed,
+    readings,
+    watched_by,
+)
 from limelight.explainers.registry import find_method
 from limelight.explainers.scores import Scores
-from limelight.explainers.targets import OUTPUTS
-from limelight.explainers.texts import TextReading, read_texts
 from limelight.explanation import Comparison, Explanation
 from limelight.model import AttentionClassifier
 from limelight.text import Features
 
-AnyModel = AttentionClassifier | Model
-AnyReading = Reading | TextReading
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 COMPARED_BLACK_BOX = ("loo", "lime", "shapley")
-Texts = list[str] | tuple[str, ...]
-_CHUNK = 32  # documents whose arrays are held at a time
 
 
 @overload
@@ -84,8 +84,8 @@ def explain(
     explainer = row.configured(settings, _kind(model))
     model = windowed(model, window)
     every = target == "all" and "all" not in model.classes
-    texts = _listed(text)
-    readings = _readings(
+    texts = listed(text)
+    parts = readings(
         model,
         texts,
         progress,
@@ -95,9 +95,9 @@ def explain(
         protect=protect,
     )
     by_text: list[Any] = []
-    for reading in readings:
+    for reading in parts:
         aims = [reading.aimed(i) for i in range(len(model.classes))] if every else [reading]
-        with _watched(progress, [explainer], reading, len(aims), len(texts)):
+        with watched_by(progress, [explainer], reading, len(aims), len(texts)):
             by_target = [_explanations(row, explainer, aimed) for aimed in aims]
         by_text += map(list, zip(*by_target, strict=True)) if every else by_target[0]
     return by_text[0] if isinstance(text, str) else by_text
@@ -140,11 +140,11 @@ def compare(
         raise InputError("compare explains one class at a time; name one, or use explain for all.")
     explainers = [(row, _configured(row, rows, settings, kind)) for row in rows]
     model = windowed(model, window)
-    texts, comparisons = _listed(text), list[Comparison]()
-    for reading in _readings(
+    texts, comparisons = listed(text), list[Comparison]()
+    for reading in readings(
         model, texts, progress, target=target, features=features, output=output, protect=protect
     ):
-        with _watched(progress, [one for _, one in explainers], reading, 1, len(texts)):
+        with watched_by(progress, [one for _, one in explainers], reading, 1, len(texts)):
             comparisons += [
                 _comparison(explainers, one, strict=methods is not None, attention=attention)
                 for one in reading.apart()
@@ -195,62 +195,6 @@ def _comparison(
         attention=reading.attention_matrices() if attention else None,
         notices=tuple(missing),
     )
-
-
-def _listed(text: str | Texts) -> list[str]:
-    if not isinstance(text, Iterable):
-        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
-    return [text] if isinstance(text, str) else list(text)
-
-
-def _watched(
-    progress: Progress | None,
-    explainers: Sequence[Explainer],
-    reading: AnyReading,
-    aims: int,
-    total: int,
-) -> AbstractContextManager[None]:
-    """Let ``progress`` hear of parts of the texts of ``reading``."""
-    sizes = [len(features) for features in reading.features]
-    first = reading.first or 0
-    return metered(progress, explainers, features=sizes, aims=aims, first=first, total=total)
-
-
-def _readings(
-    model: AnyModel,
-    texts: list[str],
-    progress: Progress | None,
-    *,
-    output: str,
-    **question: Any,
-) -> Iterator[AnyReading]:
-    """Read the texts a few at a time, so that memory does not grow with their number."""
-    if output not in OUTPUTS:
-        raise InputError(nearest("output", output, OUTPUTS))
-    output = _scaled(output, getattr(model, "link", "softmax"))
-    for start in range(0, len(texts), _CHUNK):
-        chunk = texts[start : start + _CHUNK]
-        first = start if len(texts) > 1 else None
-        if isinstance(model, AttentionClassifier):
-            yield read(model, chunk, output=output, first=first, **question)
-        else:
-            yield read_texts(model, chunk, output=output, first=first, **question)
-        if progress is not None:
-            progress(start + len(chunk), len(texts))
-
-
-def _scaled(output: str, link: str) -> str:
-    """Return what is explained: the "score" of a model whose outputs are no log-odds."""
-    if link == "none" and output == "probability":
-        raise InputError(
-            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
-            "explain output='score'."
-        )
-    if link != "none" and output == "score":
-        raise InputError(
-            "output 'score' is for models without probabilities; explain 'logit' or 'probability'."
-        )
-    return "score" if link == "none" else output
 
 
 def _explanations(row: Method, explainer: Explainer, reading: AnyReading) -> list[Explanation]:

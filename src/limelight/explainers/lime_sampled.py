@@ -80,9 +80,10 @@ class LimeSampled:
             if getattr(self, name) not in known:
                 raise InputError(nearest(name, getattr(self, name), known))
 
-    def asks(self, d: int) -> int:  # noqa: ARG002
+    def asks(self, d: int) -> int:
         """Return how many masks of ``d`` features the model is asked, at least."""
-        return self.samples + 2 - self.row0
+        every = self.enumerates and affordable(d, self.samples)
+        return 1 + 2**d if every else self.samples + 2 - self.row0
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by its coefficient in a weighted linear model of masked texts."""

@@ -83,7 +83,8 @@ class SampledShapley:
 
     def asks(self, d: int) -> int:
         """Return how many masks of ``d`` features the model is asked, at least."""
-        return 2 + self.pairs * 2 * (d - 1)
+        calls = 2 + self.pairs * 2 * (d - 1)
+        return 1 + 2**d if affordable(d, calls) else calls
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by what it adds to the words before it, in random orders."""
