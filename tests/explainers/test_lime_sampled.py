@@ -207,7 +207,8 @@ def test_one_word_is_refused_with_what_to_use_instead():
         ),
         (
             {"sizes": "importence"},
-            "no sizes 'importence'. Did you mean 'importance'? Choose from: uniform, importance.",
+            "no sizes 'importence'. Did you mean 'importance'? "
+            "Choose from: uniform, balanced, importance.",
         ),
     ],
 )
