@@ -89,6 +89,8 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
         f"The text was read in {len(spans(e))} windows; what is explained is the mean of the "
         "model's outputs over them."
     )
+    said = [f"{window['prediction'][e.target]:+.3g}" for window in e.settings["windows"]]
+    assert e.notices[1] == f"The logit of {e.target!r}, window by window: {', '.join(said)}."
     assert e.settings["window"] == SIZE
     assert e.settings["cut_at"] is None
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
@@ -229,6 +231,13 @@ def test_a_word_that_fits_no_window_is_cut():
     e = limelight.explain(loaded("gpt2"), "film " + "x" * 40 + " film", "gxi", window=11)
     assert e.features == ("film", "x" * 40)
     assert len(e.settings["windows"]) == 5
+
+
+def test_many_windows_show_the_first_and_the_last():
+    e = limelight.explain(loaded(), "good film. " * 40, "gxi", window=8)
+    assert len(e.settings["windows"]) > 8
+    assert e.notices[1].count(",") == 9
+    assert ", …, " in e.notices[1]
 
 
 def test_the_notice_of_a_cut_text_names_the_remedy():

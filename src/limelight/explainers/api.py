@@ -241,7 +241,7 @@ def _explanation(
         heads=found.heads,
         pairs=found.pairs,
         anchor=found.anchor,
-        notices=document.notices + _alone(features) + found.notices,
+        notices=reading.notices(i) + _alone(features) + found.notices,
         settings={
             "label": row.label,
             "signed": row.signed,

@@ -70,6 +70,10 @@ class Reading:
         """Return how scores of tokens become the score of a feature."""
         return "none" if kind == "positions" else "sum over occurrences"
 
+    def notices(self, i: int) -> tuple[str, ...]:
+        """Return how document ``i`` was read."""
+        return self.documents[i].notices
+
     def windowing(self, i: int) -> dict[str, Any]:  # noqa: ARG002
         """Return nothing: the window is the model's own."""
         return {}

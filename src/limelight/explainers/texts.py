@@ -16,6 +16,7 @@ from limelight.sampling import Game, answered
 from limelight.shapes import Bool, Float
 from limelight.text import FEATURES, Features, features_of, listed_words
 
+_SHOWN = 8  # windows
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 _REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes
 
@@ -48,6 +49,19 @@ class TextReading:
         if not self.model.sees_inside or kind == "tokens":
             return "none"
         return "sum over pieces" if kind == "positions" else "sum over pieces and occurrences"
+
+    def notices(self, i: int) -> tuple[str, ...]:
+        """Return how document ``i`` was read, and what each window says where it has several."""
+        document = self.documents[i]
+        if document.outputs is None or len(document.windows) < 2:
+            return document.notices
+        target = replace(self.targets, index=self.targets.index[i : i + 1])
+        found = [f"{value:+.3g}" for value in target.value(document.outputs[:, None])[:, 0]]
+        shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1], "…", found[-1]]
+        said = (
+            f"The {target.output} of {target.names()[0]!r}, window by window: {', '.join(shown)}."
+        )
+        return (*document.notices, said)
 
     def windowing(self, i: int) -> dict[str, Any]:
         """Return how document ``i`` was cut into windows, and the model's outputs in each."""
