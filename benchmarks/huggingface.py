@@ -25,7 +25,7 @@ from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 from limelight.sampling.masks import SIZES
 from measuring import Work, on_cores, peak_memory, process, worked
-from results import Measure, command_line, report
+from results import RESULTS, Measure, command_line, report
 from transformer_references import References
 from transformer_rivals import (
     Counted,
@@ -67,10 +67,18 @@ def main() -> None:
     device = model.network.device.type
     context = {"device": torch.cuda.get_device_name()} if device == "cuda" else {}
     name = "huggingface" if device == "cpu" else f"huggingface_{device}"
-    measures: list[Measure] = []
-    for part in (compared(model, texts, samples, references), memory(arguments, device)):
+    measures = stored(name) if arguments.memory_only else []
+    parts = [] if arguments.memory_only else [compared(model, texts, samples, references)]
+    for part in (*parts, memory(arguments, device)):
         measures += part  # what was measured is written even if the rest does not end
         report(name, measures, arguments, data=f"{len(texts)} of {source}", **context)
+
+
+def stored(name: str) -> list[Measure]:
+    """Return what an earlier run found, memory apart."""
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["measures"]
+    fields = [{k: v for k, v in one.items() if k != "met"} for one in found]
+    return [Measure(**one) for one in fields if not one["id"].startswith("memory_")]
 
 
 def parsed() -> argparse.Namespace:
@@ -83,6 +91,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--references", type=Path, default=REFERENCES, help="JSON file of long runs, to be added to"
     )
+    parser.add_argument("--memory-only", action="store_true", help="keep the rest as it is stored")
     parser.add_argument("--memory-of", type=int, nargs=2, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -263,7 +272,7 @@ def long_text(model: HuggingFace, samples: int, classes: int) -> dict[str, float
     words = [f"{word}" for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
     text = " ".join(sorted(words)[: model.limit])
     before = peak_memory()
-    limelight.explain(model, text, "lime", samples=samples, target=0)
+    limelight.explain(model, text, "lime-sampled", samples=samples, target=0)
     used = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     return {"cuda_mb": used / 1e6, "before_mb": before}
 

@@ -41,16 +41,18 @@ class Engine:
             distinct[i] = item
         # The largest first: if memory does not suffice, it shows at once.
         order = sorted(range(len(distinct)), key=lambda i: -self._size(distinct[i]))
-        answers: list[Float[np.ndarray, "n C"]] = []
         copies = np.bincount(row, minlength=len(order))
-        done = 0
+        answers, done = np.empty((len(order), 0)), 0
         while done < len(order):
             batch = self._batch([distinct[i] for i in order[done : done + self._most]])
-            answers.append(self._within_memory(batch))
-            before, done = done, done + len(answers[-1])
-            answered(int(copies[order[before:done]].sum()))
-        found = np.concatenate(answers)
-        return found[np.argsort(order, kind="stable")][row]
+            found = self._within_memory(batch)
+            if not done:  # one array for all: small ones between large would fragment the memory
+                answers = np.empty((len(order), found.shape[1]))
+            places = order[done : done + len(found)]
+            answers[places] = found
+            done += len(found)
+            answered(int(copies[places].sum()))
+        return answers[row]
 
     def _batch(self, items: list[Any]) -> list[Any]:
         largest = max(self._size(items[0]), 1)
