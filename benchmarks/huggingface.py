@@ -60,9 +60,9 @@ def main() -> None:
         print(json.dumps(long_text(model, *arguments.memory_of)))
         return
     texts, source = read(arguments)
-    samples = 20 if arguments.smoke else arguments.samples
+    samples = 60 if arguments.smoke else arguments.samples
     references = References(
-        model, *((None, 60) if arguments.smoke else (arguments.references, LONG))
+        model, *((None, 120) if arguments.smoke else (arguments.references, LONG))
     )
     device = model.network.device.type
     context = {"device": torch.cuda.get_device_name()} if device == "cuda" else {}
@@ -117,7 +117,7 @@ def compared(
 ) -> Iterator[Measure]:
     """Time, calls, memory and distance of everybody, then what ours gains over lime."""
     ask = Counted(model, batch=BATCH[model.network.device.type])
-    for work in everybody(model, ask, 10).values():
+    for work in everybody(model, ask, 60).values():
         work(" ".join(texts[0].split()[:12]))  # imports, and what is compiled on first use
     tools = everybody(model, ask, samples)
     found: dict[str, list[Work]] = {name: [] for name in tools}
