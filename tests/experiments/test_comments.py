@@ -134,6 +134,13 @@ def test_interventions_on_a_word_are_those_of_all_subsets(model):
             beta = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
             share = abs(beta[j]) / np.abs(beta).max()
             assert here[key] == pytest.approx(share, abs=1e-4)
+        a, A = game.a.copy(), game.A.copy()
+        A[0, 0, :, j] = 0.0
+        with_attention = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
+        a[0, :, j] = 0.0
+        without = lime_by_enumeration(replace(game, a=a, A=A)).scores[0, 0]
+        influence = abs(with_attention[j] - without[j]) / np.abs(with_attention).max()
+        assert here["influence without value"] == pytest.approx(influence, abs=1e-4)
         beta = lime_by_enumeration(game).scores[0, 0]
         untouched = abs(beta[j]) / np.abs(beta).max()
         assert here["untouched"] == pytest.approx(untouched, abs=1e-4)
@@ -281,8 +288,8 @@ def claim(says):
         ("leading term", {"spearman gxi ~ alpha u": 0.3}, "does not hold"),
         ("affine", {"r2 from alpha": 0.9}, "holds"),
         ("affine", {"r2 from alpha": 0.89, "r2 of moving alpha": 0.89}, "does not hold"),
-        ("disappears", {"no value": 0.05}, "holds"),
-        ("disappears", {"no value": 0.06}, "does not hold"),
+        ("disappears", {"influence without value": 0.05, "no value": 0.3}, "holds"),
+        ("disappears", {"influence without value": 0.06, "no value": 0.0}, "does not hold"),
         ("near zero", {"lime near unknown": 0.01, "value of unknown": 0.01}, "holds"),
         (
             "near zero",
