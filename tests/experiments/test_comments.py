@@ -15,7 +15,9 @@ from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import read
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
-from limelight.theory.ratio_game import value
+from limelight.theory.lime import lime
+from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame, value
 
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]
 
@@ -208,6 +210,21 @@ def test_a_word_without_value_moves_lime_and_not_equation_19():
     assert found["printed"] == [0.0] * len(found["alpha"])
     assert found["all_subsets"][-1] < -0.2
     assert found["error"] < 1e-8
+
+
+@pytest.mark.parametrize("g", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("bandwidth", [0.25, np.inf])
+def test_the_counterexample_of_any_size_in_the_regime_of_the_theorem(g, bandwidth):
+    d, T_max = 128, 16384
+    a, u = np.ones((1, d)), np.ones((1, 1, d))
+    a[0, 0], u[0, 0, 0] = g, 0.0
+    fixed = np.array([T_max - d], dtype=float)
+    game = RatioGame(
+        D0=fixed, a=a, b=np.ones((1, d)), N0=fixed[None], A=u * a, B=np.ones((1, 1, d))
+    )
+    alpha, alpha_h = g / (fixed + a.sum()), 1 / (fixed + d)
+    assert lime(game, bandwidth=bandwidth, tolerance=1e-9).scores[0, 0] == pytest.approx(-alpha[0])
+    assert lime_theorem(game)[0, 0] == pytest.approx(-1.5 * alpha_h[0])
 
 
 def test_a_word_that_weighs_what_unknown_weighs_dilutes_nothing():
