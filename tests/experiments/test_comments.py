@@ -15,7 +15,9 @@ from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import read
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
-from limelight.theory.ratio_game import value
+from limelight.theory.lime import lime
+from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame, value
 
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]
 
@@ -134,6 +136,13 @@ def test_interventions_on_a_word_are_those_of_all_subsets(model):
             beta = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
             share = abs(beta[j]) / np.abs(beta).max()
             assert here[key] == pytest.approx(share, abs=1e-4)
+        a, A = game.a.copy(), game.A.copy()
+        A[0, 0, :, j] = 0.0
+        with_attention = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
+        a[0, :, j] = 0.0
+        without = lime_by_enumeration(replace(game, a=a, A=A)).scores[0, 0]
+        influence = abs(with_attention[j] - without[j]) / np.abs(with_attention).max()
+        assert here["influence without value"] == pytest.approx(influence, abs=1e-4)
         beta = lime_by_enumeration(game).scores[0, 0]
         untouched = abs(beta[j]) / np.abs(beta).max()
         assert here["untouched"] == pytest.approx(untouched, abs=1e-4)
@@ -201,6 +210,21 @@ def test_a_word_without_value_moves_lime_and_not_equation_19():
     assert found["printed"] == [0.0] * len(found["alpha"])
     assert found["all_subsets"][-1] < -0.2
     assert found["error"] < 1e-8
+
+
+@pytest.mark.parametrize("g", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("bandwidth", [0.25, np.inf])
+def test_the_counterexample_of_any_size_in_the_regime_of_the_theorem(g, bandwidth):
+    d, T_max = 128, 16384
+    a, u = np.ones((1, d)), np.ones((1, 1, d))
+    a[0, 0], u[0, 0, 0] = g, 0.0
+    fixed = np.array([T_max - d], dtype=float)
+    game = RatioGame(
+        D0=fixed, a=a, b=np.ones((1, d)), N0=fixed[None], A=u * a, B=np.ones((1, 1, d))
+    )
+    alpha, alpha_h = g / (fixed + a.sum()), 1 / (fixed + d)
+    assert lime(game, bandwidth=bandwidth, tolerance=1e-9).scores[0, 0] == pytest.approx(-alpha[0])
+    assert lime_theorem(game)[0, 0] == pytest.approx(-1.5 * alpha_h[0])
 
 
 def test_a_word_that_weighs_what_unknown_weighs_dilutes_nothing():
@@ -281,8 +305,8 @@ def claim(says):
         ("leading term", {"spearman gxi ~ alpha u": 0.3}, "does not hold"),
         ("affine", {"r2 from alpha": 0.9}, "holds"),
         ("affine", {"r2 from alpha": 0.89, "r2 of moving alpha": 0.89}, "does not hold"),
-        ("disappears", {"no value": 0.05}, "holds"),
-        ("disappears", {"no value": 0.06}, "does not hold"),
+        ("disappears", {"influence without value": 0.05, "no value": 0.3}, "holds"),
+        ("disappears", {"influence without value": 0.06, "no value": 0.0}, "does not hold"),
         ("near zero", {"lime near unknown": 0.01, "value of unknown": 0.01}, "holds"),
         (
             "near zero",

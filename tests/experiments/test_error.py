@@ -248,13 +248,13 @@ def test_figure_four_follows_from_stored_numbers(figure_4_numbers):
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)
 
 
-def test_the_meaning_of_figure_four_depends_on_the_boxes(figure_4_numbers):
+def test_the_meaning_of_figure_four_depends_on_the_runs(figure_4_numbers):
     of = figure_4_numbers["paper"]
 
     def with_inside(eq19, exact):
         return of | {"inside": {"eq19": {"unk": eq19}, "exact": {"unk": exact}}}
 
-    assert "in fewer boxes" in figure_4._meaning([with_inside(0.2, 0.9)])
-    assert "in as many boxes" in figure_4._meaning([with_inside(0.9, 0.9)])
+    assert "within the runs for fewer words" in figure_4._meaning([with_inside(0.2, 0.9)])
+    assert "within the runs for as many words" in figure_4._meaning([with_inside(0.9, 0.9)])
     backwards = with_inside(0.2, 0.9) | {"runs": {"delete": [[-x for x in of["values"]["eq19"]]]}}
-    assert "not in the order of" in figure_4._meaning([backwards])
+    assert "does not follow LIME" in figure_4._meaning([backwards])

@@ -85,6 +85,21 @@ def test_findings_and_figures_come_from_stored_numbers(numbers):
     assert any("0.123" in sentence for sentence in EXPERIMENT.findings(stored).measured)
 
 
+def test_the_meaning_says_only_what_the_numbers_say(numbers):
+    def meaning(tau, jsd):
+        stored = json.loads(json.dumps(numbers))
+        for part in stored.values():
+            part["replaced"]["jsd"] = [jsd] * len(TEXTS)
+            for method in measuring.MEASURES:
+                part["correlations"][f"{method} tau"] = [tau] * len(TEXTS)
+        return EXPERIMENT.findings(stored).meaning
+
+    assert "first test finds agreement" in meaning(0.6, 0.69)
+    assert "does not find agreement" in meaning(0.2, 0.69)
+    assert "does not pass the second test" in meaning(0.6, 0.69)
+    assert "held to some degree" in meaning(0.6, 0.3)
+
+
 @pytest.mark.slow
 def test_real_reviews(shared, tmp_path):
     setting = Setting(data=shared / "data", models=tmp_path, quick=True)

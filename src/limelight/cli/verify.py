@@ -68,11 +68,11 @@ def _of_the_paper(model: AttentionClassifier | Model) -> AttentionClassifier:
 
 def _table(checks: list[Check]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("method", "against"):
-        table.add_column(name)
+    table.add_column("method", overflow="fold", min_width=8)
+    table.add_column("against", overflow="fold", min_width=6)
     for name in ("error", "allowed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+        table.add_column(name, justify="right", min_width=8)
+    table.add_column("", no_wrap=True, min_width=len("FAILED"))
     for check in checks:
         verdict = Text("ok", "green") if check.passed else Text("FAILED", "bold red")
         unit = f" {check.unit}" if check.unit else ""

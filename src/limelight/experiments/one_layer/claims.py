@@ -173,11 +173,12 @@ CLAIMS = (
     Claim(
         where="5 (iii)",
         says="if W_ℓ v_t = 0, the influence of α_t disappears whatever its value",
-        verdict=lambda n: _first((median(n, "no value") <= NEAR_ZERO, HOLDS)),
+        verdict=lambda n: _first((median(n, "influence without value") <= NEAR_ZERO, HOLDS)),
         shown=lambda n: (
-            "the most attended word, its value set to 0 in every head, keeps "
-            f"{median(n, 'no value'):.0%} of the largest coefficient (place "
-            f"{median(n, 'rank of no value'):.0f} of {n['words']:.0f}), before "
+            "where the value of the most attended word is set to 0 in every head, its coefficient "
+            f"still moves by {median(n, 'influence without value'):.0%} of the largest one as its "
+            f"α_t goes to 0; it is {median(n, 'no value'):.0%} of the largest (place "
+            f"{median(n, 'rank of no value'):.0f} of {n['words']:.0f}), with its value "
             f"{median(n, 'untouched'):.0%}"
         ),
     ),

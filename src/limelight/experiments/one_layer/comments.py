@@ -157,6 +157,11 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"{len(failed)} do not hold on at least one.",
             *(_sentence(claim, found, numbers) for claim, found in verdicts),
             _of_counterexample(numbers["counterexample"]),
+            "Four words are few for a theorem on long texts, so here is one for 5 (iii) of any "
+            "size and any bandwidth: every position has g = 1 and u = 1, UNK too, but for one word "
+            "with u = 0 and any g. Whatever else is removed, f is 1 − α_t with that word and 1 "
+            "without it, so its LIME coefficient is −α_t; Eq. 19 as printed gives −(3/2) α_{h,t} "
+            "whatever α_t.",
             "What the words mean here, fixed for both models: correlated, a median over reviews of "
             f"at least {CORRELATED:g} for Pearson's and Spearman's correlation; can happen, at "
             f"{NEGATIVE:.0%} of the tokens or more; the right sign, that of leave-one-out at two "

@@ -26,7 +26,8 @@ def lime_statistics(reading: Reading) -> list[dict[str, float | None]]:
     games = ratio_games(reading)
     beta = lime(games).scores[:, 0]
     attended = np.argmax(_attention(games).mean(axis=1), axis=-1)
-    killed, balanced = _without_value(games, attended), _like_unknown(games, attended)
+    killed, unseen = _without_value(games, attended), _without_attention(games, attended)
+    balanced = _like_unknown(games, attended)
     moved = _linearity(games, attended)
     gxi = reading.pooled(_gxi(reading))
     g_avg = reading.pooled(gradient_summary(reading.token_gradient, "mean"))
@@ -50,6 +51,9 @@ def lime_statistics(reading: Reading) -> list[dict[str, float | None]]:
                 "untouched": _share(scores["lime"], word),
                 "no value": _share(killed[i, :d], word),
                 "rank of no value": _rank(killed[i, :d], word),
+                "influence without value": _of_largest(
+                    abs(killed[i, word] - unseen[i, word]), killed[i, :d]
+                ),
                 "value of unknown": _share(balanced[i, :d], word),
             }
         )
@@ -98,6 +102,13 @@ def _with_value(
 def _without_value(games: RatioGame, word: np.ndarray) -> Float[np.ndarray, "n d"]:
     """Return LIME when W_ℓ v_t = 0 for the word, its attention untouched: comment (iii)."""
     return _with_value(games, word, np.zeros((len(word), games.K)))
+
+
+def _without_attention(games: RatioGame, word: np.ndarray) -> Float[np.ndarray, "n d"]:
+    """Return LIME when the word has W_ℓ v_t = 0 and α_t = 0, too; what replaces it is the same."""
+    rows, a, A = np.arange(len(word)), games.a.copy(), games.A.copy()
+    a[rows, :, word], A[rows, 0, :, word] = 0, 0
+    return lime(replace(games, a=a, A=A)).scores[:, 0]
 
 
 def _like_unknown(games: RatioGame, word: np.ndarray) -> Float[np.ndarray, "n d"]:

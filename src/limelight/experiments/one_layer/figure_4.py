@@ -22,6 +22,7 @@ from limelight.experiments.one_layer.subjects import MODELS
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import correlation
 from limelight.explainers import explain
+from limelight.explanation.agreement import rank_correlation
 from limelight.model import AttentionClassifier
 
 RUNS = 5
@@ -127,7 +128,7 @@ def _panel(axes: Any, of: Numbers, order: np.ndarray, how: str, marks: tuple[str
         )  # fmt: skip
     axes.axhline(0, color=GREY, linewidth=0.6)
     axes.set_xlim(-1, runs.shape[1])
-    axes.legend(fontsize=8, frameon=False, loc="upper right")
+    axes.legend(fontsize=8, frameon=False, loc="lower left")  # the words go down to the right
     plain(axes, y="coefficient")
 
 
@@ -142,7 +143,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"with words replaced by UNK, Eq. 19 for {near['eq19']['unk']:.0%} and the exact value "
             f"for {near['exact']['unk']:.0%}. {RUNS} draws have their median between them in "
             f"{1 - 2 ** (1 - RUNS):.0%} of cases. Eq. 19 and the mean of the runs have correlation "
-            f"{_with_runs(of):.3f}."
+            f"{_with_runs(of)[0]:.3f} (ranks {_with_runs(of)[1]:.3f})."
         )
         rows += [
             [model, what, *(of[key][name][how] for how in ("delete", "unk") for key in KEYS)]
@@ -167,25 +168,26 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 
 def _meaning(models: Sequence[Numbers]) -> str:
-    alike = min(_with_runs(of) for of in models)
-    order = "largely in the order of" if alike > 0.7 else "not in the order of"
+    alike, in_order = np.min([_with_runs(of) for of in models], axis=0)
+    follows = "follows LIME" if min(alike, in_order) > 0.5 else "does not follow LIME closely"
     apart = all(of["inside"]["exact"]["unk"] > of["inside"]["eq19"]["unk"] for of in models)
-    boxes = (
-        "But Eq. 19 is in fewer boxes than the exact value is, where the theory's own replacement "
-        "by UNK is used, so that sampling noise is not what keeps it out."
+    within = (
+        "But Eq. 19 is within the runs for fewer words than the exact value is, where the theory's "
+        "own replacement by UNK is used, so that sampling noise is not what keeps it out."
         if apart
-        else "Eq. 19 is in as many boxes as the exact value is."
+        else "Eq. 19 is within the runs for as many words as the exact value is."
     )
     return (
-        f"The picture of the paper can be drawn again: Eq. 19 puts words {order} LIME. {boxes} The "
-        "review repeats words, so under deletion a long run stands for the exact value."
+        f"The picture of the paper can be drawn again: Eq. 19 {follows} (correlation "
+        f"{alike:.2f} or more, of ranks {in_order:.2f} or more). {within} The review repeats "
+        "words, so under deletion a long run stands for the exact value."
     )
 
 
-def _with_runs(of: Numbers) -> float:
-    """Return the correlation of Eq. 19 with the mean of the runs that delete words."""
-    found = correlation(np.array(of["values"]["eq19"]), np.mean(of["runs"]["delete"], axis=0))
-    return 0.0 if found is None else found
+def _with_runs(of: Numbers) -> tuple[float, float]:
+    """Return Pearson's and Spearman's correlation of Eq. 19 with the mean of the deleting runs."""
+    printed, mean = np.array(of["values"]["eq19"]), np.mean(of["runs"]["delete"], axis=0)
+    return correlation(printed, mean) or 0.0, rank_correlation(printed, mean) or 0.0
 
 
 def _models(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
