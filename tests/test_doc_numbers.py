@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from limelight.experiments.registry import EXPERIMENTS
@@ -86,6 +87,11 @@ def test_the_seeds_of_the_paper_recipe_are_the_stored_ones():
     right = numbers("accuracy", "paper")["accuracy"]
     listed = written("docs/training.md", r"\| `paper` \|.*?\| ([\d., ]+) %")
     assert listed == ", ".join(f"{100 * value:.2f}" for value in right)
+    mean, sd = 100 * np.mean(right), 100 * np.std(right, ddof=1)
+    told = written("docs/training.md", r"has mean ([\d.]+) % and standard deviation ([\d.]+)")
+    assert told == (f"{mean:.1f}", f"{sd:.2f}")
+    apart = 100 * (max(right) - min(right))
+    assert written("docs/training.md", r"differ by\s+([\d.]+) points") == f"{apart:.1f}"
 
 
 SPEED = (

@@ -5,6 +5,7 @@ import pytest
 
 from limelight.datasets import evaluate
 from limelight.experiments.one_layer import accuracy
+from limelight.experiments.setting import PAPER_SEEDS
 from limelight.model import save_folder
 
 SHIPPED = {"seeds": [0], "accuracy": [0.875], "validation": [[None]], "test_texts": 1000}
@@ -17,16 +18,16 @@ PAPER = {
 
 
 def test_the_models_of_earlier_seeds_are_used_again(toy_setting, toy_model):
-    for seed in accuracy.SEEDS:
+    for seed in PAPER_SEEDS:
         save_folder(toy_model(seed), toy_setting.models / f"paper-{seed}")
     found = accuracy.of_paper(toy_setting)
     texts = toy_setting.texts("imdb", "test")
-    assert found["seeds"] == list(accuracy.SEEDS)
+    assert found["seeds"] == list(PAPER_SEEDS)
     assert found["test_texts"] == len(texts) == 30
-    expected = [evaluate(toy_model(seed), texts).accuracy for seed in accuracy.SEEDS]
+    expected = [evaluate(toy_model(seed), texts).accuracy for seed in PAPER_SEEDS]
     assert found["accuracy"] == pytest.approx(expected, rel=1e-4)
     assert len(set(found["accuracy"])) > 1
-    assert found["validation"] == [[0.5, 0.75]] * len(accuracy.SEEDS)
+    assert found["validation"] == [[0.5, 0.75]] * len(PAPER_SEEDS)
 
 
 def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
@@ -44,8 +45,8 @@ def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
     imdb = toy_setting.data / "imdb"
     (imdb / "train.jsonl").write_text((imdb / "test.jsonl").read_text())
     found = accuracy.of_paper(toy_setting)
-    assert asked == [("paper", seed, 30) for seed in accuracy.SEEDS if seed != 3]
-    assert found["seeds"] == list(accuracy.SEEDS)
+    assert asked == [("paper", seed, 30) for seed in PAPER_SEEDS if seed != 3]
+    assert found["seeds"] == list(PAPER_SEEDS)
 
 
 def test_the_findings_are_those_of_the_numbers(stored):

@@ -158,7 +158,7 @@ def small(monkeypatch):
     """Fewer samples, and the fast toy network in place of every network."""
     for module in (figure_6, next_checks):
         monkeypatch.setattr(module, "SAMPLES", 50)
-    for name in set(next_checks.MODELS) | {figure_6.MODEL}:
+    for name in {*next_checks.MODELS, figure_6.MODEL, *figure_6.AGAIN}:
         shape = replace(models.MODELS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
         monkeypatch.setitem(
             models.MODELS, name, replace(models.MODELS[name], shape=shape, epochs=1)
@@ -180,12 +180,16 @@ def with_document(setting):
 def test_figure_six_follows_from_stored_numbers(with_document, small, stored):
     ticks = []
     with_document.tick = lambda done, total: ticks.append((done, total))
-    numbers = stored({figure_6.MODEL: figure_6._measure(with_document)})
+    parts = {part.name: part for part in figure_6.EXPERIMENT.parts}
+    numbers = stored({name: part.measure(with_document) for name, part in parts.items()})
+    assert list(numbers) == [figure_6.MODEL, *figure_6.AGAIN]
     of = numbers[figure_6.MODEL]
     assert of["texts"] == len(of["signed"]) == len(of["output"]) == 10
     assert of["document"]["review"] == 101
     assert len(of["document"]["words"]) == 12  # the toy's window
-    assert ticks[-10:] == [(i, 10) for i in range(10)]
+    assert [(i, 10) for i in range(10)] == [tick for tick in ticks if tick[1] == 10]
+    again = [numbers[name]["document"]["delete"]["signed"] for name in figure_6.AGAIN]
+    assert len({of["document"]["delete"]["signed"], *again}) == 3  # other weights, other scores
     found = figure_6._findings(numbers)
     assert f"reaches {of['accuracy']:.2%}" in found.measured[0]
     assert all(len(row) == 5 for row in found.table.rows)
@@ -207,13 +211,19 @@ def of_figure_six(**changes):
     } | changes  # fmt: skip
 
 
+def three(**changes):
+    """The same numbers for the network and for its two other trainings, the first one changed."""
+    names = (figure_6.MODEL, *figure_6.AGAIN)
+    return dict.fromkeys(names, of_figure_six()) | {figure_6.MODEL: of_figure_six(**changes)}
+
+
 def test_the_meaning_of_figure_six_counts_signs():
-    found = figure_6._findings({figure_6.MODEL: of_figure_six()})
-    assert "of our ρ does agree with the class" in found.meaning
-    assert "it does for 75%" in found.meaning
+    found = figure_6._findings(three())
+    assert "which the network gives in 3 of 3 trainings" in found.meaning
+    assert "it is for 75%" in found.meaning
     document = of_figure_six()["document"] | {"output": 1.0}
-    other = figure_6._findings({figure_6.MODEL: of_figure_six(document=document)})
-    assert "of our ρ does not agree with the class" in other.meaning
+    other = figure_6._findings(three(document=document))
+    assert "which the network gives in 2 of 3 trainings" in other.meaning
 
 
 @pytest.mark.parametrize(
@@ -225,7 +235,7 @@ def test_the_meaning_of_figure_six_counts_signs():
     ids=["a text without a correlation", "one class alone"],
 )
 def test_figure_six_survives_what_is_not_defined(changes):
-    numbers = {figure_6.MODEL: of_figure_six(**changes)}
+    numbers = three(**changes)
     found = figure_6._findings(numbers)
     assert "nan" not in " ".join([*found.measured, found.meaning])
     assert list(figure_6._figures(numbers))

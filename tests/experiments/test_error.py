@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import limelight
-from limelight.experiments.one_layer import error, figure_4
+from limelight.experiments.one_layer import error, error_measured, figure_4
 from limelight.experiments.one_layer.lime_values import EXACT, exact_values, lime_runs
 
 TEXTS = [
@@ -38,13 +38,13 @@ def named(path):
 
 @given(paths)
 def test_shares_add_up_to_one(path):
-    found = error.decomposition(named(path))
+    found = error_measured.decomposition(named(path))
     assert sum(found["share"].values()) == pytest.approx(1, abs=1e-9)
 
 
 @given(paths)
 def test_steps_lead_from_one_value_to_the_next(path):
-    found = error.decomposition(named(path))
+    found = error_measured.decomposition(named(path))
     names = list(error.VALUES)
     assert list(found["step"]) == names[1:]
     for i, name in enumerate(names[1:], start=1):
@@ -61,7 +61,7 @@ def test_steps_lead_from_one_value_to_the_next(path):
 def test_a_step_that_is_the_whole_way_has_the_whole_share():
     path = np.zeros((6, 2))
     path[4:] = [1.0, 2.0]
-    found = error.decomposition(named(path))
+    found = error_measured.decomposition(named(path))
     assert found["share"] == pytest.approx(
         {"first_order": 0, "wide": 0, "exact": 0, "delete": 1, "lime": 0}
     )
@@ -72,7 +72,7 @@ def test_a_step_that_is_the_whole_way_has_the_whole_share():
 def test_a_detour_has_a_share_but_changes_no_total():
     path = np.zeros((6, 1))
     path[:, 0] = [0, 3, 1, 1, 1, 1]
-    found = error.decomposition(named(path))
+    found = error_measured.decomposition(named(path))
     assert found["share"]["first_order"] == pytest.approx(3)
     assert found["share"]["wide"] == pytest.approx(-2)
 
@@ -165,19 +165,20 @@ def test_inside_counts_words_between_the_lowest_and_the_highest_run():
 @pytest.fixture
 def measured(toy_setting, toy_model, monkeypatch, stored):
     """What the experiment measures on toy reviews, of two models, after storing."""
-    monkeypatch.setattr(error, "QUICK_TEXTS", 2)
-    monkeypatch.setattr(error, "QUICK_EXACT", 7)
-    monkeypatch.setattr(error, "lime_runs", partial(lime_runs, samples=1000))
-    return stored(
-        {
-            part: error._measure(toy_setting, toy_model(seed))
-            for part, seed in (("shipped", 0), ("paper", 3))
-        }
-    )
+    monkeypatch.setattr(error_measured, "QUICK_TEXTS", 2)
+    monkeypatch.setattr(error_measured, "QUICK_EXACT", 7)
+    monkeypatch.setattr(error_measured, "lime_runs", partial(lime_runs, samples=1000))
+    monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda _, seed: toy_model(seed))
+    found = {
+        part: error_measured.measure(toy_setting, toy_model(seed))
+        for part, seed in (("shipped", 0), ("paper", 3))
+    }
+    seeds = [part for part in error.EXPERIMENT.parts if part.name.startswith("seed-")]
+    return stored(found | {part.name: part.measure(toy_setting) for part in seeds})
 
 
 def test_the_error_is_measured_on_toy_reviews(measured):
-    for of in measured.values():
+    for of in (measured["shipped"], measured["paper"]):
         assert (of["texts"], of["every"]["texts"], of["words"]) == (2, 7, 11)
         assert sum(mean for mean, _ in of["share"].values()) == pytest.approx(1, abs=1e-3)
         assert of["protocol"] == of["left"]["eq19"]
@@ -185,6 +186,17 @@ def test_the_error_is_measured_on_toy_reviews(measured):
         assert of["left"]["lime"] == [0, 0]
         assert of["left"]["delete"] == of["step"]["lime"]
         assert of["unk_left"][0] < 0.2 * of["protocol"][0]
+        assert of["unk_left"][0] == pytest.approx(of["unk_noise"][0], rel=0.6)
+
+
+def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
+    assert measured["seed-3"] == {"texts": 2, "protocol": measured["paper"]["protocol"]}
+    assert len({tuple(measured[f"seed-{seed}"]["protocol"]) for seed in range(7)}) == 7
+    told = error._over_seeds(measured)
+    means = sorted(measured[f"seed-{seed}"]["protocol"][0] for seed in range(7))
+    assert ", ".join(f"{mean:.3f}" for mean in means) in told
+    inside = means[0] <= error.REPORTED <= means[-1]
+    assert ("among them" in told) is inside
 
 
 def test_findings_and_figures_follow_from_stored_numbers(measured):
@@ -213,10 +225,10 @@ def test_the_meaning_names_the_largest_part_and_whether_correcting_helps(measure
 
 def test_the_noise_of_a_mean_is_that_of_its_definition():
     rng = np.random.default_rng(0)
-    runs = rng.standard_normal((20_000, error.RUNS, 1))
-    step = np.abs(runs[:, 0] - runs[:, 1:].mean(axis=1)).mean()
-    mean = np.abs(runs.mean(axis=1)).mean()
-    assert error._noise_of_mean({"step": {"lime": [step, 0]}}) == pytest.approx(mean, rel=0.03)
+    runs = rng.standard_normal((300, error.RUNS, 200)) * np.linspace(0.1, 2, 200)
+    told = np.mean([error_measured.noise_of_mean(one) for one in runs])
+    true = np.linalg.norm(runs.mean(axis=1), axis=-1).mean()
+    assert told == pytest.approx(true, rel=0.03)
 
 
 @pytest.fixture

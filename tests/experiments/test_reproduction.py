@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from toy_experiments import CARRIED, Counted, experiment, stored
@@ -64,6 +65,16 @@ def test_another_seed_measures_again(run):
     for seed in (0, 5, 5):
         run(one, seed=seed)
     assert count.seeds == [0, 5]
+
+
+def test_another_version_of_a_part_measures_again(run):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    run(one)
+    newer = replace(one, parts=(replace(one.parts[0], version=2),))
+    run(newer)
+    run(newer)
+    assert len(count.seeds) == 2
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ class Part:
     name: str
     measure: Callable[[Setting], Numbers]
     needs: Need | None = None
+    version: int = 1
+    """Of what is measured: a higher one than that of numbers on disk measures them again."""
 
 
 @final

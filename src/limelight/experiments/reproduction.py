@@ -170,7 +170,7 @@ def _part(
 ) -> Measured | None:
     path = part_file(output, experiment, part)
     earlier = read_part(path)
-    if earlier is not None and earlier.serves(quick=setting.quick, seed=setting.seed):
+    if earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed):
         say("kept", ended=True)
         return earlier
     if not _possible(setting, part):
@@ -187,6 +187,7 @@ def _part(
         seed=setting.seed,
         seconds=round(time.monotonic() - start, 1),
         made_by=_made_by(setting.device),
+        version=part.version,
     )
     write_part(path, measured)
     say("measured", ended=True)

@@ -35,6 +35,8 @@ class Measured:
     seconds: float
     made_by: str
     """Versions and device."""
+    version: int = 1
+    """Of the part that measured them."""
     stored: bool = False
     """Whether they are not of this run but of the full run that the package carries."""
 
@@ -42,6 +44,7 @@ class Measured:
         """Return what JSON holds."""
         return {
             "stored": self.stored,
+            "version": self.version,
             "quick": self.quick,
             "seed": self.seed,
             "seconds": self.seconds,
@@ -49,9 +52,10 @@ class Measured:
             "numbers": self.numbers,
         }
 
-    def serves(self, *, quick: bool, seed: int) -> bool:
+    def serves(self, part: Part, *, quick: bool, seed: int) -> bool:
         """Whether a run with these settings may keep the numbers: full ones serve any run."""
-        return self.seed == seed and (quick or not self.quick)
+        same = self.seed == seed and self.version == part.version
+        return same and (quick or not self.quick)
 
 
 # The parts of every experiment, by their names.

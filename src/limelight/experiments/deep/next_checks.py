@@ -163,8 +163,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"G×I and LIME, with their signs: {over_depth('gxi_lime')}.",
             f"LIME replaces words by UNK and draws {one['samples']} samples; two runs of it agree "
             f"to {one['spearman']['lime_lime'][1]:.2f} at one layer and "
-            f"{six['spearman']['lime_lime'][1]:.2f} at six, which limits every number that LIME "
-            "takes part in.",
+            f"{six['spearman']['lime_lime'][1]:.2f} at six (with their signs), which limits every "
+            "number that LIME takes part in.",
             _elsewhere(numbers),
         ),
         meaning=_meaning(numbers),

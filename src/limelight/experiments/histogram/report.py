@@ -14,7 +14,7 @@ from limelight.experiments.setting import Setting
 from limelight.render.figures import colour_map
 
 # Attention to places with the same letter over that to others, from which it counts as semantic.
-_SEMANTIC = 2.0
+_SEMANTIC = 10.0
 _SHOWN = ("positional", "semantic")
 _COLUMNS = ("accuracy", "loss", "gradient", "over words", "over places", "same letter")
 

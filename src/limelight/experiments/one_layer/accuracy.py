@@ -1,6 +1,6 @@
 """How many test reviews the classifier gets right: the paper's recipe over seeds, and ours."""
 
-__all__ = ["EXPERIMENT", "REPORTED", "SEEDS"]
+__all__ = ["EXPERIMENT", "REPORTED"]
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,13 +12,11 @@ from limelight.datasets.evaluation import wilson_interval
 from limelight.experiments.drawing import GREY, INK, canvas, plain
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.one_layer.subjects import COLOURS, MODELS
-from limelight.experiments.setting import Setting
-from limelight.model import AttentionClassifier, load_folder
+from limelight.experiments.setting import PAPER_SEEDS, Setting
+from limelight.model import AttentionClassifier
 
 REPORTED = 0.8019
 REPORTED_TEXTS = 25_000
-SEEDS = range(7)
-STORED_SEED = 3  # that of ``Setting.paper``
 
 
 def of_shipped(setting: Setting) -> Numbers:
@@ -28,7 +26,7 @@ def of_shipped(setting: Setting) -> Numbers:
 
 def of_paper(setting: Setting) -> Numbers:
     """Train the paper's recipe with every seed, and evaluate each model on the test reviews."""
-    return _evaluated(setting, [_trained(setting, seed) for seed in SEEDS])
+    return _evaluated(setting, [setting.paper_of_seed(seed) for seed in PAPER_SEEDS])
 
 
 def _evaluated(setting: Setting, models: list[AttentionClassifier]) -> Numbers:
@@ -42,25 +40,6 @@ def _evaluated(setting: Setting, models: list[AttentionClassifier]) -> Numbers:
             "test_texts": len(texts),
         }
     )
-
-
-def _trained(setting: Setting, seed: int) -> AttentionClassifier:
-    """Return the model of the paper's recipe and this seed, trained now if it was not before."""
-    if seed == STORED_SEED:
-        return setting.paper
-    folder = setting.models / f"paper-{seed}"
-    if not (folder / "config.json").exists():
-        from limelight.training import train
-
-        train(
-            setting.texts("imdb", "train"),
-            recipe="paper",
-            seed=seed,
-            output=folder,
-            device=setting.device,
-            progress=lambda at: setting.tick(at.step, at.steps),
-        )
-    return load_folder(folder)
 
 
 def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
