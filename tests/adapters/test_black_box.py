@@ -36,6 +36,15 @@ def chances(rows):
     return lambda texts: np.array([rows] * len(texts))
 
 
+@pytest.mark.parametrize("text", ["one two three", LONG])
+@pytest.mark.parametrize("method", ["lime", "shapley", "loo"])
+def test_a_function_that_never_moves_is_explained_without_a_warning(text, method):
+    model = limelight.wrap(chances([0.3, 0.7]), classes=["no", "yes"])
+    e = limelight.explain(model, text, method)
+    np.testing.assert_array_equal(e.scores, 0)
+    assert e.notices == ()
+
+
 def test_functions_answer_these_methods():
     assert ON_FUNCTIONS == ["lime", "lime-sampled", "loo", "shapley", "anchors"]
 

@@ -403,6 +403,29 @@ def test_a_model_needs_its_tokenizer_and_its_head():
         limelight.load(model=model, tokenizer="bert")
 
 
+def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
+    model, tokenizer = tiny("bert")
+
+    class Toxic(type(model)):
+        pass
+
+    own = Toxic(model.config).eval()
+    own.load_state_dict(model.state_dict())
+    found = [limelight.load(model=one, tokenizer=tokenizer) for one in (model, own)]
+    np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
+
+
+def test_a_text_of_one_word_can_be_explained_in_pieces():
+    model, tokenizer = tiny("bert")
+    one = limelight.load(model=model, tokenizer=tokenizer)
+    sentence = r"this text has 1\. Use 'loo', or features='tokens'\.$"
+    with pytest.raises(InputError, match=sentence):
+        limelight.explain(one, "predictable", "lime")
+    assert len(limelight.explain(one, "predictable", "lime", features="tokens").scores) == 2
+    with pytest.raises(InputError, match=r"this text has 1\. Use 'loo'\.$"):
+        limelight.explain(one, "film", "lime", features="tokens")
+
+
 def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch):
     import sys
 

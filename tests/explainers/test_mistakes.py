@@ -64,6 +64,8 @@ WRONG_TYPES = {
     'explain(model, ["good film", None])': (
         "text 1 (counting from 0): a text must be a string; got NoneType."
     ),
+    'explain(model, b"good film")': "a text must be a string, or a list of them; got bytes.",
+    'explain(model, {"good film": 1})': "a text must be a string, or a list of them; got dict.",
     "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",
     'explain(model, "good film", target=1.0)': "a target is a class by name or number; got 1.0.",
     'explain(model, "good film", target=True)': "a target is a class by name or number; got True.",

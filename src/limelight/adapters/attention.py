@@ -26,7 +26,7 @@ def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> A
         layers = _layers(network, out, len(ids))
         reads = _reads(network, out.logits, layers[-1])
         alpha = _stacked(layers)
-        gradient = np.full_like(alpha, np.nan)
+        gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
         if weigh is not None:
             gradient = _stacked(torch.autograd.grad(aimed(out.logits, weigh), layers))
     return Attended(alpha, reads, gradient)

@@ -2,7 +2,7 @@
 
 __all__ = ["HuggingFace"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -45,8 +45,9 @@ class HuggingFace:
                 "a model needs its fast tokenizer, which knows the place of every word; got "
                 f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
             )
-        if not hasattr(self.network.config, "id2label") or "SequenceClassification" not in (
-            type(self.network).__name__
+        kinds = type(self.network).__mro__  # somebody's own class may stand on one of the library's
+        if not hasattr(self.network.config, "id2label") or not any(
+            "SequenceClassification" in kind.__name__ for kind in kinds
         ):
             raise InputError(
                 "the model must be a sequence classifier (…ForSequenceClassification); got "
@@ -166,12 +167,12 @@ class HuggingFace:
 
         return lambda keep: self.engine([replaced(row) for row in keep])
 
-    def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
-        """Return the attention of all layers, and with ``weigh`` the gradient with respect to it.
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
         """
-        return (attended(self.network, _ids(passage), weigh),)
+        yield attended(self.network, _ids(passage), weigh)
 
     def embedded(
         self, passage: Passage, features: Features | None = None, replacement: str = "auto"

@@ -2,7 +2,7 @@
 
 __all__ = ["Attended", "DeepModel", "Differentiated", "Model", "Weigh"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -77,8 +77,8 @@ class Differentiated(NamedTuple):
 class DeepModel(Model, Protocol):
     """A model that also shows its attention and its gradients."""
 
-    def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
-        """Return the attention on ``passage``, window by window where it was read in several.
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention on ``passage``, window by window where it was read in several.
 
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
         """

@@ -2,7 +2,7 @@
 
 __all__ = ["Windowed", "windowed"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
@@ -120,11 +120,12 @@ class Windowed:
 
         return mean
 
-    def attended(self, passage: Passage, weigh: Weigh | None = None) -> tuple[Attended, ...]:
-        """Return the attention within each window, with ``weigh`` also ∂F/∂α."""
+    def attended(self, passage: Passage, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention within each window, with ``weigh`` also ∂F/∂α."""
         share = None if weigh is None else weigh(passage.mean_output[None]) / len(passage.windows)
         given = None if share is None else lambda _: share
-        return tuple(one for part in passage.windows for one in self.inner.attended(part, given))
+        for part in passage.windows:
+            yield from self.inner.attended(part, given)
 
     def embedded(
         self, passage: Passage, features: Features | None = None, replacement: str = "auto"

@@ -2,7 +2,7 @@
 
 __all__ = ["AttentionGradient", "DeepAttention", "Flow", "Rollout"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -96,10 +96,11 @@ class Flow:
 
 
 def mean_over_windows(
-    windows: Sequence[Attended], score: Callable[[Attended], Float[np.ndarray, "*K t"]]
+    windows: Iterable[Attended], score: Callable[[Attended], Float[np.ndarray, "*K t"]]
 ) -> Float[np.ndarray, "*K T"]:
     """Return the scores of all pieces: a window counts as one of ``windows``."""
-    return np.concatenate([score(one) for one in windows], axis=-1) / len(windows)
+    found = [score(one) for one in windows]
+    return np.concatenate(found, axis=-1) / len(found)
 
 
 def rolled_out(found: Attended) -> Float[np.ndarray, " T"]:

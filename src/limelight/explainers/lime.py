@@ -132,7 +132,7 @@ ROWS = (
         explainer=Lime,
         sampled=with_defaults(
             partial(LimeSampled, ridge=0.0, row0=False, num_features=None, enumerates=True),
-            samples=1000,
+            samples=None,
             sizes="balanced",
             replacement="auto",
         ),

@@ -28,6 +28,8 @@ from limelight.theory.lime_weights import LimeDesign, lime_design
 
 _POOR = 0.5
 _SHRUNK = 0.1
+_LEAST = 1000  # samples, where nobody says how many
+_PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
 
 
 @final
@@ -35,18 +37,19 @@ _SHRUNK = 0.1
 class LimeSampled:
     """Settings of sampled LIME; the defaults are those of the `lime` package.
 
-    ``samples`` rows, of which the first is the untouched text if ``row0``; ``ridge`` is the
-    penalty; ``num_features`` words are kept (None: all), by ``feature_selection``; a removed word
-    becomes UNK or, with ``replacement="delete"``, vanishes. The number of removed words is drawn in
-    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
-    "importance" (1): the limit is the same, and which has the smallest error depends on the model
-    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. What
-    ``enumerates`` asks all 2^d masks where they are no more than the samples, and has no sampling
-    error; it knows neither penalty nor row 0 nor selection.
+    ``samples`` rows (None: five for each word, 1000 at least, ``max_samples`` at most), of which
+    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
+    are kept (None: all), by ``feature_selection``; a removed word becomes UNK or, with
+    ``replacement="delete"``, vanishes. The number of removed words is drawn in proportion to a
+    power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or "importance" (1): the
+    limit is the same, and which has the smallest error depends on the model (on the IMDB classifier
+    "importance" costs 1.4 times the samples). With a ``tolerance``, sampling goes on until no
+    standard error exceeds it or ``max_samples`` are drawn. What ``enumerates`` asks all 2^d masks
+    where they are no more than the samples, and has no sampling error; it knows neither penalty nor
+    row 0 nor selection.
     """
 
-    samples: int = 5000
+    samples: int | None = 5000
     bandwidth: float = 0.25
     ridge: float = 1.0
     row0: bool = True
@@ -60,7 +63,7 @@ class LimeSampled:
     enumerates: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("samples", 2), ("num_features", 1), ("seed", 0)):
+        for name, least in (("samples", 2), ("max_samples", 2), ("num_features", 1), ("seed", 0)):
             if (value := getattr(self, name)) is not None and value < least:
                 raise InputError(f"{name} must be at least {least}; got {value}.")
         for name in ("bandwidth", "tolerance"):
@@ -68,7 +71,7 @@ class LimeSampled:
                 raise InputError(f"{name} must be positive; got {value}.")
         if not 0 <= self.ridge < np.inf:
             raise InputError(f"ridge must be finite and not negative; got {self.ridge}.")
-        if self.max_samples < self.samples:
+        if self.samples is not None and self.max_samples < self.samples:
             raise InputError(
                 f"max_samples must be at least samples ({self.samples}); got {self.max_samples}."
             )
@@ -82,8 +85,14 @@ class LimeSampled:
 
     def asks(self, d: int) -> int:
         """Return how many masks of ``d`` features the model is asked, at least."""
-        every = self.enumerates and affordable(d, self.samples)
-        return 1 + 2**d if every else self.samples + 2 - self.row0
+        every = self.enumerates and affordable(d, self.drawn_at_first(d))
+        return 1 + 2**d if every else self.drawn_at_first(d) + 2 - self.row0
+
+    def drawn_at_first(self, d: int) -> int:
+        """Return how many rows are drawn for ``d`` features before a tolerance is looked at."""
+        if self.samples is not None:
+            return self.samples
+        return min(max(_LEAST, _PER_WORD * d), self.max_samples)
 
     def __call__(self, reading: Perturbable) -> list[Scores]:
         """Score every feature by its coefficient in a weighted linear model of masked texts."""
@@ -93,9 +102,9 @@ class LimeSampled:
         d = len(one.features[0])
         if d < 2:
             raise DomainError(
-                f"LIME needs at least 2 distinct words; this text has {d}. Use 'loo'."
+                f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
             )
-        if self.enumerates and affordable(d, self.samples):
+        if self.enumerates and affordable(d, self.drawn_at_first(d)):
             return self._enumerated(one, d)
         design = lime_design(d, bandwidth=self.bandwidth)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
@@ -109,7 +118,7 @@ class LimeSampled:
                 num_features=self.num_features,
                 feature_selection=self.feature_selection,
             ),
-            start=self.samples,
+            start=self.drawn_at_first(d),
             tolerance=self.tolerance,
             most=self.max_samples,
         )
@@ -171,6 +180,12 @@ class LimeSampled:
                 f"above the tolerance {self.tolerance:.2g}; raise max_samples."
             )
         return tuple(notices)
+
+
+def _instead(one: Perturbable) -> str:
+    """What a text of one word can be explained by; a deep model may know pieces of the word."""
+    pieces = getattr(one.model, "sees_inside", False) and one.features[0].kind != "tokens"
+    return "'loo', or features='tokens'" if pieces else "'loo'"
 
 
 def _poor_fit(r2: float) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 __all__ = ["AnyModel", "AnyReading", "Texts", "listed", "readings", "watched_by"]
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,7 +23,7 @@ _CHUNK = 32  # documents whose arrays are held at a time
 
 def listed(text: str | Texts) -> list[str]:
     """Return one text, or several, as a list."""
-    if not isinstance(text, Iterable):
+    if not isinstance(text, Iterable) or isinstance(text, bytes | Mapping):
         raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
     return [text] if isinstance(text, str) else list(text)
 
@@ -49,19 +49,30 @@ def readings(
     output: str,
     **question: Any,
 ) -> Iterator[AnyReading]:
-    """Read the texts a few at a time, so that memory does not grow with their number."""
+    """Read the texts a few at a time, so that memory does not grow with their number.
+
+    Other models than the paper's are then asked text by text: their answers are remembered for
+    all classes and methods, but not for all texts.
+    """
     if output not in OUTPUTS:
         raise InputError(nearest("output", output, OUTPUTS))
     output = _scaled(output, getattr(model, "link", "softmax"))
+    done = 0
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
         first = start if len(texts) > 1 else None
-        if isinstance(model, AttentionClassifier):
-            yield read(model, chunk, output=output, first=first, **question)
-        else:
-            yield read_texts(model, chunk, output=output, first=first, **question)
-        if progress is not None:
-            progress(start + len(chunk), len(texts))
+        for reading in _read(model, chunk, output=output, first=first, **question):
+            yield reading
+            done += len(reading.documents)
+            if progress is not None:
+                progress(done, len(texts))
+
+
+def _read(model: AnyModel, texts: list[str], **question: Any) -> Iterator[AnyReading]:
+    if isinstance(model, AttentionClassifier):
+        yield read(model, texts, **question)
+    else:
+        yield from read_texts(model, texts, **question).apart()
 
 
 def _scaled(output: str, link: str) -> str:

@@ -27,7 +27,7 @@ class TextReading:
     """``n`` texts under one model, each with its features and its target.
 
     ``answers`` remembers what the model said to each mask, so that all classes and all methods
-    share the same calls.
+    share the same calls; the memory is limited, so texts that are read apart have one each.
     """
 
     model: Model
@@ -79,7 +79,10 @@ class TextReading:
         }
 
     def apart(self) -> Iterator["TextReading"]:
-        """Yield every document as a reading of its own."""
+        """Yield every document as a reading of its own, which remembers its own answers."""
+        if len(self.documents) == 1:
+            yield self
+            return
         for i in range(len(self.documents)):
             yield replace(
                 self,
@@ -87,6 +90,7 @@ class TextReading:
                 features=self.features[i : i + 1],
                 targets=replace(self.targets, index=self.targets.index[i : i + 1]),
                 outputs=self.outputs[i : i + 1],
+                answers={},
                 first=None if self.first is None else self.first + i,
             )
 

@@ -29,15 +29,23 @@ def affordable(d: int, calls: int) -> bool:
 def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedLime:
     """Minimise Σ over masks of P ψ (f − b − β·x)², sizes uniform on 1..d; no penalty, no row 0."""
     keep = all_keeps(d)
-    f, weight = game(keep), lime_weights(d, bandwidth=bandwidth)
+    (origin, f), weight = _relative(game(keep)), lime_weights(d, bandwidth=bandwidth)
     x = np.column_stack([np.ones(len(keep)), keep])
     coefficients = ridge_solution(x, weight, 0.0).T @ f
     left = weight @ (f - x @ coefficients) ** 2
     spread = weight @ (f - weight @ f / weight.sum()) ** 2
     r2 = np.where(spread > 0, 1 - left / np.where(spread > 0, spread, 1.0), 1.0)
-    return MaskedLime(coefficients[1:].T, coefficients[0], r2)
+    return MaskedLime(coefficients[1:].T, origin + coefficients[0], r2)
 
 
 def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
     """Return the Shapley value of every word for each output."""
-    return (shapley_weights(d).T @ game(all_keeps(d))).T
+    _, f = _relative(game(all_keeps(d)))
+    return (shapley_weights(d).T @ f).T
+
+
+def _relative(
+    answers: Float[np.ndarray, "n m"],
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "n m"]]:
+    """Return the first answer, and all relative to it: a model that never moves has no spread."""
+    return answers[0], answers - answers[0]

@@ -1,0 +1,114 @@
+"""What an explanation costs: how often a model is asked, and how much is held at a time."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.explainers import deep, texts
+from limelight.explainers.lime_sampled import LimeSampled
+
+WORDS = [f"w{i}" for i in range(300)]
+SLOPES = np.random.default_rng(3).normal(size=(len(WORDS), 5))
+
+
+def counted(calls):
+    """A model of five scores that counts the texts it is asked about."""
+    place = {word: i for i, word in enumerate(WORDS)}
+
+    def score(given):
+        calls.append(len(given))
+        rows = [SLOPES[[place[word] for word in text.split()]].sum(axis=0) for text in given]
+        return np.sin(rows)
+
+    return limelight.wrap(score, classes=list("abcde"), scale="score")
+
+
+def loaded():
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    return limelight.load(model=network, tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_all_classes_of_many_texts_cost_as_much_as_one_class(monkeypatch, count):
+    monkeypatch.setattr(texts, "_REMEMBERED", 150)  # answers of one text, not of all
+    many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(count)]
+    one_class, all_classes = [], []
+    limelight.explain(counted(one_class), many, "lime", samples=130, target=0)
+    found = limelight.explain(counted(all_classes), many, "lime", samples=130, target="all")
+    assert [len(by_class) for by_class in found] == [5] * count
+    assert sum(all_classes) == sum(one_class)
+
+
+def test_texts_explained_together_are_explained_as_alone():
+    many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(3)]
+    together = limelight.explain(counted([]), many, "lime", samples=130, target=2)
+    for text, found in zip(many, together, strict=True):
+        alone = limelight.explain(counted([]), text, "lime", samples=130, target=2)
+        np.testing.assert_array_equal(found.scores, alone.scores)
+
+
+@pytest.mark.parametrize(
+    ("d", "settings", "samples"),
+    [
+        (2, {}, 1000),
+        (200, {}, 1000),
+        (300, {}, 1500),
+        (2000, {}, 10_000),
+        (2000, {"max_samples": 7000}, 7000),
+        (2000, {"samples": 900}, 900),
+    ],
+)
+def test_lime_draws_five_samples_for_each_word_unless_told(d, settings, samples):
+    assert LimeSampled(**{"samples": None, **settings}).drawn_at_first(d) == samples
+
+
+def test_a_long_text_has_enough_samples_by_default():
+    calls = []
+    e = limelight.explain(counted(calls), " ".join(WORDS), "lime", target=0)
+    assert e.settings["samples"] is None
+    assert e.settings["samples_drawn"] == 1500
+    assert sum(calls) == pytest.approx(1500, abs=3)
+    assert not any("few" in notice for notice in e.notices)
+
+
+def test_most_samples_are_at_least_two():
+    with pytest.raises(limelight.InputError, match="max_samples must be at least 2; got 1"):
+        limelight.explain(counted([]), "w1 w2", "lime", max_samples=1)
+
+
+def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
+    model, text = loaded(), "a superb film but the plot is predictable ."
+    usual = limelight.explain(model, text, "ig", steps=32, max_steps=32)
+    asked = []
+    inner = type(model).differentiated
+
+    def watched(self, passage, points, weigh):
+        asked.append(len(points))
+        return inner(self, passage, points, weigh)
+
+    monkeypatch.setattr(type(model), "differentiated", watched)
+    monkeypatch.setattr(deep, "_NODES", 5)
+    found = limelight.explain(model, text, "ig", steps=32, max_steps=32)
+    np.testing.assert_allclose(found.scores, usual.scores, rtol=1e-5, atol=1e-7)
+    assert asked == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes
+
+
+def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
+    from limelight.adapters import windowed
+
+    model = loaded()
+    long = windowed(model, 7)
+    passage = long.read("a superb film but the plot is predictable . a good film")
+    assert len(passage.windows) > 1
+    seen = []
+    handle = model.network.register_forward_hook(lambda *_: seen.append(1))
+    try:
+        windows = long.attended(passage)
+        next(windows)
+        assert len(seen) == 1
+        assert len(list(windows)) == len(passage.windows) - 1
+    finally:
+        handle.remove()
