@@ -120,6 +120,19 @@ def test_leave_one_out_is_what_really_happens(family, replacement):
         assert e.scores[j] == pytest.approx(e.prediction["LABEL_2"] - float(without), abs=1e-4)
 
 
+def test_pieces_of_one_character_are_one_feature():
+    """A byte-level tokenizer cuts an emoji into four; a text cannot show them apart."""
+    text = "😀 film 电"
+    e = limelight.explain(loaded("gpt2"), text, "loo", features="tokens")
+    assert e.features == ("😀", "film", "电")
+    assert e.spans == (((0, 1),), ((2, 6),), ((7, 8),))
+    assert e.settings["aggregation"] == "sum over pieces of one character"
+    both = limelight.explain(loaded("gpt2"), text, "loo", features="tokens", replacement="pad")
+    pieces = loaded("gpt2").read(text, pieces=True).pieces
+    assert (np.bincount(pieces.token[pieces.token >= 0]) == [4, 1, 3]).all()
+    assert np.abs(both.scores).min() > 0.01
+
+
 def test_the_default_replacement_is_the_mask_token_if_there_is_one():
     assert limelight.explain(loaded(), TEXT, "loo").settings["replacement"] == "mask"
     assert limelight.explain(loaded("gpt2"), TEXT, "loo").settings["replacement"] == "delete"

@@ -54,13 +54,16 @@ def _tokens(
     """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
 
     A piece that is only white space belongs to its word if that has other pieces, else to none.
+    Pieces of the same character, such as the bytes of an emoji, are one: nobody could show them
+    apart.
     """
     token, spans = np.full(len(words), -1), list[Span]()
     number: dict[int, int] = {}
     for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
         if word is None or start == end:
             continue
-        j = len(spans) if apart else number.setdefault(word, len(spans))
+        shared = bool(spans) and start < spans[-1][1]
+        j = len(spans) - shared if apart else number.setdefault(word, len(spans))
         if j == len(spans):
             spans.append((start, end))
         spans[j] = (min(spans[j][0], start), max(spans[j][1], end))

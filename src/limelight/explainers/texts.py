@@ -46,8 +46,10 @@ class TextReading:
 
     def pooling(self, kind: str) -> str:
         """Return how scores of pieces become the score of a feature."""
-        if not self.model.sees_inside or kind == "tokens":
+        if not self.model.sees_inside:
             return "none"
+        if kind == "tokens":
+            return "sum over pieces of one character"
         return "sum over pieces" if kind == "positions" else "sum over pieces and occurrences"
 
     def notices(self, i: int) -> tuple[str, ...]:
