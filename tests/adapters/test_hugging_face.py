@@ -170,6 +170,9 @@ def test_several_labels_have_a_probability_each():
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
     e = limelight.explain(model, TEXT, "loo", output="probability", target=0)
     assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
+    for i, chance in enumerate(chances):
+        e = limelight.explain(model, TEXT, "anchors", target=i, **CHEAP["anchors"])
+        assert e.settings["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
 
 
 def test_a_single_output_is_the_logit_of_its_label():
@@ -206,6 +209,12 @@ def test_several_scores_have_no_probabilities_either():
     with pytest.raises(InputError, match="no probabilities"):
         model.predict_proba([TEXT])
     assert limelight.explain(model, TEXT, "gxi").settings["link"] == "none"
+    with pytest.raises(limelight.DomainError) as error:
+        limelight.explain(model, TEXT, "anchors")
+    assert str(error.value) == (
+        "an anchor holds the predicted class; this model predicts scores, of which it chooses "
+        "none. Use 'lime', 'shapley' or 'loo'."
+    )
 
 
 def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
