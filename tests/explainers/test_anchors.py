@@ -96,6 +96,27 @@ def test_words_that_hold_another_class_speak_against_the_target():
     assert not any("speak against" in notice for notice in with_it.notices)
 
 
+def test_losses_that_all_agree_are_not_certain():
+    """Without w0 the label stays only if seven others do, which 60 samples hardly ever see."""
+    others = set(WORDS[1:8])
+    model = limelight.wrap(
+        lambda texts: np.array([
+            [1.0 if "w0" in (left := text.split()) or others <= set(left) else -1.0]
+            for text in texts
+        ]),
+        classes=["no", "yes"],
+        scale="logit",
+    )  # fmt: skip
+    loss, agree = (1 - 0.5**7) / 2, 0
+    for seed in range(5):
+        e = limelight.explain(model, TEXT, "anchors", samples=60, seed=seed)
+        assert [e.features[j] for j in e.anchor.features] == ["w0"]
+        agree += e.scores[0] == 0.5
+        assert abs(e.scores[0] - loss) <= 3 * e.stderr[0] < 0.2
+        np.testing.assert_array_equal(e.stderr[1:], 0)
+    assert agree > 2
+
+
 def labels_of(texts):
     """Log-odds of two labels: a makes the first, which is the largest or not; z ends the second."""
     has = np.array([[word in text.split() for word in "az"] for text in texts], dtype=float)

@@ -177,7 +177,9 @@ def _gains(
         without[:, j] = False
         loss = (held.astype(float) - holds(without)) / 2
         gain[j] = loss.mean()
-        stderr[j] = 0.0 if every else loss.std() / np.sqrt(len(loss))
+        # Losses that all agree are no certainty: one more of either kind might have come.
+        seen = np.append(loss, (-0.5, 0.5))
+        stderr[j] = 0.0 if every else seen.std() / np.sqrt(len(seen))
     return gain, stderr
 
 
