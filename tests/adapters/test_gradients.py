@@ -95,6 +95,24 @@ def test_integrated_gradients_are_captums(family):
     assert np.abs(ours).max() > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("family", "changes", "advice"),
+    [
+        ("bert", {}, "use replacement 'mask' or 'unk' or 'pad'."),
+        ("gpt2", {}, "use replacement 'pad'."),
+        ("gpt2", {"pad_token_id": None}, "use 'gxi' or 'lime'."),
+    ],
+)
+def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):
+    network, tokenizer = tiny(family, **changes)
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    with pytest.raises(limelight.InputError) as error:
+        limelight.explain(model, TEXT, "ig", replacement="delete")
+    assert str(error.value) == (
+        f"integrated gradients move every word to a token in its own place; {advice}"
+    )
+
+
 def test_integrated_gradients_add_up():
     model = loaded("bert")
     e = limelight.explain(model, TEXT, "ig", target=TARGET, tolerance=1e-3)
@@ -103,8 +121,6 @@ def test_integrated_gradients_add_up():
     assert e.settings["completeness_gap"] == pytest.approx(abs(e.scores.sum() - change), abs=1e-5)
     rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
     assert "raise max_steps" in rough.notices[-1]
-    with pytest.raises(limelight.InputError, match="use replacement 'mask', 'unk' or 'pad'"):
-        limelight.explain(model, TEXT, "ig", replacement="delete")
 
 
 def test_probabilities_have_gradients_too():
