@@ -9,6 +9,7 @@ import torch
 
 import limelight
 from limelight import InputError
+from limelight.adapters.windows import windowed
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 
@@ -376,7 +377,10 @@ def test_broken_weights_get_one_sentence(tmp_path):
 
 def test_texts_are_strings_and_may_be_none_at_all():
     model = loaded()
-    assert model.predict_proba([]).shape == (0, len(model.classes))
+    for whole in (model, loaded(labels=1)):
+        for one in (whole, windowed(whole, "auto")):
+            assert one.predict_proba([]).shape == (0, len(whole.classes))
+            assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
     with pytest.raises(InputError, match="text 1 must be a string; got int"):
         model.logits(["a", 3])
     for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):

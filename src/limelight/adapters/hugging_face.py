@@ -113,7 +113,7 @@ class HuggingFace:
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if not len(texts):
-            return np.empty((0, len(self.classes)))
+            return np.empty((0, len(self.network.config.id2label)))
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
