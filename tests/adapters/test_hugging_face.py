@@ -441,6 +441,17 @@ def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
     np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
 
 
+def test_of_a_compiled_model_the_one_inside_is_asked():
+    model, tokenizer = tiny("bert")
+    compiled = torch.compile(model, backend="eager")
+    usual, found = (limelight.load(model=one, tokenizer=tokenizer) for one in (model, compiled))
+    assert compiled._orig_mod is found.network is model
+    assert found.fingerprint == usual.fingerprint
+    for method in ("gxi", "rollout", "loo"):
+        scores = (limelight.explain(one, TEXT, method).scores for one in (usual, found))
+        np.testing.assert_array_equal(*scores)
+
+
 def test_a_text_of_one_word_can_be_explained_in_pieces():
     model, tokenizer = tiny("bert")
     one = limelight.load(model=model, tokenizer=tokenizer)
