@@ -105,6 +105,12 @@ def _adapted(model: Any, tokenizer: Any) -> "AttentionClassifier | Model":
         from limelight.adapters import from_scikit
 
         return from_scikit(model)
+    if hasattr(model, "predict") and hasattr(model, "fit"):
+        raise InputError(
+            f"{type(model).__name__} has neither predict_proba nor decision_function. If it "
+            "predicts a number, wrap it as a score: limelight.wrap(lambda texts: "
+            "model.predict(texts)[:, None], classes=['score'], scale='score')."
+        )
     raise InputError(
         "load takes a Hugging Face model, a transformers pipeline or a scikit-learn pipeline; "
         f"got {type(model).__name__}. For a function use limelight.wrap(function, classes=[…])."

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import limelight
 from limelight import InputError
@@ -89,7 +90,39 @@ def test_functions_answer_these_methods():
         (
             lambda _: [{"label": "good"}],
             {},
-            "the function must return numbers, 1 rows of 2; got list.",
+            "the function must return numbers, 1 row of 2; got list of dict, as a transformers "
+            "pipeline answers. Explain the pipeline itself, limelight.load(model=pipeline), or "
+            "return the scores in the order of the classes.",
+        ),
+        (
+            lambda _: [[{"label": "good", "score": 0.5}, {"label": "bad", "score": 0.5}]],
+            {"scale": "logit"},
+            "the function must return numbers, 1 row of 2; got list of dict, as a transformers "
+            "pipeline answers. Explain the pipeline itself, limelight.load(model=pipeline), or "
+            "return the scores in the order of the classes.",
+        ),
+        (
+            lambda _: scipy.sparse.csr_matrix([[0.5, 0.5]]),
+            {},
+            "the function must return numbers, 1 row of 2; got csr_matrix, which is sparse. "
+            "Return it as an array: scores.toarray().",
+        ),
+        (
+            lambda _: np.array([[0.5, None]]),
+            {},
+            "the function must return numbers, 1 row of 2; got ndarray of objects. "
+            "Return rows of one length that hold numbers alone.",
+        ),
+        (
+            lambda _: [[0.5], [0.5, 0.5]],
+            {},
+            "the function must return numbers, 1 row of 2; got list of rows that differ in "
+            "length. Return one number per class in each.",
+        ),
+        (
+            chances([0.5]),
+            {"classes": [], "scale": "score"},
+            "classes must be a list of one name or more; got [].",
         ),
         (
             chances([0.5, 0.5]),
@@ -100,12 +133,12 @@ def test_functions_answer_these_methods():
         (
             lambda _: None,
             {},
-            "the function must return numbers, 1 rows of 2; got NoneType.",
+            "the function must return numbers, 1 row of 2; got NoneType.",
         ),
         (
             chances(["0.5", "0.5"]),
             {},
-            "the function must return numbers, 1 rows of 2; got ndarray.",
+            "the function must return numbers, 1 row of 2; got ndarray.",
         ),
         (3, {}, "wrap takes a function from a list of texts to scores; got 3."),
         (
@@ -478,6 +511,53 @@ def test_a_scikit_learn_model_without_a_vectorizer_is_refused():
             f"the scikit-learn model must take texts; {name} does not (Expected 2D array"
         )
         assert "make_pipeline(TfidfVectorizer(), model)" in str(error.value)
+
+
+def test_many_texts_have_many_rows():
+    model = limelight.wrap(lambda _: None, classes=["bad", "good"])
+    with pytest.raises(InputError, match=r"must return numbers, 3 rows of 2; got NoneType\."):
+        model.logits(["a", "b", "c"])
+
+
+def test_a_scikit_learn_regression_is_wrapped_as_a_score():
+    """As the sentence says, and the score of a linear model is its weight."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(CountVectorizer(), Ridge()).fit(["good", "bad", "so good"], [5, 1, 4])
+    with pytest.raises(InputError) as error:
+        limelight.load(model=model)
+    said = "Pipeline has neither predict_proba nor decision_function. If it predicts a number, "
+    assert str(error.value).startswith(said)
+    advice = str(error.value).split("as a score: ")[1].removesuffix(".")
+    wrapped = eval(advice, {"limelight": limelight, "model": model})
+    assert wrapped.classes == ("score",)
+    e = limelight.explain(wrapped, "so good", "loo")
+    weights = dict(zip(model[0].get_feature_names_out(), model[1].coef_, strict=True))
+    assert dict(e.as_list()) == pytest.approx({word: weights[word] for word in ("so", "good")})
+    assert e.prediction == {"score": pytest.approx(model.predict(["so good"])[0])}
+    with pytest.raises(InputError, match="a score and no class"):
+        limelight.explain(wrapped, "so good", "anchors")
+
+
+def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_one():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multioutput import MultiOutputClassifier
+    from sklearn.pipeline import make_pipeline
+
+    texts, labels = ["good plot", "good", "plot", "nothing"], [[1, 1], [1, 0], [0, 1], [0, 0]]
+    model = make_pipeline(CountVectorizer(), MultiOutputClassifier(LogisticRegression()))
+    with pytest.raises(InputError) as error:
+        limelight.load(model=model.fit(texts, np.array(labels)))
+    assert str(error.value) == (
+        "the scikit-learn model answers 2 questions at once, each with classes of its own; explain "
+        "one of them: limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
+        "or let OneVsRestClassifier learn labels."
+    )
+    one = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
+    assert one.predict_proba(["good"])[0, 1] > 0.5
 
 
 def test_what_can_be_explained_already_comes_back_as_it_is():

@@ -6,6 +6,7 @@ import torch
 from captum.attr import LayerGradientXActivation, LayerIntegratedGradients, Saliency
 
 import limelight
+from limelight.text import features_of
 
 from tiny_transformers import FAMILIES, tiny
 
@@ -95,6 +96,24 @@ def test_integrated_gradients_are_captums(family):
     assert np.abs(ours).max() > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("family", "changes", "advice"),
+    [
+        ("bert", {}, "use replacement 'mask' or 'unk' or 'pad'."),
+        ("gpt2", {}, "use replacement 'pad'."),
+        ("gpt2", {"pad_token_id": None}, "use 'gxi' or 'lime'."),
+    ],
+)
+def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):
+    network, tokenizer = tiny(family, **changes)
+    model = limelight.load(model=network, tokenizer=tokenizer)
+    with pytest.raises(limelight.InputError) as error:
+        limelight.explain(model, TEXT, "ig", replacement="delete")
+    assert str(error.value) == (
+        f"integrated gradients move every word to a token in its own place; {advice}"
+    )
+
+
 def test_integrated_gradients_add_up():
     model = loaded("bert")
     e = limelight.explain(model, TEXT, "ig", target=TARGET, tolerance=1e-3)
@@ -103,8 +122,33 @@ def test_integrated_gradients_add_up():
     assert e.settings["completeness_gap"] == pytest.approx(abs(e.scores.sum() - change), abs=1e-5)
     rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
     assert "raise max_steps" in rough.notices[-1]
-    with pytest.raises(limelight.InputError, match="use replacement 'mask', 'unk' or 'pad'"):
-        limelight.explain(model, TEXT, "ig", replacement="delete")
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_padding_that_is_still_attended_to_is_said_and_is_so(family):
+    """Where the way begins, against the network itself: padding in every place, none masked."""
+    model = loaded(family)
+    e = limelight.explain(model, TEXT, "ig", target=TARGET, replacement="pad")
+    (said,) = [notice for notice in e.notices if "padding" in notice]
+    assert said == (
+        "Integrated gradients move words to the padding token's embedding, which the others still "
+        "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
+    )
+    given, pieces = ids_of(model), model.read(TEXT).pieces
+    given[0, pieces.token[pieces.inside] >= 0] = model.network.config.pad_token_id
+    embedded = model.network.get_input_embeddings()(given)
+    with torch.no_grad():
+        base = model.network(inputs_embeds=embedded).logits[0, TARGET]
+    assert e.base_value == pytest.approx(float(base), abs=1e-4)
+    passage = model.read(TEXT)
+    masked = model.game(passage, features_of(passage), "pad")
+    nothing = masked(np.zeros((1, len(passage.tokens)), bool))[0, TARGET]
+    assert abs(e.base_value - nothing) > 1e-2
+
+
+def test_other_ways_say_nothing_of_padding():
+    e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET)
+    assert not any("padding" in notice for notice in e.notices)
 
 
 def test_probabilities_have_gradients_too():

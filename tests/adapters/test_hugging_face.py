@@ -9,6 +9,7 @@ import torch
 
 import limelight
 from limelight import InputError
+from limelight.adapters.windows import windowed
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 
@@ -170,6 +171,9 @@ def test_several_labels_have_a_probability_each():
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
     e = limelight.explain(model, TEXT, "loo", output="probability", target=0)
     assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
+    for i, chance in enumerate(chances):
+        e = limelight.explain(model, TEXT, "anchors", target=i, **CHEAP["anchors"])
+        assert e.settings["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
 
 
 def test_a_single_output_is_the_logit_of_its_label():
@@ -206,6 +210,12 @@ def test_several_scores_have_no_probabilities_either():
     with pytest.raises(InputError, match="no probabilities"):
         model.predict_proba([TEXT])
     assert limelight.explain(model, TEXT, "gxi").settings["link"] == "none"
+    with pytest.raises(limelight.DomainError) as error:
+        limelight.explain(model, TEXT, "anchors")
+    assert str(error.value) == (
+        "an anchor holds the predicted class; this model predicts scores, of which it chooses "
+        "none. Use 'lime', 'shapley' or 'loo'."
+    )
 
 
 def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
@@ -367,7 +377,10 @@ def test_broken_weights_get_one_sentence(tmp_path):
 
 def test_texts_are_strings_and_may_be_none_at_all():
     model = loaded()
-    assert model.predict_proba([]).shape == (0, len(model.classes))
+    for whole in (model, loaded(labels=1)):
+        for one in (whole, windowed(whole, "auto")):
+            assert one.predict_proba([]).shape == (0, len(whole.classes))
+            assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
     with pytest.raises(InputError, match="text 1 must be a string; got int"):
         model.logits(["a", 3])
     for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):
@@ -426,6 +439,17 @@ def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
     own.load_state_dict(model.state_dict())
     found = [limelight.load(model=one, tokenizer=tokenizer) for one in (model, own)]
     np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
+
+
+def test_of_a_compiled_model_the_one_inside_is_asked():
+    model, tokenizer = tiny("bert")
+    compiled = torch.compile(model, backend="eager")
+    usual, found = (limelight.load(model=one, tokenizer=tokenizer) for one in (model, compiled))
+    assert compiled._orig_mod is found.network is model
+    assert found.fingerprint == usual.fingerprint
+    for method in ("gxi", "rollout", "loo"):
+        scores = (limelight.explain(one, TEXT, method).scores for one in (usual, found))
+        np.testing.assert_array_equal(*scores)
 
 
 def test_a_text_of_one_word_can_be_explained_in_pieces():

@@ -105,6 +105,11 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--set", "bandwidth"], "a setting is written name=value; got 'bandwidth'."),
         (["x y", "--set", "bandwith=1"], "Did you mean 'bandwidth'?"),
         (["x y", "--features", "word"], "no features 'word'. Did you mean 'words'?"),
+        (
+            ["x y", "--scale", "probabilty"],
+            "no scale 'probabilty'. Did you mean 'probability'? "
+            "Choose from: logit, probability, score.",
+        ),
         (["word"], "needs at least 2 words"),
     ],
 )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import limelight
 from limelight.errors import InputError
 from limelight.explainers.anchors import ROWS, Anchors
 from limelight.explainers.reading import read
@@ -93,6 +94,63 @@ def test_words_that_hold_another_class_speak_against_the_target():
     assert against_it.settings["holds"] == held
     assert any(f"speak against the target '{other}'" in notice for notice in against_it.notices)
     assert not any("speak against" in notice for notice in with_it.notices)
+
+
+def test_losses_that_all_agree_are_not_certain():
+    """Without w0 the label stays only if seven others do, which 60 samples hardly ever see."""
+    others = set(WORDS[1:8])
+    model = limelight.wrap(
+        lambda texts: np.array([
+            [1.0 if "w0" in (left := text.split()) or others <= set(left) else -1.0]
+            for text in texts
+        ]),
+        classes=["no", "yes"],
+        scale="logit",
+    )  # fmt: skip
+    loss, agree = (1 - 0.5**7) / 2, 0
+    for seed in range(5):
+        e = limelight.explain(model, TEXT, "anchors", samples=60, seed=seed)
+        assert [e.features[j] for j in e.anchor.features] == ["w0"]
+        agree += e.scores[0] == 0.5
+        assert abs(e.scores[0] - loss) <= 3 * e.stderr[0] < 0.2
+        np.testing.assert_array_equal(e.stderr[1:], 0)
+    assert agree > 2
+
+
+def labels_of(texts):
+    """Log-odds of two labels: a makes the first, which is the largest or not; z ends the second."""
+    has = np.array([[word in text.split() for word in "az"] for text in texts], dtype=float)
+    return np.stack([has[:, 0] - 0.5, 9 * (0.5 - has[:, 1])], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("target", "holds", "word", "sign"), [(0, "low", "a", 1), (1, "not high", "z", -1)]
+)
+def test_of_several_labels_the_targets_own_is_held(target, holds, word, sign):
+    model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit", multi_label=True)
+    e = limelight.explain(model, "a b c d z", "anchors", target=target)
+    assert e.settings["holds"] == holds
+    assert e.features[e.anchor.features[0]] == word
+    assert (len(e.anchor.features), e.anchor.precision) == (1, 1)
+    np.testing.assert_allclose(e.scores, [sign / 2 * (one == word) for one in e.features])
+    said = "does not have the label 'high', which the anchor holds, so its words speak against it"
+    assert any(said in notice for notice in e.notices) == (sign < 0)
+
+
+def test_of_two_classes_the_larger_is_held():
+    """The control: the same outputs of one class of two hang on z alone."""
+    model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit")
+    e = limelight.explain(model, "a b c d z", "anchors", target=0)
+    assert e.settings["holds"] == "low"
+    assert [e.features[j] for j in e.anchor.features] == ["z"]
+
+
+def test_probabilities_that_sum_to_one_are_of_one_class():
+    """Their log-odds have a sigmoid each, but the largest is predicted, even below a half."""
+    model = limelight.wrap(
+        lambda texts: np.array([[0.4, 0.35, 0.25]] * len(texts)), classes=["x", "y", "z"]
+    )
+    assert limelight.explain(model, "a b", "anchors", target="y").settings["holds"] == "x"
 
 
 def test_a_text_has_the_same_anchor_alone_and_in_a_list():

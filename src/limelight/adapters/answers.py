@@ -21,9 +21,9 @@ def checked_answers(
     try:
         answers = _numbers(found)
     except (TypeError, ValueError):
+        rows = f"{texts} row{'s' * (texts != 1)} of {len(classes)}"
         raise InputError(
-            f"the function must return numbers, {texts} rows of {len(classes)}; "
-            f"got {type(found).__name__}."
+            f"the function must return numbers, {rows}; got {_described(found)}"
         ) from None
     _check_shape(answers, texts, classes)
     if not np.isfinite(answers).all():
@@ -44,6 +44,26 @@ def _numbers(found: Any) -> np.ndarray:
     if given.dtype.kind not in "biuf":
         raise TypeError(given.dtype)
     return given.astype(np.float64)
+
+
+def _described(found: Any) -> str:
+    """Say what came instead of numbers, and what to do with it."""
+    kind = type(found).__name__
+    first = found
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(first, dict):
+        return (
+            f"{kind} of dict, as a transformers pipeline answers. Explain the pipeline itself, "
+            "limelight.load(model=pipeline), or return the scores in the order of the classes."
+        )
+    if hasattr(found, "toarray"):
+        return f"{kind}, which is sparse. Return it as an array: scores.toarray()."
+    if getattr(getattr(found, "dtype", None), "kind", "") == "O":
+        return f"{kind} of objects. Return rows of one length that hold numbers alone."
+    if isinstance(first, int | float):
+        return f"{kind} of rows that differ in length. Return one number per class in each."
+    return f"{kind}."
 
 
 def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:

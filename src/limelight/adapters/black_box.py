@@ -157,7 +157,8 @@ def wrap(
         Takes a list of texts and returns one row of scores per text, one column per class. One
         column may stand for two classes: it is then the second's.
     classes
-        Names of the classes, in the order of the columns.
+        Names of the classes, in the order of the columns; of a "score" that is no class's, such as
+        a rating, its one name.
     scale
         What the scores are: "probability" (rows sum to one), "logit", or a "score" that is
         neither, such as a margin: larger is more, and there are no probabilities.
@@ -175,8 +176,10 @@ def wrap(
     """
     if not callable(function):
         raise InputError(f"wrap takes a function from a list of texts to scores; got {function!r}.")
-    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < 2:
-        raise InputError(f"classes must be a list of two names or more; got {classes!r}.")
+    least = 1 if scale == "score" else 2
+    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < least:
+        names = "one name" if least == 1 else "two names"
+        raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
     _check_options(mask, words, batch_size)
     return BlackBox(
         function=function,

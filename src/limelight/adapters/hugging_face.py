@@ -113,7 +113,7 @@ class HuggingFace:
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if not len(texts):
-            return np.empty((0, len(self.classes)))
+            return np.empty((0, len(self.network.config.id2label)))
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
@@ -126,20 +126,23 @@ class HuggingFace:
 
     def replacement(self, name: str) -> str:
         """Return what is put in place of a removed word: "auto" is the mask token if any."""
+        usable = [*self._tokens(), "delete"]
+        if name == "auto":
+            return next(one for one in ("mask", "unk", "delete") if one in usable)
+        if name not in usable:
+            raise InputError(nearest("replacement", name, ["auto", *usable]))
+        return name
+
+    def _tokens(self) -> list[str]:
+        """Names of the tokens that may stand in the place of another."""
         pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
         known = {
             "mask": self.tokenizer.mask_token_id,
             # Decoders read the last piece that is no padding: one that is both moves the head.
             "unk": None if unknown == pad else unknown,
             "pad": pad,
-            "delete": 0,
         }
-        usable = [one for one, token in known.items() if token is not None]
-        if name == "auto":
-            return next(one for one in ("mask", "unk", "delete") if one in usable)
-        if name not in usable:
-            raise InputError(nearest("replacement", name, ["auto", *usable]))
-        return name
+        return [one for one, token in known.items() if token is not None]
 
     def replacement_id(self, name: str) -> int:
         """Return the id that stands for a removed piece."""
@@ -182,9 +185,10 @@ class HuggingFace:
         if features is not None:
             name = self.replacement(replacement)
             if name == "delete":
+                tokens = " or ".join(map(repr, self._tokens()))
                 raise InputError(
-                    "integrated gradients move every word to a replacement of its own place; "
-                    "use replacement 'mask', 'unk' or 'pad'."
+                    "integrated gradients move every word to a token in its own place; "
+                    + (f"use replacement {tokens}." if tokens else "use 'gxi' or 'lime'.")
                 )
             pad = self.network.config.pad_token_id
             other = pad if name == "pad" else self.replacement_id(name)

@@ -11,12 +11,15 @@ from limelight.errors import InputError, MissingExtraError
 
 
 def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
-    """Return somebody's loaded model; it stays on its device and in its precision."""
+    """Return somebody's loaded model; it stays on its device and in its precision.
+
+    Of what torch.compile returned, the model inside is asked, and stays as it was.
+    """
     if tokenizer is None:
         raise InputError(
             "a Hugging Face model comes with its tokenizer: load(model=…, tokenizer=…)."
         )
-    return HuggingFace(network=network, tokenizer=tokenizer)
+    return HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
 
 
 def from_pretrained(name: str, *, network: bool) -> HuggingFace:

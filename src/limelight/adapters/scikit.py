@@ -4,6 +4,8 @@ __all__ = ["from_scikit"]
 
 from typing import Any
 
+import numpy as np
+
 from limelight.adapters.black_box import BlackBox, wrap
 from limelight.adapters.fingerprints import object_fingerprint
 from limelight.errors import InputError
@@ -15,6 +17,12 @@ def from_scikit(pipeline: Any, **options: Any) -> BlackBox:
     if classes is None:
         raise InputError(
             "the scikit-learn model has no classes_ yet; fit it before it is explained."
+        )
+    if isinstance(classes, list) and any(np.ndim(one) for one in classes):
+        raise InputError(
+            f"the scikit-learn model answers {len(classes)} questions at once, each with classes "
+            "of its own; explain one of them: limelight.wrap(lambda texts: "
+            "model.predict_proba(texts)[0], classes=[…]), or let OneVsRestClassifier learn labels."
         )
     last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
     if getattr(last, "multilabel_", False):

@@ -100,7 +100,8 @@ class Windowed:
 
     def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
         """Return the mean of the outputs over the windows of every text."""
-        return np.array([self.read(text).mean_output for text in texts])
+        found = [self.read(text).mean_output for text in texts]
+        return np.array(found) if found else self.inner.logits([])
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""

@@ -11,6 +11,8 @@ from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
 from limelight.cli.result import chosen_format, parsed_settings, progress_shown
+from limelight.errors import InputError, nearest
+from limelight.explainers.targets import OUTPUTS
 from limelight.loading import load
 from limelight.model import AttentionClassifier
 
@@ -76,6 +78,8 @@ class Question:
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
+        if self.scale not in OUTPUTS:
+            raise InputError(nearest("scale", self.scale, OUTPUTS))
         model = load(self.model)
 
         def ask(texts: list[str]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError
+from limelight.explainers.held import held_by
 from limelight.explainers.method import Method, with_defaults
 from limelight.explainers.perturbed import Perturbable
 from limelight.explainers.scores import Scores
@@ -24,7 +25,7 @@ from limelight.sampling import (
     sign_bracket,
     text_rng,
 )
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Bool, Float
 
 _CHUNK = 4096
 
@@ -40,12 +41,13 @@ class _Precision(NamedTuple):
 class Anchors:
     """Settings of anchors (Ribeiro et al., 2018).
 
-    Held is the predicted class, whatever the target, while every word outside the anchor is kept
-    or removed by a fair coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and
+    Held is the predicted class, whatever the target (of a model with several labels, whether the
+    text has the target's), while every word outside the anchor is kept or removed by a fair coin.
+    ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and
     ``max_size`` steer the search; the precision that is reported comes from ``samples`` masks which
     the search never saw (from all masks where there are no more, and for one head from a rigorous
     bracket). The score of an anchor word is what precision loses when the anchor lets go of it,
-    negative where the class that is held is not the target; words outside the anchor have 0.
+    negative where what is held is not the target; words outside the anchor have 0.
     """
 
     threshold: float = 0.95
@@ -78,28 +80,23 @@ class Anchors:
         return [self._scores(one) for one in reading.apart()]
 
     def _scores(self, one: Perturbable) -> Scores:
-        if len(one.model.classes) == 1:
-            raise DomainError(
-                "an anchor holds the predicted class; this model predicts a score and no class. "
-                "Use 'lime', 'shapley' or 'loo'."
-            )
+        held = held_by(one)
         d = len(one.features[0])
         scorer = one.scorer(self.replacement)
-        held = int(_predicted(one.outputs)[0])
 
         def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
             chunks = range(0, len(keep), _CHUNK)
             outputs = [scorer(keep[i : i + _CHUNK]) for i in chunks]
-            return _predicted(np.concatenate(outputs)) == held
+            return held(np.concatenate(outputs))
 
         rng = text_rng(self.seed, one.documents[0].text)
         found = find_anchor(holds, d, rng=rng, search=self._search())
         words = list(found.words)
         masks, every = _fresh_masks(d, words, self.samples, rng)
-        precision = self._precision(holds(masks), every, _bracket(scorer, words, held))
+        precision = self._precision(holds(masks), every, _bracket(scorer, words, held.choice))
         gain, stderr = _gains(holds, masks, words, every)
         return Scores(
-            scores=gain if held == one.targets.index[0] else -gain,
+            scores=gain if held.for_target else -gain,
             stderr=None if every else stderr,
             anchor=Anchor(
                 features=found.words,
@@ -107,10 +104,10 @@ class Anchors:
                 precision_interval=precision.interval,
                 coverage=0.5 ** len(words),
             ),
-            notices=self._notices(one, held, found, precision),
+            notices=held.notices + self._notices(found, precision),
             settings={
                 "replacement": one.resolved(self.replacement),
-                "holds": one.model.classes[held],
+                "holds": held.name,
                 "precision_by": precision.method,
                 "search_samples": found.spent,
             },
@@ -138,15 +135,8 @@ class Anchors:
         interval = clopper_pearson(int(held.sum()), len(held), delta=self.delta)
         return _Precision(mean, interval, "sampling")
 
-    def _notices(
-        self, one: Perturbable, held: int, found: FoundAnchor, precision: _Precision
-    ) -> tuple[str, ...]:
+    def _notices(self, found: FoundAnchor, precision: _Precision) -> tuple[str, ...]:
         notices = []
-        if held != one.targets.index[0]:
-            notices.append(
-                f"An anchor holds the predicted class, {one.model.classes[held]!r}, "
-                f"so its words speak against the target {one.targets.names()[0]!r}."
-            )
         if not found.words and found.reached:
             notices.append(
                 "The prediction holds without an anchor: it hardly depends on which words stay."
@@ -158,12 +148,6 @@ class Anchors:
                 f"{self.threshold:g}."
             )
         return tuple(notices)
-
-
-def _predicted(outputs: Float[np.ndarray, "n C"]) -> Int[np.ndarray, " n"]:
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0).astype(np.int64)
-    return outputs.argmax(axis=1)
 
 
 def _fresh_masks(
@@ -193,7 +177,9 @@ def _gains(
         without[:, j] = False
         loss = (held.astype(float) - holds(without)) / 2
         gain[j] = loss.mean()
-        stderr[j] = 0.0 if every else loss.std() / np.sqrt(len(loss))
+        # Losses that all agree are no certainty: one more of either kind might have come.
+        seen = np.append(loss, (-0.5, 0.5))
+        stderr[j] = 0.0 if every else seen.std() / np.sqrt(len(seen))
     return gain, stderr
 
 

@@ -16,6 +16,10 @@ from limelight.theory.gradient import gradient_summary
 
 _ROUNDING = 1e-4  # of the mean size of the gradient
 _NODES = 16  # whose gradients are held at a time
+_PADDED = (
+    "Integrated gradients move words to the padding token's embedding, which the others still "
+    "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
+)
 Summary = Literal["mean", "l1", "l2", "input"]
 
 
@@ -112,7 +116,10 @@ class DeepIntegrated:
         return Scores(
             scores=pooled(one, piece_scores),
             base_value=float(base),
-            notices=self._notices(gap, float(whole - base)),
+            notices=(
+                *self._notices(gap, float(whole - base)),
+                *([_PADDED] if name == "pad" else []),
+            ),
             settings={"replacement": name, "completeness_gap": gap, "nodes": nodes},
         )
 

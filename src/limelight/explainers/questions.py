@@ -80,7 +80,7 @@ def _scaled(output: str, link: str) -> str:
     if link == "none" and output == "probability":
         raise InputError(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
-            "explain output='score'."
+            "explain output='score' (--scale score)."
         )
     if link != "none" and output == "score":
         raise InputError(
