@@ -1,10 +1,13 @@
 """Where commands write: results to standard output, progress and errors to standard error."""
 
-__all__ = ["error_console", "output_console"]
+__all__ = ["error_console", "output_console", "timed_bar"]
 
-from typing import NoReturn, final
+from typing import TYPE_CHECKING, NoReturn, final
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 @final
@@ -22,3 +25,12 @@ def output_console() -> Console:
 def error_console() -> Console:
     """Return a console for progress, notices and errors, which must not mix with results."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def timed_bar(console: Console) -> "Progress":
+    """Return a bar that says the time spent and the time left, for work of minutes."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeLeft(), console=console)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console
+from limelight.cli.console import error_console, timed_bar
 from limelight.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -92,11 +92,7 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
     if not console.is_terminal:
         yield lambda at: _line(at, console) if at.ended else None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("left"), Left(), console=console) as bar:
+    with timed_bar(console) as bar:
         whole = bar.add_task("all parts", total=None)
         part = bar.add_task("")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console
+from limelight.cli.console import error_console, timed_bar
 from limelight.datasets import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError, nearest
 
@@ -155,11 +155,7 @@ def _shown_progress(epochs: int) -> Iterator[Callable[["Progress"], None]]:
     if not console.is_terminal:
         yield lambda at: print(_line(at), file=console.file, flush=True) if at.epoch_ended else None
         return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
+    with timed_bar(console) as bar:
         task = bar.add_task(f"epoch 1/{epochs}", total=None)
         yield lambda at: bar.update(
             task, completed=at.step, total=at.steps, description=_line(at).rpartition(",")[0]

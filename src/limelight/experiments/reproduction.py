@@ -64,17 +64,21 @@ def reproduce(
     ("figure-4.paper"). Parts that need the paper's model or a graphics card are taken from the
     results that the package carries where these are not to be had, and the report says so.
     """
-    measured = measure(
-        data,
-        output,
+    if not Path(data).is_dir():
+        raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
+    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
+        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
+    wanted, place = chosen(only), Path(output)
+    setting = Setting(
+        data=Path(data),
+        models=place / "models",
         quick=quick,
-        only=only,
         seed=seed,
-        device=device,
-        paper_model=paper_model,
-        progress=progress,
+        device=_device(device),
+        paper_model=None if paper_model is None else Path(paper_model),
     )
-    return write_report(Path(output), completed(measured, Path(output)))
+    measured = measure(setting, wanted, place, progress=progress)
+    return write_report(place, completed(measured, place))
 
 
 def completed(results: Results, output: Path) -> Results:
@@ -98,31 +102,13 @@ def completed(results: Results, output: Path) -> Results:
 
 
 def measure(
-    data: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+    setting: Setting,
+    wanted: Sequence[tuple[Experiment, Part]],
+    place: Path,
     *,
-    quick: bool = False,
-    only: Sequence[str] = (),
-    seed: int = 0,
-    device: str | None = None,
-    paper_model: str | os.PathLike[str] | None = None,
     progress: Report | None = None,
 ) -> Results:
-    """Run the experiments without drawing anything; see :func:`reproduce`."""
-    wanted = chosen(only)
-    place = Path(output)
-    if not Path(data).is_dir():
-        raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
-    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
-        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
-    setting = Setting(
-        data=Path(data),
-        models=place / "models",
-        quick=quick,
-        seed=seed,
-        device=_device(device),
-        paper_model=None if paper_model is None else Path(paper_model),
-    )
+    """Measure the parts that are ``wanted`` and not in ``place`` already; nothing is drawn."""
     place.mkdir(parents=True, exist_ok=True)
     results: Results = {}
     with _fast_products():
@@ -220,14 +206,10 @@ def _said(progress: Report | None, part: str, number: int, parts: int) -> Callab
 
 
 def _device(given: str | None) -> str:
-    torch = _torch()
-    if given is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if given.partition(":")[0] not in ("cpu", "cuda"):
-        raise InputError(nearest("device", given, ("cpu", "cuda")))
-    if given != "cpu" and not torch.cuda.is_available():
-        raise InputError("torch finds no CUDA device here; leave --device out or say cpu.")
-    return given
+    _torch()
+    from limelight.training import usable_device
+
+    return usable_device(given)
 
 
 def _made_by(device: str) -> str:

@@ -6,7 +6,7 @@ from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
 from limelight.training.preparing import Prepared, prepare
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.run import train
+from limelight.training.run import train, usable_device
 
 __all__ = [
     "RECIPES",
@@ -20,4 +20,5 @@ __all__ = [
     "prepare",
     "recipe_named",
     "train",
+    "usable_device",
 ]

@@ -1,6 +1,6 @@
 """The loop: steps, epochs, validation, checkpoints."""
 
-__all__ = ["Progress", "fit", "learning_rate"]
+__all__ = ["Progress", "fit", "learning_rate", "share_right"]
 
 import contextlib
 import math
@@ -215,13 +215,19 @@ def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) 
     return F.binary_cross_entropy_with_logits(f[:, 0], wanted.to(f))
 
 
-@torch.no_grad()  # type: ignore[untyped-decorator]
 def accuracy(state: TrainingState, texts: EncodedTexts, device: Any) -> float:
     """Return the share of ``texts`` whose class the kept weights get right."""
+    return share_right(
+        lambda ids: torch.func.functional_call(state.module, state.kept, (ids,)), texts, device
+    )
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def share_right(answer: Callable[[Array], Array], texts: EncodedTexts, device: Any) -> float:
+    """Return the share of ``texts`` to whose ids the outputs that ``answer`` gives are right."""
     right = 0
     for start in range(0, len(texts), _CHUNK):
-        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device)
-        f = torch.func.functional_call(state.module, state.kept, (ids,))
+        f = answer(torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device))
         predicted = (f[:, 0] > 0).long() if f.shape[1] == 1 else f.argmax(dim=1)
         right += int((predicted.cpu().numpy() == texts.labels[start : start + _CHUNK]).sum())
     return right / len(texts)

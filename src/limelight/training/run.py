@@ -1,6 +1,6 @@
 """From labelled texts to a model folder."""
 
-__all__ = ["train"]
+__all__ = ["train", "usable_device"]
 
 import json
 import os
@@ -55,7 +55,7 @@ def train(
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
-    device = _usable_device(device)
+    device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     prepared = prepare(data, settings, validation=validation, seed=seed)
     checkpoint = None
@@ -74,7 +74,7 @@ def train(
     return classifier
 
 
-def _usable_device(device: str | None) -> str:
+def usable_device(device: str | None) -> str:
     """Return ``device``, or the graphics card if there is one, else the processor."""
     found = "cuda" if torch.cuda.is_available() else "cpu"
     kind = (device or found).partition(":")[0]

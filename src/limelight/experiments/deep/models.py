@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import torch
 from safetensors.torch import load_file, save
 
 from limelight.datasets import LabelledTexts
@@ -19,9 +18,8 @@ from limelight.files import whole_folder
 from limelight.text import Vocabulary, token_strings
 from limelight.training import RECIPES, Recipe, fit, prepare
 from limelight.training.encoding import encode_texts
+from limelight.training.loop import share_right
 from limelight.training.preparing import WEIGHTS, random_numbers
-
-_CHUNK = 512
 
 
 @final
@@ -153,16 +151,9 @@ def _loaded(model: DeepModel, folder: Path, device: str) -> Trained:
     )
 
 
-@torch.no_grad()  # type: ignore[untyped-decorator]
 def accuracy(model: Trained, data: LabelledTexts) -> float:
     """Return the share of texts that get their own class."""
     usable = [i for i, text in enumerate(data.texts) if token_strings(text)]
     data = LabelledTexts([data.texts[i] for i in usable], data.labels[usable], data.classes)
     texts = encode_texts(model.spelled(data), model.vocabulary, T_max=model.network.shape.T_max)
-    device = model.network.embedding.device
-    right = 0
-    for start in range(0, len(texts), _CHUNK):
-        f = model.network(torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device))
-        predicted = (f[:, 0] > 0).long() if f.shape[1] == 1 else f.argmax(dim=1)
-        right += int((predicted.cpu().numpy() == texts.labels[start : start + _CHUNK]).sum())
-    return right / len(texts)
+    return share_right(model.network, texts, model.network.embedding.device)
