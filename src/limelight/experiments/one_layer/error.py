@@ -25,7 +25,7 @@ from limelight.experiments.one_layer.error_measured import (
     measure_seed,
 )
 from limelight.experiments.one_layer.lime_values import SAMPLES
-from limelight.experiments.one_layer.subjects import MODELS
+from limelight.experiments.one_layer.subjects import MODELS, paper_first
 from limelight.experiments.setting import PAPER_SEEDS
 
 REPORTED, REPORTED_SD = 0.808, 0.219
@@ -33,7 +33,7 @@ REPORTED, REPORTED_SD = 0.808, 0.219
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.6, 3.4, columns=2)
-    for axes, (part, of) in zip(grid, _models(numbers), strict=True):
+    for axes, (part, of) in zip(grid, paper_first(numbers), strict=True):
         left = [of["left"][name][0] for name in VALUES]
         places = np.arange(len(left))
         axes.barh(places[:-1], left[:-1], color=[VERMILLION, *[BLUE] * (len(left) - 2)], height=0.6)
@@ -60,10 +60,6 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     )
 
 
-def _models(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
-    return [(part, numbers[part]) for part in ("paper", "shipped")]
-
-
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     mean, deviation = numbers["paper"]["protocol"]
     effects = ", ".join(f"{what} {share:.0%}" for what, share in _effects(numbers["paper"]).items())
@@ -76,7 +72,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             of["step"][name][0] if name in STEPS else None,
             of["share"][name][0] if name in STEPS else None,
         ]
-        for part, of in _models(numbers)
+        for part, of in paper_first(numbers)
         for name, what in VALUES.items()
     ]
     return Findings(

@@ -18,7 +18,7 @@ from limelight.experiments.experiment import (
     on_both_models,
 )
 from limelight.experiments.one_layer.lime_values import SAMPLES, exact_values, lime_runs
-from limelight.experiments.one_layer.subjects import MODELS
+from limelight.experiments.one_layer.subjects import MODELS, paper_first
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import correlation
 from limelight.explainers import explain
@@ -81,7 +81,7 @@ def _inside(runs: np.ndarray, values: np.ndarray) -> float:
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    for part, of in _models(numbers):
+    for part, of in paper_first(numbers):
         name = f"the {MODELS[part]}"
         figure, panels = canvas(11.5, 6.4, rows=2)
         order = np.argsort(of["values"]["deletion"])[::-1]
@@ -134,7 +134,7 @@ def _panel(axes: Any, of: Numbers, order: np.ndarray, how: str, marks: tuple[str
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     rows, measured = [], []
-    for part, of in _models(numbers):
+    for part, of in paper_first(numbers):
         model, near = f"the {MODELS[part]}", of["inside"]
         measured.append(
             f"The {MODELS[part]} (f = {of['output']:.2f}): of {len(of['words'])} words, Eq. 19 "
@@ -156,7 +156,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"coefficients; of the exact ones, with words replaced, {inside['exact']['unk']:.0%}."
         ),
         measured=measured,
-        meaning=_meaning([of for _, of in _models(numbers)]),
+        meaning=_meaning([of for _, of in paper_first(numbers)]),
         table=Table(
             columns=(
                 "model", "value", "distance to LIME, deleted", "words within the runs",
@@ -188,10 +188,6 @@ def _with_runs(of: Numbers) -> tuple[float, float]:
     """Return Pearson's and Spearman's correlation of Eq. 19 with the mean of the deleting runs."""
     printed, mean = np.array(of["values"]["eq19"]), np.mean(of["runs"]["delete"], axis=0)
     return correlation(printed, mean) or 0.0, rank_correlation(printed, mean) or 0.0
-
-
-def _models(numbers: Mapping[str, Numbers]) -> list[tuple[str, Numbers]]:
-    return [(part, numbers[part]) for part in ("paper", "shipped")]
 
 
 KEYS = ("distance", "inside")

@@ -17,10 +17,10 @@ from limelight.experiments.experiment import (
     on_both_models,
 )
 from limelight.experiments.one_layer.jain_wallace_measured import MEASURES, measured
+from limelight.experiments.one_layer.subjects import MODELS
 from limelight.explainers.registry import find_method
 
 _LN2 = math.log(2)
-_MODELS = {"shipped": "shipped model", "paper": "paper's recipe"}
 _LABELS = {
     "gxi": "|G×I|",
     "g-l1": "G-l1",
@@ -39,7 +39,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     """Return both tests in words, and the correlations as a table."""
     sentences = [
         sentence
-        for name, label in _MODELS.items()
+        for name, label in MODELS.items()
         for sentence in (
             _correlated(numbers[name], label),
             _replaced(numbers[name], label),
@@ -61,7 +61,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 
 def _meaning(numbers: Mapping[str, Numbers]) -> str:
-    parts = [numbers[name] for name in _MODELS]
+    parts = [numbers[name] for name in MODELS]
     tau = min(
         np.median(_column(part, "correlations", f"{method} tau"))
         for part in parts
@@ -132,7 +132,7 @@ def _shuffled(part: Numbers, label: str) -> str:
 
 def _table(numbers: Mapping[str, Numbers]) -> Table:
     rows = []
-    for name, label in _MODELS.items():
+    for name, label in MODELS.items():
         for method in MEASURES:
             tau, rho, p = (
                 _column(numbers[name], "correlations", f"{method} {what}")
@@ -178,7 +178,7 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 def _correlation_figure(numbers: Mapping[str, Numbers]) -> Any:
     figure, rows = canvas(7.5, 4.2, rows=2, columns=3)
     bins = np.linspace(-0.2, 1, 49)
-    for axes, (name, label) in zip(rows, _MODELS.items(), strict=True):
+    for axes, (name, label) in zip(rows, MODELS.items(), strict=True):
         for one, method in zip(axes, MEASURES, strict=True):
             tau = _column(numbers[name], "correlations", f"{method} tau")
             one.hist(tau, bins=bins, color=BLUE)
@@ -195,7 +195,7 @@ def _correlation_figure(numbers: Mapping[str, Numbers]) -> Any:
 
 def _counterfactual_figure(numbers: Mapping[str, Numbers]) -> Any:
     figure, axes = canvas(8.5, 6.4, rows=2, columns=2)
-    for (left, right), (name, label) in zip(axes, _MODELS.items(), strict=True):
+    for (left, right), (name, label) in zip(axes, MODELS.items(), strict=True):
         part = numbers[name]
         for column, colour, said in (
             ("jsd", BLUE, "heads, their mean"),
@@ -230,7 +230,7 @@ def _example(axes: Any, example: Numbers, label: str) -> None:
 
 def _shuffle_figure(numbers: Mapping[str, Numbers]) -> Any:
     figure, axes = canvas(7.5, 3.2, columns=2)
-    for one, (name, label) in zip(axes, _MODELS.items(), strict=True):
+    for one, (name, label) in zip(axes, MODELS.items(), strict=True):
         largest, change = (_column(numbers[name], "replaced", k) for k in ("largest", "shuffled"))
         one.scatter(largest, change, s=9, color=BLUE, alpha=0.5, linewidths=0)
         plain(one, title=label, x="largest α-avg in the review")

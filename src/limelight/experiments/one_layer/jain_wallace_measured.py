@@ -3,6 +3,7 @@
 __all__ = ["MEASURES", "SENTENCE", "measured"]
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,7 @@ def _replaced(
     words, values = alpha[:, text] / inside, u[:, text]
     other = _each_head(farthest, words, values)
     window = _each_head(farthest, alpha, u)
-    by_variation = np.array(
-        [farthest(a, v, "total-variation") for a, v in zip(words, values, strict=True)]
-    )
+    by_variation = _each_head(partial(farthest, divergence="total-variation"), words, values)
     anywhere = np.array([farthest_of_all(a) for a in words])
     average, other_average = ((inside * w).mean(axis=0) / inside.mean() for w in (words, other))
     whole = alpha.copy()
