@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limelight.loading import load
-from limelight.model import AttentionClassifier
-from limelight.text import UNK, token_strings, window
+from limelight.models import load
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention import padded_ids
+from limelight.text import UNK, token_strings
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
 from measuring import on_cores, peak_memory
@@ -142,7 +143,7 @@ def tokenised(model: AttentionClassifier, texts: list[str]) -> Corpus:
     places = np.full((len(order), model.T_max), -1)
     for line, i in zip(places, order, strict=True):
         line[1 : 1 + len(words[i])] = words[i]
-    return Corpus(window([rows[i] for i in order], T_max=model.T_max), places, sizes[order])
+    return Corpus(padded_ids([rows[i] for i in order], T_max=model.T_max), places, sizes[order])
 
 
 def on_torch(

@@ -17,8 +17,9 @@ from torch import nn
 import limelight
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import find_method
-from limelight.model import AttentionClassifier
-from limelight.text import UNK, Document, window
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention import padded_ids
+from limelight.text import UNK, Document
 from limelight.training import FullAttention
 from measuring import interleaved, on_cores, processes, seconds
 from results import Measure, cold, command_line, report
@@ -87,8 +88,8 @@ def captum_scores(
     model: AttentionClassifier, module: FromEmbeddings, method: str, document: Document
 ) -> np.ndarray:
     """Return one number per token of the document, as a user of captum gets it."""
-    inner, T = module.module, len(document.ids)
-    ids = torch.from_numpy(window([document.ids], T_max=model.T_max)).long()
+    inner, T = module.module, len(document.input.ids)
+    ids = torch.from_numpy(padded_ids([document.input.ids], T_max=model.T_max)).long()
     with torch.no_grad():
         e = inner.embedding(ids) + inner.positions
     e.requires_grad_()

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import limelight
-from limelight.adapters.hugging_face import HuggingFace
+from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 from limelight.sampling.masks import SIZES

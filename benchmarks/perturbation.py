@@ -18,8 +18,9 @@ import torch
 from lime.lime_text import LimeTextExplainer
 
 import limelight
-from limelight.model import AttentionClassifier
-from limelight.text import token_strings, window
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention import padded_ids
+from limelight.text import token_strings
 from limelight.training import FullAttention
 from measuring import interleaved, on_cores, seconds
 from results import Measure, command_line, report
@@ -111,7 +112,7 @@ def _module_logits(
     model: AttentionClassifier, module: FullAttention, texts: list[str]
 ) -> np.ndarray:
     rows = [model.vocabulary.encode(token_strings(text)[: model.T_max - 1]) for text in texts]
-    ids = torch.from_numpy(window(rows, T_max=model.T_max)).long()
+    ids = torch.from_numpy(padded_ids(rows, T_max=model.T_max)).long()
     with torch.inference_mode():
         f = torch.cat([module(batch) for batch in ids.split(1)]).numpy()  # its fastest
     return np.concatenate([-f, f], axis=1)

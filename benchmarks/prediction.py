@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 import limelight
-from limelight.model import AttentionClassifier
-from limelight.text import token_strings, tokenize, window
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention import padded_ids
+from limelight.text import token_strings, tokenize
 from limelight.training import AttentionModule, FullAttention
 from measuring import interleaved, on_cores, process, processes, seconds
 from results import Measure, cold, command_line, report
@@ -61,7 +62,7 @@ def tokenizer(texts: list[str], *, repeats: int) -> Iterator[Measure]:
 def prediction(model: AttentionClassifier, texts: list[str], *, rounds: int) -> Iterator[Measure]:
     """Documents per second from token ids: ours, and torch modules in their best batches."""
     rows = [model.vocabulary.encode(token_strings(text)[: model.T_max - 1]) for text in texts]
-    ids = torch.from_numpy(window(rows, T_max=model.T_max)).long()
+    ids = torch.from_numpy(padded_ids(rows, T_max=model.T_max)).long()
     few, batches = ids[:32], (1, 4, 32)
     full = {
         name: FullAttention.from_classifier(model, dtype=getattr(torch, name))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.datasets import read_labelled
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.text import token_strings
 
 IMDB = Path(__file__).resolve().parents[2] / "shared" / "data" / "imdb" / "test.parquet"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import settings
 
 from limelight.cli import main
-from limelight.loading import load
+from limelight.models import load
 
 import models
 

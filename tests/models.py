@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.text import Vocabulary
 
 SIZES = {"V": 23, "d_e": 7, "K": 3, "d_att": 5, "d_out": 11, "T_max": 13}

@@ -10,7 +10,7 @@ import pytest
 
 import limelight as package
 from limelight.cli import COMMANDS
-from limelight.loading import SHIPPED
+from limelight.models.loading import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "matplotlib", "scipy", "pandas", "pyarrow", "transformers")
@@ -102,7 +102,7 @@ def test_the_shipped_model_knows_good_from_bad():
 
 
 def test_files_that_travel_with_the_package_are_there():
-    from limelight.explanation.json import SCHEMAS
+    from limelight.results.json_format import SCHEMAS
 
     home = Path(package.__file__).parent
     assert (home / "py.typed").exists()

@@ -1,41 +1,63 @@
-"""Explains attention-based text classifiers, and says how far each number can be trusted."""
+"""Explains text classifiers, word by word, and says how far each number can be trusted."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limelight.adapters import BlackBox, wrap
+    from limelight.checks import Check, verify
+    from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
-    from limelight.explainers import compare, explain
-    from limelight.explanation import Comparison, Explanation
-    from limelight.loading import load
-    from limelight.model import AttentionClassifier, save_folder
+    from limelight.models import Model, load, wrap
+    from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.results import Comparison, Explanation
+    from limelight.training import train
+    from limelight.verbs import compare, explain, explain_classes, game, methods
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Public names and where they live; each is imported when it is first used.
 _HOME = {
-    "AttentionClassifier": "limelight.model",
-    "BlackBox": "limelight.adapters",
-    "Comparison": "limelight.explanation",
+    "AttentionClassifier": "limelight.models.attention",
+    "Check": "limelight.checks",
+    "Comparison": "limelight.results",
     "DomainError": "limelight.errors",
-    "Explanation": "limelight.explanation",
+    "Evaluation": "limelight.datasets",
+    "Explanation": "limelight.results",
     "InputError": "limelight.errors",
-    "compare": "limelight.explainers",
-    "explain": "limelight.explainers",
-    "load": "limelight.loading",
-    "save_folder": "limelight.model",
-    "wrap": "limelight.adapters",
+    "LabelledTexts": "limelight.datasets",
+    "Model": "limelight.models",
+    "compare": "limelight.verbs",
+    "evaluate": "limelight.datasets",
+    "explain": "limelight.verbs",
+    "explain_classes": "limelight.verbs",
+    "game": "limelight.verbs",
+    "load": "limelight.models",
+    "methods": "limelight.verbs",
+    "read_labelled": "limelight.datasets",
+    "save_folder": "limelight.models.attention",
+    "train": "limelight.training",
+    "verify": "limelight.checks",
+    "wrap": "limelight.models",
 }
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
     "explain",
+    "explain_classes",
     "compare",
+    "game",
+    "methods",
+    "verify",
+    "evaluate",
+    "train",
     "Explanation",
     "Comparison",
+    "Check",
+    "Evaluation",
+    "LabelledTexts",
+    "Model",
     "AttentionClassifier",
-    "BlackBox",
+    "read_labelled",
     "save_folder",
     "InputError",
     "DomainError",

@@ -17,7 +17,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 
 def loaded(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
-    return limelight.load(model=model, tokenizer=tokenizer)
+    return limelight.wrap(model, tokenizer=tokenizer)
 
 
 def attention_by_hand(family):
@@ -54,7 +54,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     found = {}
     for name in ("modernbert", "ctrl"):
         network, tokenizer = unusual(name)
-        model = limelight.load(model=network, tokenizer=tokenizer)
+        model = limelight.wrap(network, tokenizer=tokenizer)
         found[name] = next(model.attended(model.read(TEXT))).reads
     np.testing.assert_allclose(found["modernbert"], 1 / len(found["modernbert"]))
     assert found["ctrl"].tolist() == [0.0] * (len(found["ctrl"]) - 1) + [1.0]
@@ -62,7 +62,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     pooler = network.bert.pooler
     usual = type(pooler).forward
     pooler.forward = lambda rows: usual(pooler, rows[:, 3:])
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     for frozen in (False, True):
         network.requires_grad_(not frozen)
         reads = next(model.attended(model.read(TEXT))).reads
@@ -85,7 +85,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_a_network_does_not_show_is_refused_with_what_to_use_instead(name, methods, sentence):
     network, tokenizer = unusual(name)
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     for method in methods:
         with pytest.raises(limelight.DomainError, match=sentence):
             limelight.explain(model, TEXT, method)
@@ -94,7 +94,7 @@ def test_what_a_network_does_not_show_is_refused_with_what_to_use_instead(name, 
 
 def test_a_network_that_scales_its_embedding_in_place_has_gradients():
     network, tokenizer = unusual("ctrl")
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     e = limelight.explain(model, TEXT, "ig", replacement="mask", target=0)
     assert e.scores.sum() == pytest.approx(e.prediction["LABEL_0"] - e.base_value, rel=0.02)
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 import limelight
 from limelight import InputError
-from limelight.adapters import Engine
+from limelight.models import Engine
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 from limelight.text import tokenize
@@ -91,14 +91,14 @@ def test_functions_answer_these_methods():
             lambda _: [{"label": "good"}],
             {},
             "the function must return numbers, 1 row of 2; got list of dict, as a transformers "
-            "pipeline answers. Explain the pipeline itself, limelight.load(model=pipeline), or "
+            "pipeline answers. Explain the pipeline itself, limelight.wrap(pipeline), or "
             "return the scores in the order of the classes.",
         ),
         (
             lambda _: [[{"label": "good", "score": 0.5}, {"label": "bad", "score": 0.5}]],
             {"scale": "logit"},
             "the function must return numbers, 1 row of 2; got list of dict, as a transformers "
-            "pipeline answers. Explain the pipeline itself, limelight.load(model=pipeline), or "
+            "pipeline answers. Explain the pipeline itself, limelight.wrap(pipeline), or "
             "return the scores in the order of the classes.",
         ),
         (
@@ -214,7 +214,7 @@ def test_probabilities_come_back_as_they_were():
         model = limelight.wrap(chances(row), classes=names)
         whole = row if len(row) > 1 else [1 - row[0], row[0]]
         np.testing.assert_allclose(model.predict_proba(["x"])[0], whole, rtol=1e-12)
-        e = limelight.explain(model, "x y", "loo", output="probability", target=1)
+        e = limelight.explain(model, "x y", "loo", scale="probability", target=1)
         assert e.settings["output"] == "probability"
     many = limelight.wrap(chances([0.5, 0.9]), classes=["a", "b"], multi_label=True)
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
@@ -434,9 +434,9 @@ def test_a_linear_scikit_learn_model_has_known_answers():
     texts = ["good film", "bad film", "very good plot", "very bad plot", "good", "bad acting"] * 3
     pipeline = make_pipeline(TfidfVectorizer(norm=None), LogisticRegression())
     with pytest.raises(InputError, match="fit it before"):
-        limelight.load(model=pipeline)
+        limelight.wrap(pipeline)
     pipeline.fit(texts, ["pos", "neg", "pos", "neg", "pos", "neg"] * 3)
-    model = limelight.load(model=pipeline)
+    model = limelight.wrap(pipeline)
     assert model.classes == ("neg", "pos")
     text = "good film good plot but bad acting"
     tfidf, regression = pipeline[0], pipeline[1]
@@ -456,16 +456,16 @@ def test_a_margin_is_a_score_without_probabilities():
 
     pipeline = make_pipeline(CountVectorizer(), LinearSVC())
     pipeline.fit(["good", "bad", "so good", "so bad"], [1, 0, 1, 0])
-    e = limelight.explain(limelight.load(model=pipeline), "so good", "loo")
+    e = limelight.explain(limelight.wrap(pipeline), "so good", "loo")
     assert e.target == "1"
     assert dict(e.as_list())["good"] == pytest.approx(pipeline[1].coef_[0][1])
     assert (e.settings["output"], e.settings["link"]) == ("score", "none")
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
-        limelight.load(model=pipeline).predict_proba(["so good"])
+        limelight.wrap(pipeline).predict_proba(["so good"])
     with pytest.raises(InputError, match="explain output='score'"):
-        limelight.explain(limelight.load(model=pipeline), "so good", "loo", output="probability")
+        limelight.explain(limelight.wrap(pipeline), "so good", "loo", scale="probability")
     with pytest.raises(InputError, match="output 'score' is for models without probabilities"):
-        limelight.explain(paper_as_function(), TEXT, "loo", output="score")
+        limelight.explain(paper_as_function(), TEXT, "loo", scale="score")
 
 
 @pytest.mark.parametrize("row", [[0.25], [-0.5, 2.0], [-0.5, 2.0, 1.0]])
@@ -495,7 +495,7 @@ def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():
     labels = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
     pipeline = make_pipeline(TfidfVectorizer(), OneVsRestClassifier(LogisticRegression()))
     pipeline.fit(texts, labels)
-    model = limelight.load(model=pipeline)
+    model = limelight.wrap(pipeline)
     np.testing.assert_allclose(model.predict_proba(texts), pipeline.predict_proba(texts))
 
 
@@ -527,7 +527,7 @@ def test_a_scikit_learn_regression_is_wrapped_as_a_score():
 
     model = make_pipeline(CountVectorizer(), Ridge()).fit(["good", "bad", "so good"], [5, 1, 4])
     with pytest.raises(InputError) as error:
-        limelight.load(model=model)
+        limelight.wrap(model)
     said = "Pipeline has neither predict_proba nor decision_function. If it predicts a number, "
     assert str(error.value).startswith(said)
     advice = str(error.value).split("as a score: ")[1].removesuffix(".")
@@ -562,7 +562,7 @@ def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_on
 
 def test_what_can_be_explained_already_comes_back_as_it_is():
     for model in (PAPER, paper_as_function()):
-        assert limelight.load(model=model) is model
+        assert limelight.wrap(model) is model
 
     class Own:
         sees_inside = False
@@ -575,7 +575,7 @@ def test_what_can_be_explained_already_comes_back_as_it_is():
         limelight.load(model=Own())
     assert str(error.value) == (
         "Own has sees_inside, as adapters have, but lacks fingerprint, game, link, predict_proba, "
-        "read, replacement; see limelight.adapters.Model."
+        "read, replacement; see limelight.models.Model."
     )
 
 
@@ -585,7 +585,7 @@ def test_what_is_no_model_is_refused_with_how_to_make_one(verb):
         verb(len, "a text")
     assert str(error.value) == (
         "a model is what limelight.load or limelight.wrap returns; got builtin_function_or_method. "
-        "Write limelight.load(model=…), or limelight.wrap(…) for a function."
+        "Write limelight.wrap(…), or limelight.wrap(…) for a function."
     )
 
 

@@ -28,7 +28,7 @@ def loaded():
     from tiny_transformers import tiny
 
     network, tokenizer = tiny("bert")
-    return limelight.load(model=network, tokenizer=tokenizer)
+    return limelight.wrap(network, tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize("count", [2, 7])
@@ -97,7 +97,7 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
 
 
 def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
-    from limelight.adapters import windowed
+    from limelight.models import windowed
 
     model = loaded()
     long = windowed(model, 7)

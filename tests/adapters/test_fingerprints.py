@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 
 import limelight
-from limelight.adapters.fingerprints import object_fingerprint
+from limelight.models.object_fingerprint import object_fingerprint
 
 from tiny_transformers import tiny
 
@@ -83,7 +83,7 @@ def test_what_holds_itself_has_a_fingerprint():
 
 def test_a_fingerprint_is_the_same_in_another_process():
     program = (
-        "from limelight.adapters.fingerprints import object_fingerprint\n"
+        "from limelight.models.object_fingerprint import object_fingerprint\n"
         "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
     )
     found = {
@@ -101,7 +101,7 @@ def test_a_fingerprint_is_the_same_in_another_process():
 
 def test_a_network_whose_weights_change_has_another_fingerprint():
     network, tokenizer = tiny("bert")
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     first = model.fingerprint
     assert limelight.explain(model, "a good film", "gxi").settings["model"] == first
     with torch.no_grad():
@@ -113,14 +113,14 @@ def test_a_network_whose_weights_change_has_another_fingerprint():
     fourth = model.fingerprint
     network.config.problem_type = "regression"
     assert len({first, second, third, fourth, model.fingerprint}) == 5
-    assert model.fingerprint == limelight.load(model=network, tokenizer=tokenizer).fingerprint
+    assert model.fingerprint == limelight.wrap(network, tokenizer=tokenizer).fingerprint
 
 
 def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
-    from limelight.adapters import network_fingerprint as fingerprints
+    from limelight.models import network_fingerprint as fingerprints
 
     network, tokenizer = tiny("bert")
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     read = []
     once = fingerprints._weights_digest
     monkeypatch.setattr(fingerprints, "_weights_digest", lambda ts: read.append(1) or once(ts))
@@ -132,7 +132,7 @@ def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
 def test_weights_that_torch_does_not_count_are_read_every_time():
     with torch.inference_mode():
         network, tokenizer = tiny("bert")
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     first = model.fingerprint
     with torch.inference_mode():
         network.classifier.bias += 1

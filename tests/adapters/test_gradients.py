@@ -17,7 +17,7 @@ families = pytest.mark.parametrize("family", FAMILIES)
 
 def loaded(family):
     model, tokenizer = tiny(family)
-    return limelight.load(model=model, tokenizer=tokenizer)
+    return limelight.wrap(model, tokenizer=tokenizer)
 
 
 def ids_of(model):
@@ -106,7 +106,7 @@ def test_integrated_gradients_are_captums(family):
 )
 def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):
     network, tokenizer = tiny(family, **changes)
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "ig", replacement="delete")
     assert str(error.value) == (
@@ -158,7 +158,7 @@ def test_probabilities_have_gradients_too():
     (G,) = torch.autograd.grad(chance, e)
     product = (G * e)[0].sum(-1).detach().double().numpy()
     found = limelight.explain(
-        model, TEXT, "gxi", target=TARGET, output="probability", features="positions"
+        model, TEXT, "gxi", target=TARGET, scale="probability", features="positions"
     )
     np.testing.assert_allclose(found.scores, by_word(model, product), rtol=1e-4, atol=1e-7)
 

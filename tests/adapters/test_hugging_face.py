@@ -9,7 +9,7 @@ import torch
 
 import limelight
 from limelight import InputError
-from limelight.adapters.windows import windowed
+from limelight.models.hugging_face.windowed import windowed
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
 
@@ -28,7 +28,7 @@ CHEAP = {
 
 def loaded(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
-    return limelight.load(model=model, tokenizer=tokenizer)
+    return limelight.wrap(model, tokenizer=tokenizer)
 
 
 def by_hand(model, text):
@@ -143,7 +143,7 @@ def test_an_unknown_token_that_is_padding_too_replaces_no_word():
     """GPT-2 has one token for both, and its head reads the last piece that is no padding."""
     model, tokenizer = tiny("gpt2")
     tokenizer.add_special_tokens({"unk_token": "a"})
-    adapted = limelight.load(model=model, tokenizer=tokenizer)
+    adapted = limelight.wrap(model, tokenizer=tokenizer)
     assert adapted.replacement("auto") == "unk"
     model.config.pad_token_id = tokenizer.unk_token_id
     assert adapted.replacement("auto") == "delete"
@@ -169,7 +169,7 @@ def test_several_labels_have_a_probability_each():
     model = loaded(problem_type="multi_label_classification")
     chances = model.predict_proba([TEXT])[0]
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
-    e = limelight.explain(model, TEXT, "loo", output="probability", target=0)
+    e = limelight.explain(model, TEXT, "loo", scale="probability", target=0)
     assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
     for i, chance in enumerate(chances):
         e = limelight.explain(model, TEXT, "anchors", target=i, **CHEAP["anchors"])
@@ -189,7 +189,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
     with pytest.raises(InputError, match="explain output='score'"):
-        limelight.explain(model, TEXT, "gxi", output="probability")
+        limelight.explain(model, TEXT, "gxi", scale="probability")
     score = by_hand(model, TEXT)[0]
     for target in (None, "score", "predicted", 0):
         e = limelight.explain(model, TEXT, "loo", target=target)
@@ -276,7 +276,7 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     tokenizer.save_pretrained(tmp_path / "model")
     ways = [
         limelight.load(tmp_path / "model"),
-        limelight.load(model=model, tokenizer=tokenizer),
+        limelight.wrap(model, tokenizer=tokenizer),
         limelight.load(model=pipeline("text-classification", model=model, tokenizer=tokenizer)),
     ]
     for one in ways[1:]:
@@ -422,11 +422,11 @@ def test_what_cannot_be_loaded_gets_one_sentence(options, sentence):
 def test_a_model_needs_its_tokenizer_and_its_head():
     model, tokenizer = tiny("bert")
     with pytest.raises(InputError, match="comes with its tokenizer"):
-        limelight.load(model=model)
+        limelight.wrap(model)
     with pytest.raises(InputError, match=r"must be a sequence classifier .* got BertModel"):
         limelight.load(model=model.bert, tokenizer=tokenizer)
     with pytest.raises(InputError, match="needs its fast tokenizer"):
-        limelight.load(model=model, tokenizer="bert")
+        limelight.wrap(model, tokenizer="bert")
 
 
 def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
@@ -437,14 +437,14 @@ def test_somebodys_own_class_may_stand_on_a_sequence_classifier():
 
     own = Toxic(model.config).eval()
     own.load_state_dict(model.state_dict())
-    found = [limelight.load(model=one, tokenizer=tokenizer) for one in (model, own)]
+    found = [limelight.wrap(one, tokenizer=tokenizer) for one in (model, own)]
     np.testing.assert_array_equal(*(one.logits(["a superb film"]) for one in found))
 
 
 def test_of_a_compiled_model_the_one_inside_is_asked():
     model, tokenizer = tiny("bert")
     compiled = torch.compile(model, backend="eager")
-    usual, found = (limelight.load(model=one, tokenizer=tokenizer) for one in (model, compiled))
+    usual, found = (limelight.wrap(one, tokenizer=tokenizer) for one in (model, compiled))
     assert compiled._orig_mod is found.network is model
     assert found.fingerprint == usual.fingerprint
     for method in ("gxi", "rollout", "loo"):
@@ -454,7 +454,7 @@ def test_of_a_compiled_model_the_one_inside_is_asked():
 
 def test_a_text_of_one_word_can_be_explained_in_pieces():
     model, tokenizer = tiny("bert")
-    one = limelight.load(model=model, tokenizer=tokenizer)
+    one = limelight.wrap(model, tokenizer=tokenizer)
     sentence = r"this text has 1\. Use 'loo', or features='tokens'\.$"
     with pytest.raises(InputError, match=sentence):
         limelight.explain(one, "predictable", "lime")

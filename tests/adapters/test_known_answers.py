@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.adapters import from_scikit
+from limelight.models import from_scikit
 from limelight.text import tokenize
 from limelight.theory.lime_weights import size_weight
 
@@ -79,7 +79,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
 def by_subsets(reviews):
     """A normalised model, a sentence of nine words, and the logit of each of its subsets."""
     pipeline = fitted(reviews, C=10.0)
-    model = limelight.load(model=pipeline)
+    model = limelight.wrap(pipeline)
     weight = word_weights(pipeline)
     strong = sorted(weight, key=lambda word: -abs(weight[word]))[:40]
     words = ["the", *strong[::5]]

@@ -40,7 +40,7 @@ def transformer():
     from tiny_transformers import tiny
 
     network, tokenizer = tiny("bert")
-    return limelight.load(model=network, tokenizer=tokenizer)
+    return limelight.wrap(network, tokenizer=tokenizer)
 
 
 MODELS = (

@@ -30,7 +30,7 @@ methods = pytest.mark.parametrize("method", DEEP)
 
 def loaded(family="bert"):
     network, tokenizer = tiny(family)
-    return limelight.load(model=network, tokenizer=tokenizer)
+    return limelight.wrap(network, tokenizer=tokenizer)
 
 
 def half_trained(family="bert"):
@@ -120,7 +120,7 @@ def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_model_that_is_refused_stays_as_it_was(name):
     network, tokenizer = unusual(name)
-    model = limelight.load(model=network, tokenizer=tokenizer)
+    model = limelight.wrap(network, tokenizer=tokenizer)
     before = state(model)
     for method in ("alpha-avg", "alpha-grad"):
         with pytest.raises(limelight.DomainError):

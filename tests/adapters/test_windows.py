@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.adapters import windowed
-from limelight.adapters.window_cuts import sentence_ends, window_ends
+from limelight.models import windowed
+from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
 
 from models import tiny_model
 from tiny_transformers import LIMIT, tiny
@@ -24,7 +24,7 @@ SIZE = 14  # twelve pieces between [CLS] and [SEP]
 
 def loaded(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
-    return limelight.load(model=model, tokenizer=tokenizer)
+    return limelight.wrap(model, tokenizer=tokenizer)
 
 
 def spans(e):
@@ -128,7 +128,7 @@ def test_scores_are_those_of_each_window_over_their_number(method):
 def test_gradients_are_those_of_the_mean(output):
     """By one graph over all windows; a probability is that of the mean of the outputs."""
     model = loaded()
-    e = limelight.explain(model, TEXT, "gxi", window=SIZE, output=output, target=1)
+    e = limelight.explain(model, TEXT, "gxi", window=SIZE, scale=output, target=1)
     logits, leaves = [], []
     embedding = model.network.get_input_embeddings()
     for a, b in spans(e):
@@ -141,7 +141,7 @@ def test_gradients_are_those_of_the_mean(output):
     by_piece = [(g * x).sum(-1)[0, 1:-1] for g, x in zip(gradients, leaves, strict=True)]
     expected = torch.cat(by_piece).detach().double().numpy()
     pieces = limelight.explain(
-        model, TEXT, "gxi", window=SIZE, output=output, target=1, features="tokens"
+        model, TEXT, "gxi", window=SIZE, scale=output, target=1, features="tokens"
     )
     np.testing.assert_allclose(pieces.scores, expected, atol=1e-5)
     assert e.scores.sum() == pytest.approx(expected.sum(), abs=1e-5)
@@ -149,7 +149,7 @@ def test_gradients_are_those_of_the_mean(output):
 
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_integrated_gradients_add_up_to_the_change_of_the_mean(output):
-    e = limelight.explain(loaded(), TEXT, "ig", window=SIZE, output=output, target=1, max_steps=512)
+    e = limelight.explain(loaded(), TEXT, "ig", window=SIZE, scale=output, target=1, max_steps=512)
     whole = e.prediction["LABEL_1"]
     if output == "probability":
         f = np.array(list(e.prediction.values()))

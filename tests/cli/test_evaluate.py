@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from limelight.model import save_folder
+from limelight.models.attention import save_folder
 
 from models import random_texts, tiny_model
 

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from limelight.explainers import COMPARED, METHODS
-from limelight.explanation import Comparison, Explanation
-from limelight.explanation.json import SCHEMAS
+from limelight.results import Comparison, Explanation
+from limelight.results.json_format import SCHEMAS
 from limelight.render.figures import bar_chart
 
 TEXT = "a great film, but not for me"

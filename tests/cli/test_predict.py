@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from limelight.model import save_folder
+from limelight.models.attention import save_folder
 
 from models import tiny_model
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from limelight.cli.train import _advice
-from limelight.model import load_folder
+from limelight.models.attention import load_folder
 from limelight.training import RECIPES
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",

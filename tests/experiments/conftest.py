@@ -7,7 +7,7 @@ import pytest
 
 from limelight.experiments import registry, report, reproduction
 from limelight.experiments.setting import Setting
-from limelight.model import save_folder
+from limelight.models.attention import save_folder
 
 import models
 

@@ -6,7 +6,7 @@ import pytest
 from limelight.datasets import evaluate
 from limelight.experiments.one_layer import accuracy
 from limelight.experiments.setting import PAPER_SEEDS
-from limelight.model import save_folder
+from limelight.models.attention import save_folder
 
 SHIPPED = {"seeds": [0], "accuracy": [0.875], "validation": [[None]], "test_texts": 1000}
 PAPER = {

@@ -16,7 +16,7 @@ from limelight.explainers.reading import read
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
-from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame, value
 
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]

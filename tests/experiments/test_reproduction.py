@@ -128,7 +128,7 @@ def test_a_whole_report_names_nothing_as_left_out(run):
 
 
 def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
-    from limelight.model import save_folder
+    from limelight.models.attention import save_folder
 
     save_folder(toy_model(), tmp_path / "model")
     count = Counted(2)

@@ -19,7 +19,7 @@ def explained(model, text=TEXT, *, target="predicted", **settings):
 
 def true_precision(model, words, text=TEXT):
     """Oracle: predict every text in which the anchor stays and the others are UNK or not."""
-    ids = model.read(text).ids
+    ids = model.read(text).input.ids
     free = [j for j in range(len(ids)) if j not in words]
     rows = []
     for bits in range(2 ** len(free)):

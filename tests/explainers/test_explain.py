@@ -117,7 +117,7 @@ def removed(model, text, words):
 
 def test_leave_one_out_is_what_really_happens():
     for output in ("logit", "probability"):
-        e = limelight.explain(MODEL, TEXT, "loo", target=1, output=output)
+        e = limelight.explain(MODEL, TEXT, "loo", target=1, scale=output)
 
         def f(text, output=output):
             scores = MODEL.logits if output == "logit" else MODEL.predict_proba

@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from limelight.errors import DomainError, InputError
 from limelight.explainers.lime_sampled import ROWS, LimeSampled
 from limelight.explainers.reading import read
-from limelight.sampling import DeletionScorer, ReplacementScorer
+from limelight.models.attention import DeletionScorer, ReplacementScorer
 from limelight.theory.lime_weights import size_weight
 
 from models import random_texts, tiny_model
@@ -24,7 +24,7 @@ def explained(model=None, text=TEXT, *, question=None, **settings):
 
 def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
     """Oracle: the regression on all masks, each with its probability times its weight."""
-    reading = read(model, [TEXT], output=output)
+    reading = read(model, [TEXT], scale=output)
     d = len(reading.features[0])
     keep = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
     s = d - keep.sum(axis=1)
@@ -51,7 +51,7 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
 ):
     model = tiny_model(5, scale=0.7)
     there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
-    reading = read(model, [TEXT], output=output)
+    reading = read(model, [TEXT], scale=output)
     found = [
         LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes)(reading)[0]
         for seed in range(250)

@@ -115,7 +115,7 @@ def test_windows_answer_their_part_of_a_mask():
     from tiny_transformers import tiny
 
     network, tokenizer = tiny("bert")
-    deep = limelight.load(model=network, tokenizer=tokenizer)
+    deep = limelight.wrap(network, tokenizer=tokenizer)
     seen = []
     text = "a good film. the plot is bad. " * 4
     limelight.explain(

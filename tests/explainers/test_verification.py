@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from limelight.explainers import METHODS
-from limelight.explainers.verification import Check, verify
+from limelight.checks.verification import Check, verify
 
 from models import tiny_model
 

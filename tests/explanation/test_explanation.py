@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from limelight.errors import InputError
-from limelight.explanation import (
+from limelight.results import (
     Anchor,
     Comparison,
     Explanation,
@@ -16,8 +16,8 @@ from limelight.explanation import (
     agreement,
     rank_correlation,
 )
-from limelight.explanation import json as written
-from limelight.explanation.table import CSV_COLUMNS, explanations_csv
+from limelight.results import json as written
+from limelight.results.table import CSV_COLUMNS, explanations_csv
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -99,7 +99,7 @@ def test_what_is_written_is_valid_under_the_schema():
             jsonschema.validate(json.loads(value.to_json()) | {"unknown": 1}, schema)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": "limelight.explanation/2"}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": "limelight.results/2"}'])
 def test_foreign_json_is_refused_with_a_sentence(content):
     with pytest.raises(InputError, match="this is not a limelight explanation"):
         Explanation.from_json(content)

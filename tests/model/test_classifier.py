@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.model import class_probabilities
-from limelight.model.positions import sinusoidal_positions
-from limelight.model.tables import predicted_logits
-from limelight.text import window
+from limelight.models import class_probabilities
+from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.tables import predicted_logits
+from limelight.models.attention import padded_ids
 
 from models import random_texts, tiny_model
 
@@ -15,7 +15,7 @@ from models import random_texts, tiny_model
 def by_the_equations(model, text):
     """Oracle: Eq. 1–9 one token at a time, with full keys, queries and values."""
     document = model.read(text)
-    ids = window([document.ids], T_max=model.T_max)[0]
+    ids = padded_ids([document.input.ids], T_max=model.T_max)[0]
     d_e = model.embedding.shape[1]
     e = []
     for t, word in enumerate(ids):
@@ -58,10 +58,10 @@ def test_logits_too_far_apart_for_factors_are_predicted_all_the_same():
     assert np.isfinite(model.logits([text])).all()
     near = tiny_model(3, scale=0.5)
     assert near._factored is not None
-    rows = [near.read(t).ids for t in random_texts(9)]
+    rows = [near.read(t).input.ids for t in random_texts(9)]
     np.testing.assert_allclose(
         near.logits_of_ids(rows),
-        predicted_logits(near.tables, window(rows, T_max=near.T_max)),
+        predicted_logits(near.tables, padded_ids(rows, T_max=near.T_max)),
         rtol=1e-12,
         atol=1e-13,
     )
@@ -88,7 +88,7 @@ def test_attention_matrices_start_with_the_row_of_cls():
     matrices = model.attention_matrices(document)
     assert matrices.shape == (3, 5, 5)
     tables = model.tables
-    logit = tables.logit(window([document.ids], T_max=model.T_max))[0]
+    logit = tables.logit(padded_ids([document.input.ids], T_max=model.T_max))[0]
     alpha = np.exp(logit) / np.exp(logit).sum(axis=0)
     np.testing.assert_allclose(matrices[:, 0], alpha[:5].T, rtol=1e-9)
 

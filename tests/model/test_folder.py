@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from limelight.errors import InputError
 from limelight.files import whole_folder, write_whole
-from limelight.model import load_folder, save_folder
+from limelight.models.attention import load_folder, save_folder
 
 from models import random_texts, tiny_model
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.explanation import Comparison, Explanation
+from limelight.results import Comparison, Explanation
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
@@ -87,7 +87,7 @@ def test_any_text_can_be_written_and_read_back(text):
         return
     page = explanation(text).as_html()
     page.encode()
-    assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
+    assert json.loads(data_of(page))["schema"] == "limelight.results/1"
 
 
 def test_nothing_in_data_can_end_its_script():
@@ -214,5 +214,5 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
 
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_the_page_says_on_which_scale_the_scores_are(output):
-    page = limelight.explain(limelight.load(), "a good film", "gxi", output=output).as_html()
+    page = limelight.explain(limelight.load(), "a good film", "gxi", scale=output).as_html()
     assert f"Explained: the {output} of <b>positive</b>." in page

@@ -4,8 +4,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from limelight.explainers import explain
-from limelight.explanation import Explanation
-from limelight.loading import load
+from limelight.results import Explanation
+from limelight.models import load
 from limelight.render.pieces import pieces, shortened, token_strings_of, visible, writable
 from limelight.text import tokenize
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from limelight.explanation import Anchor
+from limelight.results import Anchor
 from limelight.text import tokenize
 
 from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.sampling import DeletionScorer, ReplacementScorer
+from limelight.models.attention import DeletionScorer, ReplacementScorer
 from limelight.text import features_of
 
 from models import WORDS, tiny_model

@@ -4,15 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.text import (
-    CLS,
-    UNK,
-    Vocabulary,
-    features_of,
-    read_document,
-    tokenize,
-    window,
-)
+from limelight.models.attention import padded_ids, read_document
+from limelight.text import CLS, UNK, Vocabulary, features_of, tokenize
 
 VOCABULARY = Vocabulary(("[cls]", "UNK", "a", "great", "film"))
 

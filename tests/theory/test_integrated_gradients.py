@@ -31,7 +31,7 @@ def ig(reading, **changes):
 def test_scores_add_up_to_the_change_of_the_output(seed, question):
     outputs, output = question
     model = tiny_model(seed, outputs=outputs, scale=0.7)
-    reading = read(model, [TEXT], target=1, output=output)
+    reading = read(model, [TEXT], target=1, scale=output)
     found = ig(reading)
     change = reading.targets.value(reading.outputs) - reading.base_values
     assert abs(found.scores.sum() - change[0]) < 1e-10

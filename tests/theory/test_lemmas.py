@@ -12,23 +12,23 @@ from test_lime_theorem import theorem_game
 from limelight.errors import DomainError
 from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
-from limelight.theory.expected_ratio import (
+from limelight.theory.paper.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,
     ratio_integral,
 )
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import lime
-from limelight.theory.lime_limit import (
+from limelight.theory.paper.lime_limit import (
     approximate_conditionals,
     conditional_weights,
     limit_at_finite_d,
     limit_of_many_words,
 )
-from limelight.theory.random_sum import conditional_mean, conditional_variance
+from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
 from limelight.theory.ratio_game import value
 from limelight.theory.removal_mixture import removal_mixture
-from limelight.theory.subset_probabilities import (
+from limelight.theory.paper.subset_probabilities import (
     kept_given_kept,
     kept_probability,
     mixed_probability,

@@ -6,7 +6,7 @@ from ratio_games import random_game
 
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
 
 

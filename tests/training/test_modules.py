@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from limelight.text import window
+from limelight.models.attention import padded_ids
 from limelight.training import AttentionModule, FullAttention
 from limelight.training.noise import kept_entries, kept_share, with_words_lost
 
@@ -13,8 +13,8 @@ PRECISION = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
 def ids_of(model, texts=TEXTS):
-    rows = [model.read(text).ids for text in texts]
-    return torch.from_numpy(window(rows, T_max=model.T_max))
+    rows = [model.read(text).input.ids for text in texts]
+    return torch.from_numpy(padded_ids(rows, T_max=model.T_max))
 
 
 @pytest.mark.parametrize("module", [AttentionModule, FullAttention])

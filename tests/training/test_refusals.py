@@ -5,7 +5,7 @@ from toy import toy_data, toy_recipe
 
 from limelight.datasets import LabelledTexts
 from limelight.errors import InputError
-from limelight.model import load_folder
+from limelight.models.attention import load_folder
 from limelight.training import train
 
 

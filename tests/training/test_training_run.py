@@ -14,7 +14,7 @@ from toy import MARKS, toy_data, toy_recipe
 
 from limelight.datasets import LabelledTexts, evaluate
 from limelight.errors import InputError
-from limelight.model import load_folder
+from limelight.models.attention import load_folder
 from limelight.training import fit, prepare, train
 
 HERE = Path(__file__).parent

@@ -8,13 +8,13 @@ import numpy as np
 
 from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
 from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
-from limelight.theory.expected_ratio import (
+from limelight.theory.paper.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,
     ratio_integral,
 )
-from limelight.theory.random_sum import conditional_mean, conditional_variance
-from limelight.theory.subset_probabilities import (
+from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
+from limelight.theory.paper.subset_probabilities import (
     kept_given_kept,
     kept_probability,
     mixed_probability,

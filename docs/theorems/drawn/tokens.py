@@ -177,8 +177,8 @@ def replaced_and_deleted() -> Picture:
     kept = keep[:, of_token]
     formula = value(game, keep)[0]
     passes = {
-        "replaced by UNK": [np.where(row, document.ids, UNK) for row in kept],
-        "deleted, later words move up": [document.ids[row] for row in kept],
+        "replaced by UNK": [np.where(row, document.input.ids, UNK) for row in kept],
+        "deleted, later words move up": [document.input.ids[row] for row in kept],
     }
     figure, axes = panels(("", "formula f(Z)", "forward pass − formula"), width=4.6, height=3.4)
     axes.axhline(0, color=GREY, linewidth=0.8)

@@ -15,27 +15,36 @@ from limelight.errors import InputError
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
-    "explain": "Show which words of a text move the model, by one method.",
-    "compare": "Show what several methods say about the same text, and where they disagree.",
-    "methods": "List the methods: what each computes, what it sees and what it cannot see.",
-    "verify": "Check every method on a model and a text against an oracle.",
-    "predict": "Say which class the model gives to a text, and how sure it is.",
-    "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
-    "train": "Train the paper's classifier on labelled texts.",
-    "data": "Download and check a public data set.",
-    "reproduce": "Run the paper's experiments again and write a report.",
+    "explain": ("explain_texts", "Show which words of a text move the model, by one method."),
+    "compare": (
+        "compare_methods",
+        "Show what several methods say about the same text, and where they disagree.",
+    ),
+    "methods": (
+        "list_methods",
+        "List the methods: what each computes, what it sees and what it cannot see.",
+    ),
+    "verify": ("verify_model", "Check every method on a model and a text against an oracle."),
+    "predict": ("predict_texts", "Say which class the model gives to a text, and how sure it is."),
+    "evaluate": (
+        "evaluate_model",
+        "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
+    ),
+    "train": ("train_model", "Train the paper's classifier on labelled texts."),
+    "data": ("download_data", "Download and check a public data set."),
+    "reproduce": ("reproduce_paper", "Run the paper's experiments again and write a report."),
 }
 _PLACES = ("--file", "-f", "--output", "-o")
 
 app = App(
     name="limelight",
     version=__version__,
-    help="Explain attention-based text classifiers, and say how far each number can be trusted.",
+    help="Explain text classifiers, word by word, and say how far each number can be trusted.",
     result_action="return_value",
     help_format="plaintext",
 )
-for _name, _help in COMMANDS.items():
-    app.command(f"limelight.cli.{_name}:{_name}", name=_name, help=_help)
+for _name, (_module, _help) in COMMANDS.items():
+    app.command(f"limelight.cli.{_module}:{_name}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _dash_is_text(arguments: Sequence[str]) -> list[str]:
-    """Put "-" behind "--": it stands for standard input, and cyclopts takes it for an option.
+    """Put "-" after "--": it stands for standard input, and cyclopts takes it for an option.
 
     "--file -" says the same, and "--output -" what happens anyway.
     """
@@ -79,7 +88,7 @@ def _dash_is_text(arguments: Sequence[str]) -> list[str]:
 def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
     if isinstance(error, UnknownOptionError) and " " in error.token.value:
-        return f"{error} A text that starts with a dash goes last, behind --."
+        return f"{error} A text that starts with a dash goes last, after --."
     if isinstance(error, OSError) and error.strerror:
         place = f"'{error.filename}': " if error.filename else ""
         return f"{place}{error.strerror.lower()}."

@@ -1,6 +1,6 @@
 """The options that ``explain`` and ``compare`` share: what is asked, of which texts and model."""
 
-__all__ = ["Question"]
+__all__ = ["Question", "number_or_name"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,8 @@ from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
 from limelight.cli.result import chosen_format, parsed_settings, progress_shown
-from limelight.errors import InputError, nearest
-from limelight.explainers.targets import OUTPUTS
-from limelight.loading import load
-from limelight.model import AttentionClassifier
-
-_TOGETHER = 32  # lines
+from limelight.explainers.readings import together
+from limelight.models import Model, load
 
 
 @Parameter(name="*")
@@ -28,8 +24,8 @@ class Question:
     Parameters
     ----------
     target
-        Class to explain, by name or number, or "predicted", or for one method "all"; by default
-        the last of two classes, else the predicted one.
+        Class to explain, by name or number, or "predicted"; for one method also "all", one class
+        after the other. By default the last of two classes, else the predicted one.
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; of a Hugging Face model also "tokens".
@@ -50,6 +46,9 @@ class Question:
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model of the package if none is given.
+    device
+        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
+        and for a Hugging Face model a GPU if there is one.
     format
         "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
         "pdf"; by default what the name of the output file says, else "terminal".
@@ -66,6 +65,7 @@ class Question:
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
     model: Path | None = None
+    device: str | None = None
     format: str | None = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
@@ -78,36 +78,31 @@ class Question:
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
-        if self.scale not in OUTPUTS:
-            raise InputError(nearest("scale", self.scale, OUTPUTS))
-        model = load(self.model)
+        model = load(self.model, device=self.device)
 
         def ask(texts: list[str]) -> Any:
             return self._answers(verb, model, texts, *rest, **more)
 
-        # Texts of our own model cost little and less together; others are shown one by one.
-        together = _TOGETHER if isinstance(model, AttentionClassifier) else 1
-        return answers_to(text, self.file, ask, lines=self.lines, together=together)
+        return answers_to(text, self.file, ask, lines=self.lines, together=together(model))
 
     def _answers(
-        self, verb: Callable[..., Any], model: Any, texts: list[str], *rest: Any, **more: Any
+        self, verb: Callable[..., Any], model: Model, texts: list[str], *rest: Any, **more: Any
     ) -> Any:
         with progress_shown() as progress:
             return verb(
                 model,
                 texts,
                 *rest,
-                target=_number(self.target),
                 features=self.features,
-                output=self.scale,
+                scale=self.scale,
                 protect=self.protect,
-                window=_number(self.window),
+                window=number_or_name(self.window),
                 progress=progress,
                 **more,
                 **parsed_settings(self.set),
             )
 
 
-def _number(given: str | None) -> str | int | None:
+def number_or_name(given: str | None) -> str | int | None:
     """Return a target or a window as the library takes it: digits are a number."""
     return int(given) if given is not None and given.lstrip("-").isdecimal() else given

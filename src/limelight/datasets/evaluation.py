@@ -6,28 +6,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, final
 
 import numpy as np
 
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
+from limelight.models import Model, class_probabilities
 from limelight.shapes import Int
-from limelight.text import token_strings
 
 _CHUNK = 500  # texts at a time
-
-
-@runtime_checkable
-class Classifier(Protocol):
-    """What can be evaluated."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
-
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        """Return one probability per class for every text."""
 
 
 @final
@@ -81,7 +69,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: Classifier,
+    model: Model,
     data: LabelledTexts,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -109,16 +97,14 @@ def evaluate(
     )
 
 
-def _probabilities(model: Classifier, texts: Sequence[str], first: int, source: str) -> np.ndarray:
-    try:
-        return model.predict_proba(texts)
-    except InputError:  # it counts from the start of the chunk: say the row of the file instead
-        for row, text in enumerate(texts, start=first + 1):
-            if not token_strings(text):
-                raise InputError(
-                    f"row {row} of '{source}' has a text without words; remove the row."
-                ) from None
-        raise
+def _probabilities(model: Model, texts: Sequence[str], first: int, source: str) -> np.ndarray:
+    documents = []
+    for row, text in enumerate(texts, start=first + 1):
+        try:
+            documents.append(model.read(text))
+        except InputError as error:
+            raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
+    return class_probabilities(model.outputs(documents), model.link)
 
 
 def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from limelight.experiments.setting import Setting
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 
 # What a part measured, ready for JSON: numbers, words, and the small arrays that figures need.
 Numbers = dict[str, Any]

@@ -13,8 +13,8 @@ import numpy as np
 
 from limelight.datasets import LabelledTexts, read_labelled
 from limelight.errors import InputError
-from limelight.loading import load
-from limelight.model import AttentionClassifier, load_folder
+from limelight.models import load
+from limelight.models.attention import AttentionClassifier, load_folder
 
 SENTIMENT = ("negative", "positive")
 CLASSES = {

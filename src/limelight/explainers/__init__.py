@@ -1,24 +1,46 @@
-"""Methods: settings that are called, and the registry that names them."""
+"""Methods: settings, the ways to compute them, and the registry that names them."""
 
-from limelight.explainers.api import COMPARED, compare, explain
-from limelight.explainers.method import Explainer, Method, settings_of
+from limelight.explainers.anchor_methods import Anchors
+from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax, Flow, Rollout
+from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
+from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
+from limelight.explainers.integrated_methods import IG
+from limelight.explainers.lime_methods import Lime, LimeSampled
+from limelight.explainers.method import Chosen, Method, Way
 from limelight.explainers.reading import Reading, read
-from limelight.explainers.registry import METHODS, find_method
-from limelight.explainers.scores import Scores
-from limelight.explainers.targets import OUTPUTS, Targets
+from limelight.explainers.registry import METHODS, find_method, usable_methods
+from limelight.explainers.removal_methods import Banzhaf, Interactions, Loo, Shapley
+from limelight.explainers.targets import Targets
+from limelight.explainers.text_game import TextGame
 
 __all__ = [
-    "COMPARED",
+    "GL1",
+    "GL2",
+    "IG",
     "METHODS",
-    "OUTPUTS",
-    "Explainer",
+    "AlphaAvg",
+    "AlphaGrad",
+    "AlphaMax",
+    "Anchors",
+    "Banzhaf",
+    "Chosen",
+    "Flow",
+    "GAvg",
+    "GxI",
+    "Interactions",
+    "Lime",
+    "LimeFirstOrder",
+    "LimeSampled",
+    "LimeTheorem",
+    "Loo",
     "Method",
     "Reading",
-    "Scores",
+    "Rollout",
+    "Shapley",
     "Targets",
-    "compare",
-    "explain",
+    "TextGame",
+    "Way",
     "find_method",
     "read",
-    "settings_of",
+    "usable_methods",
 ]

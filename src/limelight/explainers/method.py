@@ -1,31 +1,48 @@
-"""What a method is: a name, what it computes, sees and cannot see, and how to call it."""
+"""What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
 
 __all__ = [
-    "KINDS",
-    "Explainer",
+    "Chosen",
+    "Exactness",
     "Method",
-    "kind_of",
-    "settings_of",
-    "with_defaults",
+    "Way",
+    "chosen",
+    "chosen_way",
+    "refusal",
+    "setting_defaults",
 ]
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from types import MappingProxyType
-from typing import Any, final, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, final, get_args, get_type_hints
 
 from limelight.errors import InputError, nearest
-from limelight.explainers.scores import Scores
+from limelight.explainers.reading import Reading
+from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
+from limelight.results import Finding
 
-# Settings of a method that can be called with a reading of the kind of model they are for.
-Explainer = Callable[[Any], list[Scores]]
+# How far the numbers of a way can be trusted: a proven bound, rounding alone, or standard errors.
+Exactness = Literal["bound", "exact", "sampled"]
 
-# Kinds of models: the paper's classifier, where everything follows from its tables; deep models
-# that show attention and gradients; functions of texts, which show nothing but their answers.
-KINDS = ("tables", "deep", "function")
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way to compute a method, for models that have what it ``needs`` (None: any model).
+
+    ``settings`` names the fields of the method's settings that this way uses and says what each
+    means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
+    often a model is asked about a text of d features, for ways that ask it. ``replaced`` turns the
+    setting ``replacement`` into what the model understands.
+    """
+
+    needs: Capability | None
+    exactness: Exactness
+    explain: Callable[[Any, Reading], list[Finding]]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    calls: Callable[[Any, int], int] | None = None
+    replaced: Callable[[Model, str], str] = resolved_replacement
 
 
 @final
@@ -33,8 +50,8 @@ KINDS = ("tables", "deep", "function")
 class Method:
     """One row of the catalogue that ``limelight methods`` prints.
 
-    ``explainer`` makes the settings for the paper's classifier, ``deep`` those for models that show
-    attention and gradients, ``sampled`` those for any other; a deep model takes what it can get.
+    ``settings`` is a frozen dataclass; a value of it may take the place of the method's name. Of
+    the ``ways`` the first is taken whose capability the model has.
     """
 
     id: str
@@ -44,101 +61,100 @@ class Method:
     blind: str
     cost: str
     signed: bool = True
-    explainer: Callable[..., Explainer]
-    deep: Callable[..., Explainer] | None = None
-    sampled: Callable[..., Explainer] | None = None
-
-    def maker(self, kind: str = "tables") -> Callable[..., Explainer] | None:
-        """Return what makes the explainer for a kind of model; None where there is none."""
-        return {
-            "tables": self.explainer,
-            "deep": self.deep or self.sampled,
-            "function": self.sampled,
-        }[kind]
-
-    def configured(self, settings: Mapping[str, Any], kind: str = "tables") -> Explainer:
-        """Return the explainer with ``settings``; an unknown one is an error that lists all."""
-        make = self.maker(kind)
-        if make is None:
-            raise InputError(f"method {self.id!r} {self._why_not(kind)}")
-        known = settings_of(self, kind)
-        for name in settings:
-            if name not in known:
-                if not known:
-                    raise InputError(f"method {self.id!r} has no settings; got {name!r}.")
-                raise InputError(nearest(f"setting of method {self.id!r}", name, known))
-        return make(**{k: _fitting(self, kind, k, value) for k, value in settings.items()})
-
-    def _why_not(self, kind: str) -> str:
-        if kind == "function" and self.deep is not None:
-            return (
-                "looks inside the model, and a function of texts shows only its answers; "
-                "use 'lime', 'shapley', 'loo', 'lime-sampled' or 'anchors'."
-            )
-        return (
-            "is known for the paper's attention classifier only; "
-            "use 'lime', 'shapley' or 'loo' for other models."
-        )
+    settings: type[Any]
+    ways: tuple[Way, ...]
 
 
-def kind_of(model: Any) -> str:
-    """Return which of ``KINDS`` a model is."""
-    inside = getattr(model, "sees_inside", None)
-    return "tables" if inside is None else "deep" if inside else "function"
+class Chosen(NamedTuple):
+    """A method, the way that fits a model, and settings ready for it."""
+
+    method: Method
+    way: Way
+    settings: Any
+
+    def asked(self) -> dict[str, Any]:
+        """Return the settings that this way uses, by name."""
+        return {name: getattr(self.settings, name) for name in self.way.settings}
 
 
-@cache
-def settings_of(method: Method, kind: str = "tables") -> Mapping[str, Any]:
-    """Return the settings a user may give to ``method``, with their defaults."""
-    return MappingProxyType({name: p.default for name, p in _parameters(method, kind).items()})
+def chosen_way(method: Method, model: Model) -> Way | None:
+    """Return the first way whose capability ``model`` has; None where there is none."""
+    fits = (way for way in method.ways if way.needs is None or why_not(model, way.needs) is None)
+    return next(fits, None)
 
 
-@cache
-def _parameters(method: Method, kind: str) -> Mapping[str, inspect.Parameter]:
-    make = method.maker(kind)
-    if make is None:
-        return {}
-    preset = getattr(make, "keywords", {})
-    parameters = inspect.signature(make).parameters
-    return {name: p for name, p in parameters.items() if name not in preset}
-
-
-def with_defaults(make: Callable[..., Explainer], **defaults: Any) -> Callable[..., Explainer]:
-    """Return ``make`` with other defaults, which its signature shows."""
-
-    def remade(**settings: Any) -> Explainer:
-        return make(**{**defaults, **settings})
-
-    signature = inspect.signature(make)
-    remade.__dict__["__signature__"] = signature.replace(
-        parameters=[
-            p.replace(default=defaults.get(p.name, p.default))
-            for p in signature.parameters.values()
-        ]
+def refusal(method: Method, model: Model, usable: list[str]) -> str:
+    """Say why ``method`` is not there for ``model``, and what is."""
+    needs = method.ways[-1].needs or "chooses"
+    instead = f"; use {_listed(usable)}" if usable else ""
+    return (
+        f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why_not(model, needs)}{instead}."
     )
-    remade.__dict__["keywords"] = getattr(make, "keywords", {})
-    return remade
 
 
-def _fitting(method: Method, of: str, name: str, value: Any) -> Any:
-    """Return ``value`` as the kind of thing that the setting is; refuse what cannot be one."""
-    parameter = _parameters(method, of)[name]
-    allowed = get_args(parameter.annotation) or (parameter.annotation,)
+def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any]) -> Chosen:
+    """Return ``method`` with the settings that were ``given``, by name or as its own object.
+
+    A setting that this way does not use must not have been set: it would do nothing.
+    """
+    if isinstance(given, Mapping):
+        _check_names(method, way, given)
+        hints = get_type_hints(method.settings)
+        fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
+        settings = method.settings(**fitted)
+    else:
+        settings = given
+        unset = setting_defaults(method)
+        _check_names(method, way, [n for n, value in unset.items() if getattr(given, n) != value])
+    changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
+    if "replacement" in way.settings:
+        changes["replacement"] = way.replaced(model, settings.replacement)
+    return Chosen(method, way, replace(settings, **changes) if changes else settings)
+
+
+def setting_defaults(method: Method) -> dict[str, Any]:
+    """Return the settings of ``method`` with their defaults."""
+    return {one.name: one.default for one in fields(method.settings)}
+
+
+def _check_names(method: Method, way: Way, names: Any) -> None:
+    for name in names:
+        if name in way.settings:
+            continue
+        if name in setting_defaults(method):
+            here = _listed(list(way.settings)) if way.settings else "no setting"
+            raise InputError(
+                f"the setting {name!r} of method {method.id!r} does nothing for this model; "
+                f"here it takes {here}."
+            )
+        if not way.settings:
+            raise InputError(f"method {method.id!r} has no settings; got {name!r}.")
+        raise InputError(nearest(f"setting of method {method.id!r}", name, way.settings))
+
+
+def _listed(names: list[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+
+
+def _fitting(name: str, hint: Any, value: Any) -> Any:
+    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
+    allowed = get_args(hint) or (hint,)
     if value is None and type(None) in allowed:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if str in allowed and isinstance(value, str):
         return value
     if bool in allowed:
-        fits, kind = isinstance(value, bool), "true or false"
+        fits, wanted = isinstance(value, bool), "true or false"
     elif float in allowed:
-        fits, kind = number, "a number"
+        fits, wanted = number, "a number"
     elif int in allowed:
-        fits, kind = number and math.isfinite(value) and value == int(value), "a whole number"
+        fits, wanted = number and math.isfinite(value) and value == int(value), "a whole number"
     else:
-        fits, kind = isinstance(value, str), "a word"
+        fits, wanted = isinstance(value, str), "a word"
     if not fits:
-        raise InputError(f"the setting {name!r} must be {kind}; got {value!r}.")
+        raise InputError(f"the setting {name!r} must be {wanted}; got {value!r}.")
     if not number:
         return value
     return float(value) if float in allowed else int(value)

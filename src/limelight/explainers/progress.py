@@ -5,32 +5,30 @@ __all__ = ["Progress", "metered"]
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
+from limelight.explainers.method import Chosen
+from limelight.explainers.reading import Reading
 from limelight.sampling import watched
 
 Progress = Callable[[int | float, int], None]
 
 
 def metered(
-    progress: Progress | None,
-    explainers: Sequence[Any],
-    *,
-    features: Sequence[int],
-    aims: int,
-    first: int,
-    total: int,
+    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, aims: int, total: int
 ) -> AbstractContextManager[None]:
-    """Report parts of texts while a block asks a model about some of ``total`` texts.
+    """Let ``progress`` hear of parts of the texts of ``reading`` while a block explains them.
 
-    The texts begin with number ``first`` and have so many ``features``; each of them is explained
-    ``aims`` times by all ``explainers``, of which those that ask the model say how often.
+    Each is explained ``aims`` times by all methods, of which those that ask the model say how
+    often; ``total`` is the number of texts in all.
     """
-    asks = [explainer.asks for explainer in explainers if hasattr(explainer, "asks")]
-    expected = aims * sum(ask(d) for ask in asks for d in features)
+    asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
+    sizes = [len(features) for features in reading.features]
+    expected = aims * sum(calls(settings, d) for calls, settings in asks for d in sizes)
     if progress is None or not expected:
         return contextlib.nullcontext()
-    return watched(_Meter(progress, expected, first=first, texts=len(features), total=total))
+    return watched(
+        _Meter(progress, expected, first=reading.first or 0, texts=len(sizes), total=total)
+    )
 
 
 class _Meter:

@@ -1,35 +1,40 @@
-"""Some documents as one set of arrays: what every method computes from."""
+"""Some texts under one model, with what is to be explained: what every method computes from."""
 
-__all__ = ["REPLACEMENTS", "Reading", "read"]
+__all__ = ["Reading", "read"]
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import Any, cast, final
 
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
 from limelight.explainers.targets import Targets, target_indices
-from limelight.model import AttentionClassifier
-from limelight.sampling import DeletionScorer, ReplacementScorer
-from limelight.shapes import Float, Int
-from limelight.text import (
-    FEATURES,
-    UNK,
-    Document,
-    Features,
-    features_of,
-    protected_words,
-    window,
+from limelight.explainers.text_game import TextGame
+from limelight.models import (
+    CAPABILITIES,
+    Collapsed,
+    Collapses,
+    Model,
+    resolved_replacement,
+    why_not,
 )
-from limelight.theory.attention import attention, head_outputs
-from limelight.theory.gradient import gradient, token_gradients
+from limelight.shapes import Float
+from limelight.text import FEATURES, Document, Features, features_of
+from limelight.theory.namespace import array_like
+from limelight.theory.ratio_game import RatioGame, of_outputs
 
-REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
-    "unk": ReplacementScorer,
-    "delete": DeletionScorer,
-}
+_SHOWN = 8  # windows
+
+
+@final
+class _Shared:
+    """What readings of the same documents share, whatever their target."""
+
+    def __init__(self) -> None:
+        self.games: dict[str, TextGame] = {}
+        self.collapsed: Collapsed | None = None
 
 
 @final
@@ -37,28 +42,33 @@ REPLACEMENTS: dict[str, type[ReplacementScorer] | type[DeletionScorer]] = {
 class Reading:
     """``n`` documents under one model, each with its features and its target.
 
-    Arrays are computed when first asked for and shared by all methods. Padding takes part in
-    attention, so the window is the same for every document and nothing is ragged.
+    The model reads every text once and is asked for its outputs once; arrays and games are made
+    when first asked for, and shared by all methods and all classes.
     """
 
-    replacement: ClassVar[str] = "unk"
-
-    model: AttentionClassifier
+    model: Model
     documents: tuple[Document, ...]
     features: tuple[Features, ...]
     targets: Targets
+    outputs: Float[np.ndarray, "n C"]
     protect: frozenset[str] = frozenset()
     first: int | None = None  # number of the first document in the caller's list of several
+    shared: _Shared = field(default_factory=_Shared)
 
     def apart(self) -> Iterator["Reading"]:
         """Yield every document as a reading of its own."""
+        if len(self.documents) == 1:
+            yield self
+            return
         for i in range(len(self.documents)):
             yield replace(
                 self,
                 documents=self.documents[i : i + 1],
                 features=self.features[i : i + 1],
                 targets=replace(self.targets, index=self.targets.index[i : i + 1]),
+                outputs=self.outputs[i : i + 1],
                 first=None if self.first is None else self.first + i,
+                shared=_Shared(),
             )
 
     def aimed(self, index: int) -> "Reading":
@@ -66,167 +76,117 @@ class Reading:
         aims = np.full(len(self.documents), index)
         return replace(self, targets=replace(self.targets, index=aims))
 
-    def pooling(self, kind: str) -> str:
-        """Return how scores of tokens become the score of a feature."""
-        return "none" if kind == "positions" else "sum over occurrences"
+    @property
+    def collapses(self) -> bool:
+        """Whether everything follows from arrays, with no further question to the model."""
+        return why_not(self.model, "collapses") is None
 
-    def notices(self, i: int) -> tuple[str, ...]:
-        """Return how document ``i`` was read."""
-        return self.documents[i].notices
-
-    def windowing(self, i: int) -> dict[str, Any]:  # noqa: ARG002
-        """Return nothing: the window is the model's own."""
-        return {}
-
-    def resolved(self, replacement: str) -> str:
-        """Return what is put in place of a removed word."""
-        return replacement
-
-    def scorer(self, replacement: str = "unk") -> ReplacementScorer | DeletionScorer:
-        """Return the outputs of the one document as a function of which features stay."""
-        if replacement not in REPLACEMENTS:
-            raise InputError(nearest("replacement", replacement, REPLACEMENTS))
-        return REPLACEMENTS[replacement].of(self.model, self.documents[0], self.features[0])
-
-    def attention_matrices(self) -> Float[np.ndarray, "K T T"]:
-        """Return the heads' attention matrices of the one document."""
-        return self.model.attention_matrices(self.documents[0])
+    @property
+    def collapsed(self) -> Any:
+        """The documents as arrays, for models that collapse into tables."""
+        if self.shared.collapsed is None:
+            model = cast(Collapses, self.model)
+            self.shared.collapsed = model.collapsed(self.documents, self.features)
+        return self.shared.collapsed
 
     @cached_property
-    def ids(self) -> Int[np.ndarray, "n T_max"]:
-        """Vocabulary rows over the whole window."""
-        return window([document.ids for document in self.documents], T_max=self.model.T_max)
-
-    @cached_property
-    def logit(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention logits of the documents."""
-        return _positions_last(self.model.tables.logit(self.ids))
-
-    @cached_property
-    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention of [cls] to every position."""
-        return attention(self.logit)
-
-    @cached_property
-    def u(self) -> Float[np.ndarray, "n C K T_max"]:
-        """What every position would contribute alone."""
-        return _positions_last(self.model.tables.value(self.ids))
-
-    @cached_property
-    def outputs(self) -> Float[np.ndarray, "n C"]:
-        """The model's outputs."""
-        return (self.alpha[:, None] * self.u).sum(-1).mean(-1)
-
-    @cached_property
-    def base_ids(self) -> Int[np.ndarray, "n T_max"]:
-        """The documents with every feature removed: UNK at its places."""
-        ids = self.ids.copy()
-        for line, features in zip(ids, self.features, strict=True):
-            line[1 + np.flatnonzero(features.of_token >= 0)] = UNK
-        return ids
-
-    @cached_property
-    def base_outputs(self) -> Float[np.ndarray, "n C"]:
-        """The model's outputs with every feature removed."""
-        logit, u = self.base_logit, self.base_u
-        return (attention(logit)[:, None] * u).sum(-1).mean(-1)
-
-    @cached_property
-    def base_values(self) -> Float[np.ndarray, " n"]:
-        """The explained output with every feature removed."""
-        return self.targets.value(self.base_outputs)
-
-    @cached_property
-    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention logits with every feature removed."""
-        return _positions_last(self.model.tables.logit(self.base_ids))
-
-    @cached_property
-    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
-        """Values with every feature removed."""
-        return _positions_last(self.model.tables.value(self.base_ids))
+    def ratio_game(self) -> RatioGame:
+        """The exact games of all documents, with the explained number as their only class."""
+        game = self.collapsed.game
+        return of_outputs(game, array_like(self.target_weights, game.a))
 
     @cached_property
     def target_weights(self) -> Float[np.ndarray, "n C"]:
-        """∂F/∂f_c at the documents."""
+        """∂F/∂f_c at the documents, F being the explained number."""
         return self.targets.weights(self.outputs)
 
-    @cached_property
-    def target_u(self) -> Float[np.ndarray, "n K T_max"]:
-        """Values seen by the target: Σ_c ∂F/∂f_c u_c."""
-        return np.einsum("nc,nckt->nkt", self.target_weights, self.u)
+    def game(self, replacement: str = "auto") -> TextGame:
+        """Return the outputs of the one document as a function of which features stay."""
+        name = resolved_replacement(self.model, replacement)
+        if name not in self.shared.games:
+            (document,), (features,) = self.documents, self.features
+            ask = self.model.game(document, features, name)
+            # Tables answer faster than a dictionary could find what they said before.
+            self.shared.games[name] = TextGame(ask, features, name, remember=not self.collapses)
+        return self.shared.games[name]
 
     @cached_property
-    def embedded(self) -> Float[np.ndarray, "n T_max d_e"]:
-        """The embedded tokens, positions included."""
-        return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
+    def base_values(self) -> list[float | None]:
+        """The explained output with every feature removed; None where the model refuses that."""
+        if self.collapses:
+            return self.targets.value(self.collapsed.base_outputs).tolist()
+        found = [(one.targets, one.game().nothing) for one in self.apart()]
+        return [
+            None if nothing is None else float(targets.value(nothing[None])[0])
+            for targets, nothing in found
+        ]
 
-    @cached_property
-    def target_value(self) -> Float[np.ndarray, "n K d_e"]:
-        """The direction of embedding space along which each head reads the target's value."""
-        return np.einsum("nc,cke->nke", self.target_weights, self.model.directions.value)
+    def notices(self, i: int) -> tuple[str, ...]:
+        """Return how document ``i`` was read, and what each window says where it has several."""
+        document = self.documents[i]
+        alone = ("There is only one feature: its score cannot be compared with any other.",)
+        said = document.notices + self._window_notice(i)
+        return said + alone if len(self.features[i]) == 1 else said
 
-    @cached_property
-    def at_the_text(self) -> dict[str, np.ndarray]:
-        """The arguments of Theorem 4.1 for the explained output, which may mix several classes."""
-        return {
-            "alpha": self.alpha,
-            "u": self.target_u,
-            "e": self.embedded,
-            "key": self.model.directions.key,
-            "value": self.target_value,
-            "query": self.model.directions.query,
-        }
-
-    @cached_property
-    def gradient(self) -> Float[np.ndarray, "n T_max d_e"]:
-        """The gradient of the explained output at every position, [cls] included."""
-        return gradient(**self.at_the_text)
-
-    @cached_property
-    def token_gradient(self) -> Float[np.ndarray, "n T d_e"]:
-        """The gradient at the tokens alone, which is all that features need."""
-        T = 1 + max(len(document.ids) for document in self.documents)
-        alpha, u = self.alpha, self.target_u
-        surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-        return token_gradients(
-            alpha[..., 1:T],
-            surplus[..., 1:T],
-            key=self.model.directions.key,
-            value=self.target_value,
+    def _window_notice(self, i: int) -> tuple[str, ...]:
+        windows = self.documents[i].windows
+        if windows is None or len(windows.spans) < 2:
+            return ()
+        target = replace(self.targets, index=self.targets.index[i : i + 1])
+        found = [f"{value:+.3g}" for value in target.value(windows.outputs[:, None])[:, 0]]
+        shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1], "…", found[-1]]
+        return (
+            f"The {target.scale} of {target.names()[0]!r}, window by window: {', '.join(shown)}.",
         )
 
-    @cached_property
-    def of_position(self) -> Int[np.ndarray, "n T_max"]:
-        """The feature at every position; -1 at [cls], padding and protected words."""
-        places = np.full(self.ids.shape, -1)
-        for line, features in zip(places, self.features, strict=True):
-            line[1 : 1 + len(features.of_token)] = features.of_token
-        return places
+    def prediction(self, i: int) -> dict[str, float]:
+        """Return the outputs for document ``i`` by class; a single one is the second class's."""
+        return self._named(self.outputs[i])
 
-    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
-        """Return, for every document, scores of tokens summed over each feature's places.
+    def asked(self, i: int) -> dict[str, Any]:
+        """Return what was asked about document ``i``, whatever the method."""
+        windows = self.documents[i].windows
+        return {
+            "features": self.features[i].kind,
+            "aggregation": self._pooling(self.features[i].kind),
+            "replacement": resolved_replacement(self.model, "auto"),
+            "protect": sorted(self.protect),
+            **({} if windows is None else {"window": windows.size}),
+        }
 
-        Tokens count from behind [cls]; what follows a document's own is padding and left out.
-        """
-        flat = scores.reshape(len(scores), -1, scores.shape[-1])
-        pooled = []
-        for rows, features in zip(flat, self.features, strict=True):
-            inside = features.of_token >= 0
-            at, d = features.of_token[inside], len(features)
-            tokens = rows[:, : len(inside)][:, inside]
-            sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
-            pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
-        return pooled
+    def diagnostics(self, i: int) -> dict[str, Any]:
+        """Return the model's outputs in each window of document ``i``, if it has windows."""
+        windows = self.documents[i].windows
+        if windows is None:
+            return {}
+        rows = zip(windows.spans, windows.outputs, strict=True)
+        return {
+            "windows": [
+                {"span": list(span or ()), "prediction": self._named(row)} for span, row in rows
+            ],
+            "windows_combined": "mean of the outputs",
+        }
+
+    def _named(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
+        named = self.model.classes[-len(outputs) :]
+        return dict(zip(named, map(float, outputs), strict=True))
+
+    def _pooling(self, unit: str) -> str:
+        """Return how scores of tokens or pieces become the score of a feature."""
+        if why_not(self.model, "pieces") is None:
+            if unit == "tokens":
+                return "sum over pieces of one character"
+            return "sum over pieces" if unit == "positions" else "sum over pieces and occurrences"
+        return "sum over occurrences" if self.collapses and unit != "positions" else "none"
 
 
 def read(
-    model: AttentionClassifier,
+    model: Model,
     texts: Sequence[str],
     *,
     features: str | Sequence[int] = "words",
     target: str | int | None = None,
-    output: str = "logit",
+    scale: str = "logit",
     protect: Collection[str] = (),
     first: int | None = None,
 ) -> Reading:
@@ -234,24 +194,50 @@ def read(
 
     ``first`` is the number of the first text, for errors; None where there is only one.
     """
-    if isinstance(features, str) and features not in FEATURES:
-        raise InputError(nearest("features", features, FEATURES))
-    kept = protected_words(protect)
+    _check_features(model, features)
+    kept = _protected(model, protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(model.read(text))
-            scored.append(features_of(documents[-1], features, protect=kept))
-    logits = model.logits_of_ids([document.ids for document in documents])
+            documents.append(model.read(text, pieces=features == "tokens"))
+            scored.append(_features(documents[-1], features, kept))
+    outputs = model.outputs(documents)
+    index = target_indices(target, model.classes, outputs)
     return Reading(
         model=model,
         documents=tuple(documents),
         features=tuple(scored),
-        targets=Targets(target_indices(target, model.classes, logits), model.classes, output),
+        targets=Targets(index, model.classes, scale, model.link),
+        outputs=outputs,
         protect=kept,
         first=first,
     )
 
 
-def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
-    return np.ascontiguousarray(np.moveaxis(table, 1, -1))
+def _check_features(model: Model, unit: str | Sequence[int]) -> None:
+    why = why_not(model, "pieces")
+    if unit == "tokens" and why is not None:
+        raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
+    if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
+        known = FEATURES if why is not None else (*FEATURES, "tokens")
+        raise InputError(nearest("features", unit, known))
+
+
+def _protected(model: Model, words: Collection[str]) -> frozenset[str]:
+    """Return protected words as the model reads them, in lower case: they are safe in any case."""
+    if isinstance(words, str):
+        raise InputError(f"protect takes a list of words; got one string. Write [{words!r}].")
+    found = [(word, model.read(word).tokens.strings) for word in words]
+    for word, tokens in found:
+        if len(tokens) != 1:
+            raise InputError(
+                f"a protected word must be one token; {word!r} is {len(tokens)} of them."
+            )
+    return frozenset(tokens[0].lower() for _, tokens in found)
+
+
+def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:
+    kept = {string for string in document.tokens.strings if string.lower() in protect}
+    if unit == "tokens":  # the model's pieces, each by itself
+        return replace(features_of(document, "positions", protect=kept), kind="tokens")
+    return features_of(document, unit, protect=kept)

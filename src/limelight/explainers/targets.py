@@ -1,6 +1,6 @@
 """Which class is explained, and on which scale."""
 
-__all__ = ["OUTPUTS", "Targets", "target_indices"]
+__all__ = ["Targets", "explained_scale", "target_indices"]
 
 from dataclasses import dataclass
 from typing import final
@@ -8,10 +8,8 @@ from typing import final
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.model import class_probabilities
+from limelight.models import SCALES, class_probabilities
 from limelight.shapes import Float, Int
-
-OUTPUTS = ("logit", "probability", "score")
 
 
 @final
@@ -21,13 +19,13 @@ class Targets:
 
     With a single model output f the second class has the logit f and the first the logit -f.
     ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
-    "none" there are none, and the ``output`` that is explained is a "score". One class alone is a
+    "none" there are none, and the ``scale`` on which is explained is "score". One class alone is a
     score that is predicted, not a class.
     """
 
     index: Int[np.ndarray, " n"]
     classes: tuple[str, ...]
-    output: str = "logit"
+    scale: str = "logit"
     link: str = "softmax"
 
     def names(self) -> list[str]:
@@ -36,14 +34,14 @@ class Targets:
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""
-        if self.output != "probability":
+        if self.scale != "probability":
             return (f * self._logit_weights(f.shape[-1])).sum(-1)
         return (self._probabilities(f) * self._chosen()).sum(-1)
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
         """Return ∂F/∂f_c: what a change of each output does to the explained number."""
         weights = self._logit_weights(f.shape[-1])
-        if self.output != "probability":
+        if self.scale != "probability":
             return np.broadcast_to(weights, f.shape)
         p = self._probabilities(f)
         of_target = (p * self._chosen()).sum(-1, keepdims=True)
@@ -81,7 +79,7 @@ def target_indices(
         target = 0
     if isinstance(target, str):
         if target not in classes:
-            raise InputError(nearest("class", target, [*classes, "predicted", "all"]))
+            raise InputError(nearest("class", target, [*classes, "predicted"]))
         target = classes.index(target)
     if isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(f"a target is a class by name or number; got {target!r}.")
@@ -91,3 +89,19 @@ def target_indices(
             f"got {target}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target % len(classes))
+
+
+def explained_scale(scale: str, link: str) -> str:
+    """Return the scale that is explained: "score" for a model whose outputs are not log-odds."""
+    if scale not in SCALES:
+        raise InputError(nearest("scale", scale, SCALES))
+    if link == "none" and scale == "probability":
+        raise InputError(
+            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+            "explain scale='score' (--scale score)."
+        )
+    if link != "none" and scale == "score":
+        raise InputError(
+            "scale 'score' is for models without probabilities; explain 'logit' or 'probability'."
+        )
+    return "score" if link == "none" else scale

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import final
 
-from limelight.explanation import Comparison
-from limelight.render.wording import label
+from limelight.results import Comparison
 
 REFERENCES = ("lime", "shapley", "ig")
 TOP = 3
@@ -69,8 +68,8 @@ def strongest_disagreements(c: Comparison, count: int = 3) -> list[Disagreement]
 def _row(c: Comparison, i: int, j: int) -> Disagreement:
     a, features = c.agreement, c.explanations[0].features
     return Disagreement(
-        label(c.explanations[i]),
-        label(c.explanations[j]),
+        c.explanations[i].label,
+        c.explanations[j].label,
         a.rank_correlation[i][j],
         a.sign_conflicts[i][j],
         a.top3_overlap[i][j],

@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.explanation import Comparison, Explanation
 from limelight.files import write_whole
 from limelight.render.palette import hex_colour, ramp, side, strengths
 from limelight.render.pieces import visible
 from limelight.render.sentence_figure import drawn_sentences
-from limelight.render.wording import label
+from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -63,7 +62,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     axes.axvline(0, color="#5b6670", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"{label(e)} for {_shown(e.target)}", parse_math=False)
+    axes.set_xlabel(f"{e.label} for {_shown(e.target)}", parse_math=False)
     return figure
 
 
@@ -125,7 +124,7 @@ def interaction_heatmap(e: Explanation) -> Any:
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
-    axes.set_title(f"{label(e)} for {_shown(e.target)}", fontsize=9, parse_math=False)
+    axes.set_title(f"{e.label} for {_shown(e.target)}", fontsize=9, parse_math=False)
     return figure
 
 

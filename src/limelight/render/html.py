@@ -1,13 +1,18 @@
 """Explanations as HTML: one self-contained page, or a fragment for a notebook."""
 
-__all__ = ["comparison_fragment", "comparison_page", "explanation_fragment", "explanation_page"]
+__all__ = [
+    "comparison_fragment",
+    "comparison_page",
+    "explanation_fragment",
+    "explanation_page",
+    "explanations_fragment",
+]
 
 import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from limelight.explanation import Comparison, Explanation
 from limelight.render.html_attention import attention_section
 from limelight.render.html_disagreement import disagreement_section
 from limelight.render.html_sections import (
@@ -24,9 +29,11 @@ from limelight.render.html_words import legend, words
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
 from limelight.render.pieces import writable
-from limelight.render.wording import label, precision_sentence
+from limelight.render.wording import precision_sentence, said
+from limelight.results import Comparison, Explanation
 
 FRAGMENT_FEATURES = 8
+FRAGMENT_TEXTS = 20
 
 
 def explanation_page(e: Explanation) -> str:
@@ -34,11 +41,11 @@ def explanation_page(e: Explanation) -> str:
     e = _writable(e)
     main = [
         _section("The model says", prediction(e), notice_list([e])),
-        _section(f"What {label(e)} says", legend([e]), panel(0, e, tabbed=False)),
+        _section(f"What {e.label} says", legend([e]), panel(0, e, tabbed=False)),
         _folded("Every score", all_scores([e])),
         _folded("Settings", settings([e])),
     ]
-    return _page(e.target, label(e), main, e.to_json())
+    return _page(e.target, e.label, main, e.to_json())
 
 
 def comparison_page(c: Comparison) -> str:
@@ -61,7 +68,8 @@ def comparison_page(c: Comparison) -> str:
 def explanation_fragment(e: Explanation) -> str:
     """Return an explanation for a notebook: no script, styles that touch nothing else."""
     return _fragment(
-        element("p", element("b", label(e)), f" for {e.target}. {precision_sentence(e)}"),
+        _model_says(e),
+        element("p", element("b", e.label), f" for {e.target}. {precision_sentence(e)}"),
         element("p", words(e, titles=True), class_="words", dir="auto"),
         legend([e]),
         score_table(e, FRAGMENT_FEATURES),
@@ -69,9 +77,44 @@ def explanation_fragment(e: Explanation) -> str:
     )
 
 
+def explanations_fragment(several: Sequence[Explanation]) -> str:
+    """Return explanations of several texts for a notebook: the words of each, and its prediction.
+
+    A page of thousands would freeze the notebook, so the first stand for all.
+    """
+    shown = several[:FRAGMENT_TEXTS]
+    cards = [
+        element(
+            "li",
+            _model_says(e),
+            element("p", words(e, titles=True), class_="words", dir="auto"),
+        )
+        for e in shown
+    ]
+    left = len(several) - len(shown)
+    return _fragment(
+        element("p", _heading(several)),
+        legend(shown) if shown else raw(),
+        element("ol", *cards, start=0),
+        element("p", f"and {left} more texts", class_="note") if left else raw(),
+        notice_list(shown) if shown else raw(),
+    )
+
+
+def _heading(several: Sequence[Explanation]) -> str:
+    count = len(several)
+    methods = " and ".join(dict.fromkeys(e.label for e in several))
+    return f"{methods} of {count} text{'s' * (count != 1)}." if count else "No explanations."
+
+
+def _model_says(e: Explanation) -> Html:
+    name, how_sure = said(e)
+    return element("p", "The model says ", element("b", name), how_sure)
+
+
 def comparison_fragment(c: Comparison) -> str:
     """Return a comparison for a notebook: every method, then where they disagree."""
-    parts = [overview(c.explanations, titles=True)]
+    parts = [_model_says(c.explanations[0]), overview(c.explanations, titles=True)]
     if len(c.explanations) > 1:
         parts.append(disagreement_section(c, matrix=False))
     return _fragment(*parts, notice_list(c.explanations, c.notices))

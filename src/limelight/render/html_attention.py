@@ -9,9 +9,9 @@ import zlib
 
 import numpy as np
 
-from limelight.explanation import Comparison
 from limelight.render.markup import Html, data_block, element, raw
 from limelight.render.pieces import token_strings_of
+from limelight.results import Comparison
 from limelight.shapes import Float, Num
 
 LABELLED = 16  # more tokens than this leave no room for their names

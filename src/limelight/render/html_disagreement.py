@@ -2,7 +2,6 @@
 
 __all__ = ["disagreement_section"]
 
-from limelight.explanation import Comparison
 from limelight.render.disagreement import (
     Disagreement,
     against_reference,
@@ -11,7 +10,8 @@ from limelight.render.disagreement import (
 )
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
-from limelight.render.wording import label, minus
+from limelight.render.wording import minus
+from limelight.results import Comparison
 
 
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
@@ -28,7 +28,7 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
 
 
 def _table(c: Comparison) -> Html:
-    held_against = label(c.explanations[reference(c)])
+    held_against = c.explanations[reference(c)].label
     head = ("method", "rank correlation", "opposite signs", "top words shared")
     return element(
         "table",
@@ -52,7 +52,7 @@ def _row(row: Disagreement) -> Html:
 
 def _matrix(c: Comparison) -> Html:
     """Return the rank correlation of every pair; deeper colour, closer agreement."""
-    names = [label(e) for e in c]
+    names = [e.label for e in c]
     head = [element("th", "", scope="col"), *(element("th", name, scope="col") for name in names)]
     rows = []
     for name, line in zip(names, c.agreement.rank_correlation, strict=True):

@@ -4,10 +4,10 @@ __all__ = ["head_table"]
 
 import numpy as np
 
-from limelight.explanation import Explanation
 from limelight.render.markup import Html, element
 from limelight.render.palette import level, side
-from limelight.render.wording import label, minus, written
+from limelight.render.wording import minus, written
+from limelight.results import Explanation
 
 SHOWN_FEATURES = 20
 
@@ -28,7 +28,7 @@ def head_table(e: Explanation) -> Html:
         )
     table = element(
         "table",
-        element("caption", f"{label(e)} of each head alone"),
+        element("caption", f"{e.label} of each head alone"),
         element("thead", element("tr", *head)),
         element("tbody", *rows),
         class_="numbers matrix",

@@ -4,10 +4,10 @@ __all__ = ["anchor_note", "pair_section"]
 
 import numpy as np
 
-from limelight.explanation import Explanation, Pairs
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
-from limelight.render.wording import anchor_sentence, label, minus, written
+from limelight.render.wording import anchor_sentence, minus, written
+from limelight.results import Explanation, Pairs
 
 SHOWN_WORDS = 12
 SHOWN_PAIRS = 12
@@ -71,7 +71,7 @@ def _list(e: Explanation, pairs: Pairs) -> Html:
     ]
     return element(
         "table",
-        element("caption", f"The strongest pairs, {label(e)}"),
+        element("caption", f"The strongest pairs, {e.label}"),
         element(
             "thead", element("tr", *(element("th", n, scope="col") for n in ("pair", "score")))
         ),

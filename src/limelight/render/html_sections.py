@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from limelight.explanation import Explanation
 from limelight.render.html_heads import head_table
 from limelight.render.html_pairs import anchor_note, pair_section
 from limelight.render.html_words import legend, scale_note, words
@@ -24,7 +23,6 @@ from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
 from limelight.render.wording import (
     Outcome,
-    label,
     minus,
     notices,
     outcomes,
@@ -32,6 +30,8 @@ from limelight.render.wording import (
     precision_sentence,
     written,
 )
+from limelight.results import Explanation
+from limelight.results.facts import settings_with_facts
 
 SHOWN_FEATURES = 20
 
@@ -48,8 +48,7 @@ def prediction(e: Explanation) -> Html:
         )
         for outcome in outcomes(e)
     ]
-    number = str(e.settings.get("output", "score"))
-    facts = [element("p", f"Explained: the {number} of ", element("b", e.target), ".")]
+    facts = [element("p", f"Explained: the {e.scale} of ", element("b", e.target), ".")]
     if e.base_value is not None:
         facts.append(element("p", f"With every word removed: {minus(f'{e.base_value:+.3f}')}."))
     return element(
@@ -90,7 +89,7 @@ def overview(explanations: Sequence[Explanation], *, titles: bool = False) -> Ht
     """Return the paper's Figure 1: every method one row, its scale at the end."""
     rows = []
     for j, e in enumerate(explanations):
-        name = element("span", label(e)) if titles else _chooser(j, e)
+        name = element("span", e.label) if titles else _chooser(j, e)
         text = element("p", words(e, titles=titles, rest=60), class_="words", dir="auto", data_m=j)
         scale = element("span", scale_note(e), class_="scale", title="score drawn in full colour")
         rows.append(element("div", element("h3", name), text, scale, class_="method"))
@@ -99,7 +98,7 @@ def overview(explanations: Sequence[Explanation], *, titles: bool = False) -> Ht
 
 
 def _chooser(index: int, e: Explanation) -> Html:
-    return element("button", label(e), type="button", data_choose=index, title="look closer")
+    return element("button", e.label, type="button", data_choose=index, title="look closer")
 
 
 def tabs(explanations: Sequence[Explanation]) -> Html:
@@ -107,7 +106,7 @@ def tabs(explanations: Sequence[Explanation]) -> Html:
     buttons = [
         element(
             "button",
-            label(e),
+            e.label,
             type="button",
             role="tab",
             id=f"tab-{j}",
@@ -122,8 +121,8 @@ def tabs(explanations: Sequence[Explanation]) -> Html:
 
 def panel(index: int, e: Explanation, *, tabbed: bool) -> Html:
     """Return one method in full: its text, its strongest features, how far to trust them."""
-    about = " ".join(filter(None, (_described(e), precision_sentence(e))))
-    group = {"role": "group", "aria_label": f"The text and its scores, {label(e)}"}
+    about = precision_sentence(e)
+    group = {"role": "group", "aria_label": f"The text and its scores, {e.label}"}
     text = element(
         "div", words(e), class_="words reading", dir="auto", data_m=index, data_walk=True, **group
     )
@@ -132,7 +131,7 @@ def panel(index: int, e: Explanation, *, tabbed: bool) -> Html:
         "div",
         text,
         element("p", "Point at a word, or tab here and use the arrow keys.", class_="readout"),
-        element("h3", label(e), " ", element("span", about, class_="note"), class_="about"),
+        element("h3", e.label, " ", element("span", about, class_="note"), class_="about"),
         anchor_note(e),
         score_table(e),
         pair_section(e),
@@ -141,10 +140,6 @@ def panel(index: int, e: Explanation, *, tabbed: bool) -> Html:
         id=f"panel-{index}",
         **named,
     )
-
-
-def _described(e: Explanation) -> str:
-    return str(e.settings.get("description", ""))
 
 
 def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> Html:
@@ -158,7 +153,7 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> Html:
     caption = f"The {len(rows)} strongest of {len(e.features)} words" if left else "All words"
     return element(
         "table",
-        element("caption", f"{caption}, {label(e)}"),
+        element("caption", f"{caption}, {e.label}"),
         element("thead", element("tr", *(element("th", name, scope="col") for name in head))),
         element("tbody", *rows),
         class_="scores",
@@ -202,7 +197,7 @@ def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Ht
 def all_scores(explanations: Sequence[Explanation]) -> Html:
     """Return every score of every method as one table: the page in text."""
     peaks = [largest(e) for e in explanations]
-    head = [element("th", name, scope="col") for name in ("word", *map(label, explanations))]
+    head = [element("th", name, scope="col") for name in ("word", *(e.label for e in explanations))]
     rows = []
     for j, feature in enumerate(explanations[0].features):
         cells = [
@@ -221,16 +216,17 @@ def all_scores(explanations: Sequence[Explanation]) -> Html:
 
 
 def settings(explanations: Sequence[Explanation]) -> Html:
-    """Return how to compute each explanation again; what all share is said once."""
+    """Return how to compute each explanation again, and how it went; what all share once."""
+    every = [settings_with_facts(e) | dict(e.diagnostics) for e in explanations]
     shared = {
         key: value
-        for key, value in explanations[0].settings.items()
-        if all(key in e.settings and e.settings[key] == value for e in explanations)
+        for key, value in every[0].items()
+        if all(key in one and one[key] == value for one in every)
     }
-    groups = [("All methods" if len(explanations) > 1 else label(explanations[0]), shared)]
-    for e in explanations if len(explanations) > 1 else ():
-        own = {key: value for key, value in e.settings.items() if key not in shared}
-        groups.append((label(e), {"method": e.method, **own}))
+    groups = [("All methods" if len(explanations) > 1 else explanations[0].label, shared)]
+    for e, known in zip(explanations, every, strict=True) if len(explanations) > 1 else ():
+        own = {key: value for key, value in known.items() if key not in shared}
+        groups.append((e.label, {"method": e.method, **own}))
     return raw(*(_setting_group(name, values) for name, values in groups))
 
 

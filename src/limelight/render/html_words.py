@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from limelight.explanation import Explanation
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest, level, side, strengths
 from limelight.render.pieces import pieces, shortened
 from limelight.render.wording import written
+from limelight.results import Explanation
 
 
 def words(e: Explanation, *, titles: bool = False, rest: int = 2000) -> Html:

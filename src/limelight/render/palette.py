@@ -26,7 +26,7 @@ from typing import Literal
 
 import numpy as np
 
-from limelight.explanation import Explanation
+from limelight.results import Explanation
 from limelight.shapes import Float
 
 Rgb = tuple[int, int, int]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from limelight.explanation import Explanation
+from limelight.results import Explanation
 from limelight.text import token_strings
 
 

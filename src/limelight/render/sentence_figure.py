@@ -10,10 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.explanation import Explanation
 from limelight.render.palette import hex_colour, level, ramp, side, strengths
 from limelight.render.pieces import Piece, pieces, shortened, visible
-from limelight.render.wording import label
+from limelight.results import Explanation
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
 
@@ -35,7 +34,7 @@ def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
     """Return a figure with one paragraph per explanation, its method before it."""
     from matplotlib.figure import Figure
 
-    indent = MARGIN + max(_width(label(e), "bold") for e in explanations) + 14
+    indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
     cut = pieces(explanations[0])
     runs = list(_lines(shortened(cut) if explanations[1:] else cut, indent))
     block = max((run.y for run in runs), default=0.0) + LINE
@@ -47,7 +46,7 @@ def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
     axes.set_axis_off()
     for row, e in enumerate(explanations):
         top = MARGIN + row * (block + gap)
-        _write(axes, MARGIN, top + LINE / 2, label(e), weight="bold")
+        _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint(axes, e, runs, top)
     return figure
 

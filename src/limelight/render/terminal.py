@@ -1,6 +1,6 @@
 """Explanations on a terminal of any width and colour, and in a pipe."""
 
-__all__ = ["comparison_text", "explanation_text"]
+__all__ = ["comparison_text", "explanation_text", "explanations_text"]
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from limelight.explanation import Comparison, Explanation
 from limelight.render.disagreement import (
     Disagreement,
     against_reference,
@@ -21,7 +20,8 @@ from limelight.render.disagreement import (
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
 from limelight.render.terminal_words import Look, coloured_words, legend, look_of
-from limelight.render.wording import answer, label, notices, outcomes, precision_sentence, written
+from limelight.render.wording import notices, precision_sentence, said, written
+from limelight.results import Comparison, Explanation
 
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
@@ -30,6 +30,12 @@ MEASURE = 100  # a paragraph wider than this is hard to read
 def explanation_text(e: Explanation) -> RenderableType:
     """Return the coloured text, its strongest features, and what the reader must know."""
     return _ExplanationView(e)
+
+
+def explanations_text(several: Sequence[Explanation]) -> RenderableType:
+    """Return explanations of several texts, one after the other."""
+    views = [part for e in several for part in (_ExplanationView(e), Text())]
+    return Group(*views[:-1])
 
 
 def comparison_text(c: Comparison) -> RenderableType:
@@ -46,7 +52,7 @@ class _ExplanationView:
         e, look = self.explanation, look_of(console, options)
         width = min(options.max_width, MEASURE)
         parts: list[RenderableType] = [
-            _title(look, label(e), e.target),
+            _title(look, e.label, e.target),
             _prediction(e, look),
             Text(),
             Padding(coloured_words([e], look)[0], (0, 0, 0, 2)),
@@ -102,16 +108,10 @@ def _title(look: Look, what: str, target: str) -> Text:
 
 def _prediction(e: Explanation, look: Look) -> Text:
     """Return e.g. "The model says positive (77.4 %, logit +1.234)."."""
-    found = outcomes(e)
-    chosen = next((outcome for outcome in found if outcome.chosen), None)
-    if chosen is None:
-        return Text("The model gave no prediction.")
+    name, how_sure = said(e)
     line = Text("The model says ", overflow="fold")
-    line.append(look.safe(chosen.name), "bold")
-    if len(found) == 1:
-        return line.append(f" {chosen.logit:+.3f}.")
-    sure = answer(chosen)
-    return line.append(f" ({sure})." if sure else ".")
+    line.append(look.safe(name), "bold")
+    return line.append(look.safe(how_sure))
 
 
 def _asides(e: Explanation, look: Look) -> list[RenderableType]:
@@ -154,7 +154,7 @@ def _side_by_side(c: Comparison, look: Look) -> Table:
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        grid.add_row(Text(look.safe(label(e)), "bold"), words, _scale(e, look))
+        grid.add_row(Text(look.safe(e.label), "bold"), words, _scale(e, look))
         if long:
             grid.add_row()
     return grid
@@ -164,14 +164,14 @@ def _stacked(c: Comparison, look: Look) -> Group:
     lines: list[RenderableType] = []
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
         head = (
-            Text(look.safe(label(e)), "bold", overflow="fold").append("  ").append(_scale(e, look))
+            Text(look.safe(e.label), "bold", overflow="fold").append("  ").append(_scale(e, look))
         )
         lines += [head, Padding(words, (0, 0, 1, 2))]
     return Group(*lines)
 
 
 def _disagreement_table(c: Comparison, look: Look) -> Table:
-    held_against = look.safe(label(c.explanations[reference(c)]))
+    held_against = look.safe(c.explanations[reference(c)].label)
     table = Table(
         title=Text(f"Where they disagree with {held_against}", "bold"),
         title_justify="left",

@@ -8,10 +8,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from limelight.explanation import Anchor, Explanation, Pairs
 from limelight.render.palette import TERMINAL_INK, largest, side, strengths
 from limelight.render.terminal_words import Look
 from limelight.render.wording import anchor_sentence, written
+from limelight.results import Anchor, Explanation, Pairs
 
 SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
 

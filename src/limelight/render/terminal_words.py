@@ -13,7 +13,6 @@ from rich.console import Console, ConsoleOptions
 from rich.style import Style
 from rich.text import Text
 
-from limelight.explanation import Explanation
 from limelight.render.palette import (
     FAINTEST,
     TERMINAL_INK,
@@ -25,6 +24,7 @@ from limelight.render.palette import (
 )
 from limelight.render.pieces import Piece, pieces, shortened, visible
 from limelight.render.wording import written
+from limelight.results import Explanation
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25

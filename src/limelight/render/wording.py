@@ -4,12 +4,12 @@ __all__ = [
     "Outcome",
     "anchor_sentence",
     "answer",
-    "label",
     "minus",
     "notices",
     "outcomes",
     "percent",
     "precision_sentence",
+    "said",
     "written",
 ]
 
@@ -20,15 +20,10 @@ from typing import final
 
 import numpy as np
 
-from limelight.explanation import Anchor, Explanation
+from limelight.results import Anchor, Explanation
 from limelight.shapes import Float
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
-
-
-def label(e: Explanation) -> str:
-    """Return the method's name as the paper prints it, or its identifier."""
-    return str(e.settings.get("label", e.method))
 
 
 def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
@@ -71,10 +66,10 @@ def outcomes(e: Explanation) -> list[Outcome]:
     names, logits = list(e.prediction), np.array(list(e.prediction.values()), dtype=np.float64)
     if not names:
         return []
-    if e.settings.get("link") == "none":
+    if e.link == "none":
         return _scored(e, names, logits)
     if len(names) > 1:
-        if e.settings.get("link") == "sigmoid":  # each class by its own log-odds
+        if e.link == "sigmoid":  # each class by its own log-odds
             chance = 0.5 * (1 + np.tanh(logits / 2))
         else:
             chance = np.exp(logits - logits.max())
@@ -94,7 +89,7 @@ def outcomes(e: Explanation) -> list[Outcome]:
 
 def _scored(e: Explanation, names: list[str], scores: Float[np.ndarray, " C"]) -> list[Outcome]:
     """Return the classes of a model without probabilities, or the one thing that it scores."""
-    if len(names) == 1 and len(e.settings.get("classes", ())) != 1:
+    if len(names) == 1 and len(e.classes) != 1:
         score = float(scores[0])
         return [
             Outcome(names[0], score, None, score > 0),
@@ -108,8 +103,20 @@ def _scored(e: Explanation, names: list[str], scores: Float[np.ndarray, " C"]) -
 
 
 def _other(e: Explanation, name: str) -> str:
-    others = [str(other) for other in e.settings.get("classes", ()) if str(other) != name]
+    others = [other for other in e.classes if other != name]
     return others[0] if len(others) == 1 else f"not {name}"
+
+
+def said(e: Explanation) -> tuple[str, str]:
+    """Return the class that the model chose, and how sure it is: ("positive", " (77.4%).")."""
+    found = outcomes(e)
+    chosen = next((outcome for outcome in found if outcome.chosen), None)
+    if chosen is None:
+        return "nothing", "."
+    if len(found) == 1:
+        return chosen.name, f" {chosen.logit:+.3f}."
+    sure = answer(chosen)
+    return chosen.name, f" ({sure})." if sure else "."
 
 
 def answer(outcome: Outcome) -> str:
@@ -135,7 +142,7 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
     methods: dict[str, list[str]] = {}
     for e in several:
         for notice in e.notices:
-            methods.setdefault(notice, []).append(label(e))
+            methods.setdefault(notice, []).append(e.label)
     return [
         notice if len(names) == len(several) else f"{', '.join(names)}: {notice}"
         for notice, names in methods.items()

@@ -11,7 +11,6 @@ from limelight.sampling.sample import Game, LimeDraws, Sample, until
 from limelight.sampling.selection import SELECTIONS
 from limelight.sampling.sign_bracket import sign_bracket
 from limelight.sampling.streams import text_rng
-from limelight.sampling.table_scorer import DeletionScorer, ReplacementScorer
 from limelight.sampling.watching import Watch, answered, expect, in_parts, watched
 from limelight.sampling.weights import cosine_distance, kernel_weight
 
@@ -19,13 +18,11 @@ __all__ = [
     "FEWEST",
     "SELECTIONS",
     "AnchorSearch",
-    "DeletionScorer",
     "FoundAnchor",
     "Game",
     "Holds",
     "LimeDraws",
     "LimeFit",
-    "ReplacementScorer",
     "RidgeFit",
     "Sample",
     "ShapleySample",

@@ -1,8 +1,8 @@
 """Text: tokens with offsets, vocabulary, documents, features. NumPy only."""
 
-from limelight.text.document import Document, read_document, window
+from limelight.text.document import Document, Windows
 from limelight.text.features import FEATURES, Features, features_of
-from limelight.text.protection import listed_words, protected_words
+from limelight.text.one_line import few_names, one_line
 from limelight.text.tokenizer import Span, Tokens, token_strings, tokenize
 from limelight.text.vocabulary import CLS, UNK, Vocabulary
 
@@ -15,11 +15,10 @@ __all__ = [
     "Span",
     "Tokens",
     "Vocabulary",
+    "Windows",
     "features_of",
-    "listed_words",
-    "protected_words",
-    "read_document",
+    "few_names",
+    "one_line",
     "token_strings",
     "tokenize",
-    "window",
 ]

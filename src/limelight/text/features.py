@@ -5,30 +5,18 @@ __all__ = ["FEATURES", "Features", "features_of"]
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Protocol, final, runtime_checkable
+from typing import final
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
-from limelight.text.tokenizer import Span, Tokens
+from limelight.text.document import Document
+from limelight.text.tokenizer import Span
 
 FEATURES = ("words", "positions", "sentences")
 _STOPS = frozenset(".!?")
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
-
-
-@runtime_checkable
-class Tokenized(Protocol):
-    """Any text with its tokens."""
-
-    @property
-    def text(self) -> str:
-        """The text."""
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens inside the window."""
 
 
 @final
@@ -49,7 +37,7 @@ class Features:
 
 
 def features_of(
-    document: Tokenized,
+    document: Document,
     kind: str | Sequence[int] = "words",
     *,
     protect: Collection[str] = (),
@@ -76,7 +64,7 @@ def features_of(
     return Features(name, strings, spans, np.array(of_token))
 
 
-def _groups(document: Tokenized, kind: str | Sequence[int]) -> list[Hashable]:
+def _groups(document: Document, kind: str | Sequence[int]) -> list[Hashable]:
     """Return what each token belongs to; None where it belongs to nothing that is scored."""
     strings = document.tokens.strings
     if kind == "words":
@@ -96,7 +84,7 @@ def _groups(document: Tokenized, kind: str | Sequence[int]) -> list[Hashable]:
     return [None if group < 0 else int(group) for group in kind]
 
 
-def _named_tokens(document: Tokenized, of_token: list[int], d: int) -> _Named:
+def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
     """Name every feature by its token, and list each occurrence."""
     strings = [""] * d
     places: list[list[Span]] = [[] for _ in range(d)]
@@ -109,7 +97,7 @@ def _named_tokens(document: Tokenized, of_token: list[int], d: int) -> _Named:
     return tuple(strings), tuple(map(tuple, places))
 
 
-def _named_runs(document: Tokenized, of_token: list[int], d: int) -> _Named:
+def _named_runs(document: Document, of_token: list[int], d: int) -> _Named:
     """Name every feature by the stretches of text it covers."""
     places: list[list[Span]] = [[] for _ in range(d)]
     before = -1

@@ -1,6 +1,6 @@
 """The functions that fit an array: NumPy's own, or those of array-api-compat."""
 
-__all__ = ["array_namespace"]
+__all__ = ["array_like", "array_namespace", "host_array"]
 
 from typing import Any
 
@@ -21,3 +21,18 @@ def array_namespace(x: Array) -> Any:
     if _COMPLETE and isinstance(x, np.ndarray | np.generic):
         return np
     return array_api_compat.array_namespace(x)
+
+
+def host_array(x: Array) -> np.ndarray:
+    """Return ``x`` as a NumPy array, fetched from its device where it has one."""
+    if isinstance(x, np.ndarray):
+        return x
+    return np.asarray(array_api_compat.to_device(x, "cpu"))
+
+
+def array_like(x: np.ndarray, other: Array) -> Array:
+    """Return the NumPy array ``x`` as an array of ``other``'s library, on its device."""
+    if isinstance(other, np.ndarray):
+        return x
+    xp = array_namespace(other)
+    return xp.asarray(np.ascontiguousarray(x), device=array_api_compat.device(other))

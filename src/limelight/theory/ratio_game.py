@@ -15,6 +15,7 @@ __all__ = [
     "full_value",
     "head_values",
     "of_heads",
+    "of_outputs",
     "shifted",
     "value",
     "value_range",
@@ -162,6 +163,17 @@ def of_heads(game: RatioGame, heads: slice) -> RatioGame:
         A=game.A[..., heads, :],
         B=game.B[..., heads, :],
     )
+
+
+def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
+    """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
+    xp = array_namespace(game.a)
+
+    def mixed(x: Float[Array, "*batch C *rest"]) -> Float[Array, "*batch 1 *rest"]:
+        w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
+        return xp.sum(w * x, axis=len(game.batch), keepdims=True)
+
+    return replace(game, N0=mixed(game.N0), A=mixed(game.A), B=mixed(game.B))
 
 
 def value_range(

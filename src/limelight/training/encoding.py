@@ -11,7 +11,8 @@ import numpy as np
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import Vocabulary, token_strings, window
+from limelight.models.attention import padded_ids
+from limelight.text import Vocabulary, token_strings
 
 
 @final
@@ -77,8 +78,8 @@ def _corpus(rows: list[np.ndarray], labels: Int[np.ndarray, " n"], T_max: int) -
     tail_of = np.flatnonzero([len(row) >= T_max for row in rows])
     ends = [rows[i][-(T_max - 1) :] for i in tail_of]
     return Corpus(
-        heads=EncodedTexts(window(rows, T_max=T_max), labels),
-        tails=EncodedTexts(window(ends, T_max=T_max), labels[tail_of]),
+        heads=EncodedTexts(padded_ids(rows, T_max=T_max), labels),
+        tails=EncodedTexts(padded_ids(ends, T_max=T_max), labels[tail_of]),
         tail_of=tail_of,
     )
 
@@ -89,7 +90,7 @@ def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> 
         vocabulary.encode(_words(text, i, data.source)[: T_max - 1])
         for i, text in enumerate(data.texts)
     ]
-    return EncodedTexts(window(rows, T_max=T_max), data.labels)
+    return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
 
 
 def _words(text: str, row: int, source: str) -> list[str]:

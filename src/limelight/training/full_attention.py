@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.shapes import Array, Float, Int
 
 

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from limelight.model import AttentionClassifier
-from limelight.model.classifier import WEIGHTS
-from limelight.model.positions import sinusoidal_positions
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention.classifier import WEIGHTS
+from limelight.models.attention.positions import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, Vocabulary
 from limelight.training.noise import kept_entries, kept_share

@@ -15,8 +15,8 @@ import torch
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError, nearest
 from limelight.files import write_whole
-from limelight.model import AttentionClassifier, save_folder
-from limelight.model.folder import FILES
+from limelight.models.attention import AttentionClassifier, save_folder
+from limelight.models.attention.folder import FILES
 from limelight.training.checkpoint import CHECKPOINT, Checkpoint
 from limelight.training.loop import Progress, fit
 from limelight.training.preparing import Prepared, prepare

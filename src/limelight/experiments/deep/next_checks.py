@@ -12,7 +12,7 @@ from limelight.experiments.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION,
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import quartiles, spread
-from limelight.explanation.agreement import rank_correlation
+from limelight.results.agreement import rank_correlation
 
 DEPTHS = (1, 2, 4, 6)
 REPEATS = (1, 2)

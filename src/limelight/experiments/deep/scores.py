@@ -11,9 +11,10 @@ import torch.nn.functional as F
 
 from limelight.experiments.deep.models import Trained
 from limelight.sampling import LimeDraws, LimeFit, Sample, lime_fit
-from limelight.sampling.windows import deleted_windows, replaced_windows
+from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
-from limelight.text import token_strings, window
+from limelight.models.attention import padded_ids
+from limelight.text import token_strings
 
 _CHUNK = 1024  # masked texts at a time
 
@@ -32,9 +33,9 @@ class Seen:
     T_max: int
 
     @property
-    def window(self) -> Int[np.ndarray, "1 T_max"]:
+    def padded_ids(self) -> Int[np.ndarray, "1 T_max"]:
         """What the model reads of the whole text."""
-        return window([self.ids[: self.T_max - 1]], T_max=self.T_max)
+        return padded_ids([self.ids[: self.T_max - 1]], T_max=self.T_max)
 
     @property
     def of_position(self) -> Int[np.ndarray, " T_max"]:

@@ -13,7 +13,7 @@ from limelight.experiments.drawing import GREY, INK, canvas, plain
 from limelight.experiments.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight.experiments.one_layer.subjects import COLOURS, MODELS
 from limelight.experiments.setting import PAPER_SEEDS, Setting
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 
 REPORTED = 0.8019
 REPORTED_TEXTS = 25_000

@@ -37,7 +37,7 @@ from limelight.experiments.one_layer.subjects import COLOURS, MODELS, SENTENCE, 
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import spread
 from limelight.explainers.reading import read
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 
 DOCUMENTS, DOCUMENTS_QUICK = 500, 60
 _CHUNK = 20  # documents whose gradients are held at a time

@@ -7,7 +7,7 @@ import numpy as np
 from limelight.experiments.spread import correlation
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import Reading
-from limelight.explanation.agreement import rank_correlation
+from limelight.results.agreement import rank_correlation
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs, max_attention, mean_attention
 from limelight.theory.gradient import gradient_summary, gradient_times_input

@@ -10,7 +10,7 @@ import numpy as np
 from limelight.experiments.spread import adjusted_r2, correlation
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import Reading
-from limelight.explanation.agreement import rank_correlation
+from limelight.results.agreement import rank_correlation
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 from limelight.theory.lime import lime

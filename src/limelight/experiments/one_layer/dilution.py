@@ -8,7 +8,7 @@ from limelight.experiments.experiment import Numbers, compact
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame
 
 OTHERS = 3  # words that speak for the class, with u = 1

@@ -10,7 +10,7 @@ import numpy as np
 from limelight.experiments.experiment import Numbers, compact
 from limelight.experiments.one_layer.lime_values import EXACT, exact_values, lime_runs
 from limelight.experiments.setting import Setting
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.shapes import Float
 
 RUNS, TEXTS = 5, 500

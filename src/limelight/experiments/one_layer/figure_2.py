@@ -15,8 +15,8 @@ from limelight.experiments.experiment import (
 )
 from limelight.experiments.one_layer.subjects import MODELS
 from limelight.experiments.setting import Setting
-from limelight.model import AttentionClassifier
-from limelight.model.classifier import WEIGHTS
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention.classifier import WEIGHTS
 
 _LETTERS = {
     "V": "words of the vocabulary, [cls] and UNK included",

@@ -19,7 +19,7 @@ from limelight.experiments.experiment import (
 from limelight.experiments.one_layer.subjects import MODELS, SENTENCE
 from limelight.experiments.setting import Setting
 from limelight.explainers.reading import read
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.render.figures import attention_figure
 from limelight.shapes import Float
 
@@ -51,7 +51,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
     """Return every text's attention of [cls] over the window, and where its padding begins."""
     reading = read(model, texts)
-    ends = [1 + len(document.ids) for document in reading.documents]
+    ends = [1 + len(document.input.ids) for document in reading.documents]
     return list(zip(reading.alpha, ends, strict=True))
 
 

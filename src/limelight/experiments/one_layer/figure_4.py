@@ -22,8 +22,8 @@ from limelight.experiments.one_layer.subjects import MODELS, paper_first
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import correlation
 from limelight.explainers import explain
-from limelight.explanation.agreement import rank_correlation
-from limelight.model import AttentionClassifier
+from limelight.results.agreement import rank_correlation
+from limelight.models.attention import AttentionClassifier
 
 RUNS = 5
 LONG, QUICK_LONG = 400_000, 40_000
@@ -55,7 +55,7 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     return compact(
         {
             "review": number,
-            "tokens": len(model.read(text).ids),
+            "tokens": len(model.read(text).input.ids),
             "output": float(model.logits([text])[0, -1]),
             "words": list(exact.features),
             "long_samples": samples,

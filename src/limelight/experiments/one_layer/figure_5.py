@@ -19,7 +19,7 @@ from limelight.experiments.experiment import (
 from limelight.experiments.one_layer.subjects import MODELS, SENTENCE, TARGET
 from limelight.experiments.setting import Setting
 from limelight.explainers.reading import Reading, read
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.render.figures import colour_map
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs

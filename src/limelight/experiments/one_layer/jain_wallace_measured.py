@@ -18,7 +18,7 @@ from limelight.experiments.one_layer.counterfactual import (
 from limelight.experiments.setting import Setting
 from limelight.explainers import explain
 from limelight.explainers.reading import read
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.shapes import Float
 
 MEASURES = ("gxi", "g-l1", "loo")
@@ -65,7 +65,7 @@ def _correlations(model: AttentionClassifier, texts: list[str]) -> Iterator[Numb
     from scipy.stats import kendalltau, spearmanr
 
     scores = {
-        method: explain(model, texts, method=method, features="positions", output="probability")
+        method: explain(model, texts, method=method, features="positions", scale="probability")
         for method in ("alpha-avg", *MEASURES)
     }
     for i in range(len(texts)):
@@ -89,7 +89,7 @@ def _text_attention(
     reading = read(model, texts)
     u = reading.u[:, -1] - (reading.u[:, 0] if reading.u.shape[1] > 1 else 0)
     for alpha, values, document in zip(reading.alpha, u, reading.documents, strict=True):
-        yield alpha, values, len(document.ids)
+        yield alpha, values, len(document.input.ids)
 
 
 def _replaced(

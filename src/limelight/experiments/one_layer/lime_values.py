@@ -10,12 +10,12 @@ import numpy as np
 from limelight.explainers import explain
 from limelight.explainers.games import ratio_games
 from limelight.explainers.reading import read
-from limelight.model import AttentionClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.lime_theorem import lime_theorem
+from limelight.theory.paper.lime_theorem import lime_theorem
 
 # Each is one change away from the next; all replace removed words by UNK and none samples.
 EXACT = ("eq19", "first_order", "wide", "exact")

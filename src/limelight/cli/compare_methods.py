@@ -1,0 +1,56 @@
+"""``limelight compare``."""
+
+__all__ = ["compare"]
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limelight import verbs
+from limelight.cli.question import Question, number_or_name
+from limelight.cli.result import only, show, write
+from limelight.errors import InputError
+from limelight.results.table import explanations_csv
+
+
+def compare(
+    *text: str,
+    methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
+    question: Question = Question(),  # noqa: B008  (it is frozen)
+) -> None:
+    """Show what several methods say about the same text, and where they disagree.
+
+    Parameters
+    ----------
+    text
+        The text to explain; "-" reads standard input.
+    methods
+        Names from "limelight methods", with commas; by default the paper's seven and shapley.
+    """
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    form = question.form
+    if question.target == "all":
+        raise InputError("compare explains one class at a time; name one, or use explain for all.")
+    answers = question.asked(
+        verbs.compare,
+        text,
+        methods=names,
+        target=number_or_name(question.target),
+        attention=form == "html",
+    )
+    comparisons = (comparison for _, comparison in answers)
+    match form:
+        case "terminal":
+            show(comparisons, question.output)
+        case "json":
+            write((c.to_json() + "\n" for c in comparisons), question.output)
+        case "csv":
+            rows = ((i, e) for i, comparison in answers for e in comparison)
+            write(explanations_csv(rows), question.output)
+        case "html":
+            write([only(comparisons, form).as_html()], question.output)
+        case _:
+            from limelight.render.figures import coloured_sentence, save_figure
+
+            save_figure(coloured_sentence(only(comparisons, form)), str(question.output))
+    answers.finish()

@@ -1,0 +1,73 @@
+"""``limelight evaluate``."""
+
+__all__ = ["evaluate"]
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from limelight.cli.console import output_console
+from limelight.models import load
+
+
+def evaluate(
+    *,
+    data: Annotated[Path, Parameter(name=["--data", "-d"])],
+    model: Path | None = None,
+    device: str | None = None,
+    format: Literal["terminal", "json"] = "terminal",
+) -> None:
+    """Measure a model on labelled texts.
+
+    Accuracy comes with its 95 % Wilson interval; the time is that of reading, tokenising and
+    classifying the texts, without the time to load file and model.
+
+    Parameters
+    ----------
+    data
+        File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
+        which the test reviews are taken.
+    model
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model of the package if none is given.
+    device
+        Where to compute, as torch names it, such as "cuda".
+    format
+        Tables for people, or one JSON object for programs.
+    """
+    from limelight import datasets
+
+    classifier = load(model, device=device)
+    texts = datasets.read_labelled(data, classifier.classes, part="test")
+    result = datasets.evaluate(classifier, texts).to_dict()
+    if format == "json":
+        print(json.dumps({**result, "model": classifier.fingerprint}, ensure_ascii=False))
+        return
+    _show(result, classifier.classes)
+
+
+def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:
+    console = output_console()
+    low, high = result["interval_95"]
+    speed = result["texts_per_second"]
+    console.print(
+        f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, "
+        f"{result['texts']} texts\n"
+        f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n",
+        markup=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("class", "texts", "precision", "recall", *(f"as {name}" for name in classes)):
+        table.add_column(Text(title), justify="left" if title == "class" else "right")
+    for entry, given in zip(result["classes"], result["confusion"], strict=True):
+        shares = (_percent(entry[name]) for name in ("precision", "recall"))
+        table.add_row(Text(entry["class"]), str(entry["count"]), *shares, *map(str, given))
+    console.print(table)
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{share:.2%}"

@@ -1,0 +1,63 @@
+"""``limelight explain``."""
+
+__all__ = ["explain"]
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limelight import verbs
+from limelight.cli.question import Question, number_or_name
+from limelight.cli.result import only, show, write
+from limelight.results import Explanation
+from limelight.results.table import explanations_csv
+
+
+def explain(
+    *text: str,
+    method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
+    question: Question = Question(),  # noqa: B008  (it is frozen)
+) -> None:
+    """Show which words of a text move the model, by one method.
+
+    Parameters
+    ----------
+    text
+        The text to explain; "-" reads standard input.
+    method
+        A name from "limelight methods".
+    """
+    form = question.form  # refused before any work is done
+    if question.target == "all":
+        answers = question.asked(verbs.explain_classes, text, method)
+    else:
+        target = number_or_name(question.target)
+        answers = question.asked(verbs.explain, text, method, target=target)
+    numbered = _numbered(answers)
+    explanations = (e for _, e in numbered)
+    match form:
+        case "terminal":
+            show(explanations, question.output)
+        case "json":
+            write((e.to_json() + "\n" for e in explanations), question.output)
+        case "csv":
+            write(explanations_csv(numbered), question.output)
+        case "html":
+            write([only(explanations, form).as_html()], question.output)
+        case _:
+            from limelight.render.figures import bar_chart, interaction_heatmap, save_figure
+
+            one = only(explanations, form)
+            drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)
+            save_figure(drawn, str(question.output))
+    answers.finish()
+
+
+def _numbered(
+    answers: Iterable[tuple[int, Explanation | dict[str, Explanation]]],
+) -> Iterator[tuple[int, Explanation]]:
+    """Yield every explanation with the number of its text, which several classes may share."""
+    for number, answer in answers:
+        for e in answer.values() if isinstance(answer, dict) else [answer]:
+            yield number, e

@@ -1,0 +1,70 @@
+"""``limelight verify``."""
+
+__all__ = ["verify"]
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from limelight import checks
+from limelight.checks import Check
+from limelight.cli.console import error_console, output_console
+from limelight.models import load
+
+TEXT = (
+    "The plot is predictable, but the acting is superb. I did not expect to like it, and for the "
+    "first half hour I did not; then the story finds its feet and never lets go."
+)
+
+
+def verify(
+    *,
+    model: Path | None = None,
+    text: str = TEXT,
+    seed: int = 0,
+    format: Literal["terminal", "json"] = "terminal",
+) -> int:
+    """Check every method on this model and text against an oracle that takes another road.
+
+    Leaves with 1 if a check fails.
+
+    Parameters
+    ----------
+    model
+        Folder of the model; the IMDB sentiment model of the package if none is given.
+    text
+        The text to check on; a short review if none is given.
+    seed
+        Seed of the checks that sample.
+    format
+        A table for people, or one JSON object per line for programs.
+    """
+    made: list[Check] = []
+    with error_console().status("checking"):
+        for check in checks.verify(load(model), text, seed=seed):
+            made.append(check)
+            if format == "json":
+                print(json.dumps(asdict(check) | {"passed": check.passed}))
+    if format == "terminal":
+        output_console().print(_table(made))
+    return 0 if all(check.passed for check in made) else 1
+
+
+def _table(made: list[Check]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method", overflow="fold", min_width=8)
+    table.add_column("against", overflow="fold", min_width=6)
+    for name in ("error", "allowed"):
+        table.add_column(name, justify="right", min_width=8)
+    table.add_column("", no_wrap=True, min_width=len("FAILED"))
+    for check in made:
+        verdict = Text("ok", "green") if check.passed else Text("FAILED", "bold red")
+        unit = f" {check.unit}" if check.unit else ""
+        table.add_row(
+            check.method, check.against, f"{check.error:.1e}{unit}", f"{check.allowed:.1e}", verdict
+        )
+    return table

@@ -1,0 +1,309 @@
+"""Anchors: a few words that hold the prediction, with how often they do."""
+
+__all__ = ["ROWS", "Anchors"]
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.explainers.method import Method, Way
+from limelight.explainers.reading import Reading
+from limelight.models import CAPABILITIES, why_not
+from limelight.results import Anchor, Finding
+from limelight.sampling import (
+    AnchorSearch,
+    FoundAnchor,
+    Holds,
+    clopper_pearson,
+    coin_masks,
+    expect,
+    find_anchor,
+    sign_bracket,
+    text_rng,
+)
+from limelight.shapes import Bool, Float, Int
+from limelight.theory.namespace import host_array
+
+_CHUNK = 4096
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Anchors:
+    """Settings of anchors (Ribeiro et al., 2018).
+
+    Held is the predicted class, whatever the target (of a model with several labels, whether the
+    text has the target's), while every word outside the anchor is kept or removed by a fair coin.
+    ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the search; the
+    precision that is reported comes from ``samples`` masks which the search never saw (from all
+    masks where there are no more, and for one head from a rigorous bracket). The score of an
+    anchor word is what precision loses when the anchor lets go of it, negative where what is held
+    is not the target; words outside the anchor have 0.
+    """
+
+    threshold: float = 0.95
+    delta: float = 0.05
+    slack: float = 0.15
+    batch: int | None = None
+    beam: int = 4
+    max_size: int | None = None
+    samples: int | None = None
+    max_samples: int | None = None
+    replacement: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "delta", "slack"):
+            if not 0 < (value := getattr(self, name)) < 1:
+                raise InputError(f"{name} must lie between 0 and 1; got {value}.")
+        for name in ("batch", "beam", "max_size", "samples", "max_samples"):
+            if (count := getattr(self, name)) is not None and count < 1:
+                raise InputError(f"{name} must be at least 1; got {count}.")
+        if self.seed < 0:
+            raise InputError(f"seed must be at least 0; got {self.seed}.")
+
+    @property
+    def search(self) -> AnchorSearch:
+        """What steers the search."""
+        return AnchorSearch(
+            threshold=self.threshold,
+            delta=self.delta,
+            slack=self.slack,
+            batch=cast(int, self.batch),
+            beam=self.beam,
+            max_size=self.max_size,
+            max_samples=cast(int, self.max_samples),
+        )
+
+
+@final
+class Held(NamedTuple):
+    """What the model says of the untouched text.
+
+    ``label`` is the only output that counts where labels are a yes or no each; None where one
+    class is predicted. ``choice`` is that class, or 1 for yes and 0 for no.
+    """
+
+    name: str
+    choice: int
+    label: int | None
+    for_target: bool
+    notices: tuple[str, ...] = ()
+
+    def __call__(self, outputs: Float[np.ndarray, "n C"]) -> Bool[np.ndarray, " n"]:
+        """Return whether ``outputs`` still say so."""
+        return _choices(outputs, self.label) == self.choice
+
+
+class _Precision(NamedTuple):
+    value: float
+    interval: tuple[float, float]
+    method: str
+
+
+def _found(settings: Anchors, reading: Reading, *, brackets: bool) -> list[Finding]:
+    """Find an anchor for every document; ``brackets`` the precision where the tables allow it."""
+    return [_found_in(settings, one, brackets=brackets) for one in reading.apart()]
+
+
+def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
+    held = held_by(one)
+    game, d = one.game(settings.replacement), len(one.features[0])
+
+    def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        chunks = range(0, len(keep), _CHUNK)
+        return held(np.concatenate([game(keep[i : i + _CHUNK]) for i in chunks]))
+
+    rng = text_rng(settings.seed, one.documents[0].text)
+    found = find_anchor(holds, d, rng=rng, search=settings.search)
+    words = list(found.words)
+    masks, every = _fresh_masks(d, words, cast(int, settings.samples), rng)
+    bracket = None
+    if brackets and settings.replacement == "unk":
+        bracket = _bracket(one, words, held.choice)
+    precision = _precision(holds(masks), every, bracket, settings.delta)
+    gain, stderr = _gains(holds, masks, words, every)
+    return Finding(
+        scores=gain if held.for_target else -gain,
+        stderr=None if every else stderr,
+        anchor=Anchor(
+            features=found.words,
+            precision=precision.value,
+            precision_interval=precision.interval,
+            coverage=0.5 ** len(words),
+        ),
+        notices=held.notices + _notices(found, precision, settings.threshold),
+        diagnostics={
+            "holds": held.name,
+            "precision_by": precision.method,
+            "search_samples": found.spent,
+        },
+    )
+
+
+def held_by(one: Reading) -> Held:
+    """Return what is held in the one document of ``one``."""
+    model, target = one.model, int(one.targets.index[0])
+    why = why_not(model, "chooses")
+    if why is not None and model.link != "sigmoid":
+        raise DomainError(
+            f"an anchor holds the predicted class; it needs {CAPABILITIES['chooses']}, and {why}. "
+            "Use 'lime', 'shapley' or 'loo'."
+        )
+    label = target if why is not None and one.outputs.shape[1] > 1 else None
+    choice = int(_choices(one.outputs, label)[0])
+    if label is None:
+        notice = (
+            f"An anchor holds the predicted class, {model.classes[choice]!r}, "
+            f"so its words speak against the target {model.classes[target]!r}."
+        )
+        agrees, name = choice == target, model.classes[choice]
+    else:
+        notice = (
+            f"The text does not have the label {model.classes[target]!r}, which the anchor holds, "
+            "so its words speak against it."
+        )
+        agrees, name = bool(choice), ("" if choice else "not ") + model.classes[target]
+    return Held(name, choice, label, agrees, () if agrees else (notice,))
+
+
+def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
+    if label is not None or outputs.shape[1] == 1:
+        return (outputs[:, label or 0] > 0).astype(np.int64)
+    return outputs.argmax(axis=1)
+
+
+def _precision(
+    held: Bool[np.ndarray, " n"], every: bool, bracket: tuple[float, float] | None, delta: float
+) -> _Precision:
+    mean = float(held.mean())
+    if every:
+        return _Precision(mean, (mean, mean), "enumeration")
+    if bracket is not None:
+        return _Precision(sum(bracket) / 2, bracket, "bracket")
+    interval = clopper_pearson(int(held.sum()), len(held), delta=delta)
+    return _Precision(mean, interval, "sampling")
+
+
+def _notices(found: FoundAnchor, precision: _Precision, threshold: float) -> tuple[str, ...]:
+    notices = []
+    if not found.words and found.reached:
+        notices.append(
+            "The prediction holds without an anchor: it hardly depends on which words stay."
+        )
+    if precision.interval[0] < threshold:
+        low, high = precision.interval
+        notices.append(
+            f"The precision lies in {low:.3f}–{high:.3f}, not surely above the threshold "
+            f"{threshold:g}."
+        )
+    return tuple(notices)
+
+
+def _fresh_masks(
+    d: int, words: list[int], samples: int, rng: np.random.Generator
+) -> tuple[Bool[np.ndarray, "n d"], bool]:
+    """Return every mask that keeps ``words`` if there are at most ``samples``, else random ones."""
+    free = [j for j in range(d) if j not in words]
+    if len(free) > np.log2(samples):
+        return coin_masks(d, samples, rng, held=words), False
+    masks = np.ones((2 ** len(free), d), bool)
+    masks[:, free] = np.arange(len(masks))[:, None] >> np.arange(len(free)) & 1
+    return masks, True
+
+
+def _gains(
+    holds: Holds, masks: Bool[np.ndarray, "n d"], words: list[int], every: bool
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """What precision loses without each anchor word, which a fair coin would then remove.
+
+    precision(A) − precision(A without j) = ½ [P(holds | A) − P(holds | A without j, j removed)].
+    """
+    gain, stderr = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
+    expect(len(masks) * (1 + len(words)))
+    held = holds(masks)
+    for j in words:
+        without = masks.copy()
+        without[:, j] = False
+        loss = (held.astype(float) - holds(without)) / 2
+        gain[j] = loss.mean()
+        # Losses that all agree are not certain: one more of either kind might have come.
+        seen = np.append(loss, (-0.5, 0.5))
+        stderr[j] = 0.0 if every else seen.std() / np.sqrt(len(seen))
+    return gain, stderr
+
+
+def _bracket(one: Reading, words: list[int], held: int) -> tuple[float, float] | None:
+    """Rigorous bounds on the precision where the sign of one additive sum decides: one head."""
+    arrays = one.collapsed
+    game = arrays.game
+    if game.K > 1 or game.C > 2:
+        return None
+    # Of two outputs the larger wins: the sign of their difference, which is additive as well.
+    contrast = np.array([1.0] if game.C == 1 else [-1.0, 1.0])
+    N0, kept, removed = (host_array(x)[0, :, 0] for x in (game.N0, game.A, game.B))
+    kept_sum, removed_sum = contrast @ kept, contrast @ removed
+    at_random = np.ones(game.d, bool)
+    at_random[words] = False
+    start = contrast @ N0 + kept_sum[words].sum() + removed_sum[at_random].sum()
+    # What summing the tables' terms in floating point may have cost.
+    terms = float(
+        np.abs(contrast) @ (np.abs(kept).sum(axis=1) + np.abs(removed).sum(axis=1) + np.abs(N0))
+    )
+    slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
+    low, high = sign_bracket(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
+    return (low, high) if held == 1 else (1 - high, 1 - low)
+
+
+_SETTINGS = {
+    "threshold": "precision that the anchor is to have",
+    "delta": "chance that an interval of a precision misses it",
+    "slack": "how far apart the precisions of two candidates must be known",
+    "batch": "masks that are drawn at a time in the search",
+    "beam": "candidates that are kept at each size",
+    "max_size": "words of an anchor at most; None: all",
+    "samples": "masks for the precision that is reported",
+    "max_samples": "masks of the whole search at most",
+    "replacement": "what stands for a removed word",
+    "seed": "same seed, same anchor",
+}
+
+
+def _calls(settings: Anchors, d: int) -> int:
+    """Masks of the reported precision; what the search asks beyond is announced as it goes."""
+    return min(cast(int, settings.samples), 2**d)
+
+
+ROWS = (
+    Method(
+        id="anchors",
+        label="Anchors",
+        formula="shortest A with P(prediction holds | A kept, others by fair coin) ≥ threshold",
+        sees="which words suffice for the predicted class, interactions included",
+        blind="how strongly words pull, and anything below the threshold",
+        cost="10⁴ to 10⁶ forward passes on the tables (a second)",
+        settings=Anchors,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="sampled",
+                explain=partial(_found, brackets=True),
+                settings=_SETTINGS,
+                defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
+                calls=_calls,
+            ),
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=partial(_found, brackets=False),
+                settings=_SETTINGS,
+                # Asking a model costs a thousand times what asking the tables does.
+                defaults={"batch": 50, "samples": 500, "max_samples": 2000},
+                calls=_calls,
+            ),
+        ),
+    ),
+)

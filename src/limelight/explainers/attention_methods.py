@@ -1,0 +1,248 @@
+"""α-avg, α-max, α×grad, rollout and flow.
+
+With one layer and no residual, as in the paper's classifier, rollout and flow are α-avg.
+"""
+
+__all__ = ["ROWS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Flow", "Rollout"]
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import cast, final
+
+import numpy as np
+
+from limelight.explainers.attention_paths import (
+    chosen_layer,
+    largest_flows,
+    mean_over_windows,
+    rolled_out,
+    with_residual,
+)
+from limelight.explainers.method import Method, Way
+from limelight.explainers.pieces_pooled import pooled_pieces
+from limelight.explainers.reading import Reading
+from limelight.models import Attended, Attends
+from limelight.results import Finding
+from limelight.shapes import Float
+from limelight.text import Document
+from limelight.theory.attention import max_attention, mean_attention
+
+_LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AlphaAvg:
+    """Settings of α-avg: which layer of a deep model."""
+
+    layer: str | int = "last"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AlphaMax:
+    """Settings of α-max: which layer of a deep model."""
+
+    layer: str | int = "last"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AlphaGrad:
+    """Settings of α×grad: which layer of a deep model."""
+
+    layer: str | int = "last"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """Settings of attention flow (Abnar & Zuidema, 2020): none."""
+
+
+Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
+AnyAlpha = AlphaAvg | AlphaMax | Rollout | Flow
+
+
+def _from_tables(_: AnyAlpha, reading: Reading, *, summary: Summary) -> list[Finding]:
+    """Score every feature by the attention of [cls] to it."""
+    arrays = reading.collapsed
+    alpha = arrays.alpha
+    scores = arrays.pooled(summary(alpha)[..., 1:])
+    heads = arrays.pooled(alpha[..., 1:])
+    shares = [_of_table(*pair) for pair in zip(alpha, reading.documents, strict=True)]
+    return [
+        Finding(scores=s, heads=h, notices=(notice,))
+        for s, h, notice in zip(scores, heads, shares, strict=True)
+    ]
+
+
+def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
+    mean, end = alpha.mean(axis=0), 1 + len(document.tokens)
+    return (
+        f"Of the attention {mean[1:end].sum():.0%} goes to the text, {mean[0]:.0%} to [cls] "
+        f"and {mean[end:].sum():.0%} to padding."
+    )
+
+
+def _gradient_from_tables(_: AlphaGrad, reading: Reading) -> list[Finding]:
+    """Score every feature by Σ over heads of α ∂F/∂α = α u / K."""
+    arrays = reading.collapsed
+    product = arrays.alpha * arrays.target_u(reading.target_weights)
+    parts = arrays.pooled(product[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+
+
+def _of_layer(
+    settings: AlphaAvg | AlphaMax, reading: Reading, *, summary: Summary
+) -> list[Finding]:
+    """Score every feature by the attention that the classification head's token pays to it."""
+
+    def found(one: Reading) -> Finding:
+        heads = mean_over_windows(
+            _attended(one), lambda a: chosen_layer(_read_rows(a), settings.layer)
+        )
+        return Finding(
+            scores=pooled_pieces(one, summary(heads)),
+            heads=pooled_pieces(one, heads),
+            notices=(_of_pieces(one, heads.mean(axis=0)),),
+        )
+
+    return [found(one) for one in reading.apart()]
+
+
+def _gradient_of_layer(settings: AlphaGrad, reading: Reading) -> list[Finding]:
+    """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
+
+    def product(found: Attended) -> Float[np.ndarray, "H T"]:
+        read = (found.reads > 0).astype(np.float64)
+        layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
+        return chosen_layer(layers, settings.layer)
+
+    def found(one: Reading) -> Finding:
+        windows = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
+        # ∂F/∂α of a window holds its share of the mean already, so windows are not averaged.
+        heads = np.concatenate([product(part) for part in windows], axis=-1)
+        return Finding(
+            scores=pooled_pieces(one, heads.sum(axis=0)),
+            heads=pooled_pieces(one, heads * len(heads)),
+        )
+
+    return [found(one) for one in reading.apart()]
+
+
+def _through_layers(_: Rollout, reading: Reading) -> list[Finding]:
+    """Score every feature by the product over layers of (α + I)/2, mean over heads."""
+
+    def found(one: Reading) -> Finding:
+        mass = mean_over_windows(_attended(one), rolled_out)
+        return Finding(scores=pooled_pieces(one, mass), notices=(_of_pieces(one, mass),))
+
+    return [found(one) for one in reading.apart()]
+
+
+def _by_flow(_: Flow, reading: Reading) -> list[Finding]:
+    """Score every feature by the largest flow that its pieces can send to the head."""
+
+    def flows(found: Attended) -> Float[np.ndarray, " T"]:
+        return largest_flows(with_residual(found.alpha), found.reads)
+
+    return [
+        Finding(scores=pooled_pieces(one, mean_over_windows(_attended(one), flows)))
+        for one in reading.apart()
+    ]
+
+
+def _attended(one: Reading) -> Iterator[Attended]:
+    """Yield the attention of one window after the other: that of all may not fit in memory."""
+    return cast(Attends, one.model).attended(one.documents[0])
+
+
+def _read_rows(found: Attended) -> Float[np.ndarray, "L H T"]:
+    return np.einsum("s,lhst->lht", found.reads, found.alpha)
+
+
+def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
+    share = float(pooled_pieces(one, mass).sum() / mass.sum())
+    return f"Of the attention {share:.0%} goes to the words, {1 - share:.0%} to other tokens."
+
+
+def _ways(summary: Summary, deep: Callable[..., list[Finding]], **settings: str) -> tuple[Way, ...]:
+    """The tables' attention, then what a deep model needs."""
+    tables = partial(_from_tables, summary=summary)
+    return (
+        Way(needs="collapses", exactness="exact", explain=tables),
+        Way(needs="attends", exactness="exact", explain=deep, settings=settings),
+    )
+
+
+_BLIND = "values, the last layer, and so the sign and the class"
+
+ROWS = (
+    Method(
+        id="alpha-avg",
+        label="α-avg",
+        formula="mean over heads of α_t (Eq. 10)",
+        sees="where [cls] looks",
+        blind=_BLIND,
+        cost="one forward pass",
+        signed=False,
+        settings=AlphaAvg,
+        ways=_ways(mean_attention, partial(_of_layer, summary=mean_attention), **_LAYER),
+    ),
+    Method(
+        id="alpha-max",
+        label="α-max",
+        formula="max over heads of α_t (Eq. 11)",
+        sees="where at least one head looks",
+        blind=_BLIND,
+        cost="one forward pass",
+        signed=False,
+        settings=AlphaMax,
+        ways=_ways(max_attention, partial(_of_layer, summary=max_attention), **_LAYER),
+    ),
+    Method(
+        id="alpha-grad",
+        label="α×grad",
+        formula="Σ over heads of α_t ∂f/∂α_t at the read position, one layer",
+        sees="attention and, to first order, what it is worth to the class",
+        blind="what reaches the output by other layers and through the residual",
+        cost="one forward and one backward pass",
+        settings=AlphaGrad,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_gradient_from_tables),
+            Way(
+                needs="attends", exactness="exact", explain=_gradient_of_layer, settings=_LAYER
+            ),
+        ),
+    ),
+    Method(
+        id="rollout",
+        label="Rollout",
+        formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
+        sees="how attention mixes the words through all layers",
+        blind=_BLIND,
+        cost="one forward pass",
+        signed=False,
+        settings=Rollout,
+        ways=_ways(mean_attention, _through_layers),
+    ),
+    Method(
+        id="flow",
+        label="Flow",
+        formula="maximum flow from the read position to the word, capacities (α + I)/2",
+        sees="the widest ways of attention through all layers",
+        blind=_BLIND,
+        cost="one forward pass and one maximum flow per token: grows with the cube of the length",
+        signed=False,
+        settings=Flow,
+        ways=_ways(mean_attention, _by_flow),
+    ),
+)

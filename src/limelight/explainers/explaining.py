@@ -1,0 +1,85 @@
+"""From a method and a reading to explanations."""
+
+__all__ = ["compared", "explanations"]
+
+from collections.abc import Sequence
+
+from limelight import __version__
+from limelight.errors import DomainError, about_text
+from limelight.explainers.method import Chosen
+from limelight.explainers.reading import Reading
+from limelight.results import Comparison, Explanation, Finding
+
+
+def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
+    """Return what ``chosen`` finds in every document of ``reading``."""
+    found = _findings(chosen, reading)
+    return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
+
+
+def compared(
+    several: Sequence[Chosen], reading: Reading, *, strict: bool, attention: bool
+) -> Comparison:
+    """Return what several methods find in the one document of ``reading``.
+
+    Unless ``strict``, one that is not defined for the text is left out with a notice.
+    """
+    found: list[Explanation] = []
+    missing: list[str] = []
+    for chosen in several:
+        try:
+            found.extend(explanations(chosen, reading))
+        except DomainError as error:
+            if strict:
+                raise
+            missing.append(f"{chosen.method.label} is left out: {error}")
+    matrices = reading.collapsed.attention_matrices()[0] if _drawn(reading, attention) else None
+    return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
+
+
+def _drawn(reading: Reading, attention: bool) -> bool:
+    return attention and reading.collapses  # whole matrices of deep models are not drawn
+
+
+def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
+    """Compute; where one of several texts is outside the method's domain, say which."""
+    explain, settings = chosen.way.explain, chosen.settings
+    try:
+        return explain(settings, reading)
+    except DomainError:
+        for one in reading.apart():
+            with about_text(one.first):
+                explain(settings, one)
+        raise
+
+
+def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
+    model, document, features = reading.model, reading.documents[i], reading.features[i]
+    base = found.base_value
+    return Explanation(
+        text=document.text,
+        features=features.strings,
+        spans=features.spans,
+        scores=found.scores,
+        stderr=found.stderr,
+        bound=found.bound,
+        method=chosen.method.id,
+        label=chosen.method.label,
+        signed=chosen.method.signed,
+        target=reading.targets.names()[i],
+        classes=model.classes,
+        link=model.link,
+        scale=reading.targets.scale,
+        prediction=reading.prediction(i),
+        base_value=reading.base_values[i] if base is None else base,
+        intercept=found.intercept,
+        heads=found.heads,
+        pairs=found.pairs,
+        anchor=found.anchor,
+        cut=document.cut,
+        notices=reading.notices(i) + found.notices,
+        settings=reading.asked(i) | chosen.asked(),
+        diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
+        model=model.fingerprint,
+        version=__version__,
+    )

@@ -1,0 +1,184 @@
+"""G-avg, G-l1, G-l2 and G×I."""
+
+__all__ = ["ROWS", "GAvg", "GL1", "GL2", "GxI"]
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast, final
+
+import numpy as np
+
+from limelight.explainers.method import Method, Way
+from limelight.explainers.pieces_pooled import pooled_pieces
+from limelight.explainers.reading import Reading
+from limelight.models import Differentiates
+from limelight.results import Finding
+from limelight.shapes import Float
+from limelight.theory.gradient import gradient_summary, gradient_times_input
+
+_ROUNDING = 1e-4  # of the mean size of the gradient
+_PER_HEAD = {
+    "per_head": "also score every head's own gradient; norms of those do not average to the whole"
+}
+Summary = Literal["mean", "l1", "l2"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GAvg:
+    """Settings of G-avg."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GL1:
+    """Settings of G-l1."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GL2:
+    """Settings of G-l2."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GxI:
+    """Settings of gradient × input: none."""
+
+
+def _from_tables(
+    settings: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary
+) -> list[Finding]:
+    """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
+    arrays, weights = reading.collapsed, reading.target_weights
+    scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
+    if not settings.per_head:
+        return [Finding(scores=s) for s in scores]
+    of_heads = arrays.head_gradients(weights)[..., 1:, :]
+    heads = arrays.pooled(gradient_summary(of_heads, summary))
+    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+
+
+def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
+    """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
+    arrays = reading.collapsed
+    u = arrays.target_u(reading.target_weights)
+    of_heads = gradient_times_input(arrays.alpha, u, arrays.logit)[..., 1:]
+    scores, heads = arrays.pooled(of_heads.mean(axis=-2)), arrays.pooled(of_heads)
+    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+
+
+def _at_pieces(_: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary) -> list[Finding]:
+    """Score every feature by the gradient of the target at its embedded pieces."""
+
+    def found(one: Reading) -> Finding:
+        _, G = _embedded_and_gradient(one)
+        scores = pooled_pieces(one, gradient_summary(G, summary))
+        return Finding(scores=scores, notices=_rounding(scores, G) if summary == "mean" else ())
+
+    return [found(one) for one in reading.apart()]
+
+
+def _times_input(_: GxI, reading: Reading) -> list[Finding]:
+    """Score every feature by the gradient at its embedded pieces times what is embedded there."""
+
+    def found(one: Reading) -> Finding:
+        e, G = _embedded_and_gradient(one)
+        return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
+
+    return [found(one) for one in reading.apart()]
+
+
+def _embedded_and_gradient(
+    one: Reading,
+) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
+    model, document = cast(Differentiates, one.model), one.documents[0]
+    e = model.embedded(document)
+    return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
+
+
+def _rounding(
+    scores: Float[np.ndarray, " d"], G: Float[np.ndarray, "T d_e"]
+) -> tuple[str, ...]:
+    """Say when scores are rounding: under a layer norm, the gradient has mean zero."""
+    if np.abs(scores).max() > _ROUNDING * np.abs(G).mean():
+        return ()
+    return (
+        "The model normalises its embedded input, so the mean of the gradient is zero and "
+        "these scores are rounding errors; use 'gxi' or 'ig'.",
+    )
+
+
+def _ways(summary: Summary) -> tuple[Way, ...]:
+    """The tables' own gradient, then automatic differentiation."""
+    return (
+        Way(
+            needs="collapses",
+            exactness="exact",
+            explain=partial(_from_tables, summary=summary),
+            settings=_PER_HEAD,
+        ),
+        Way(
+            needs="differentiates",
+            exactness="exact",
+            explain=partial(_at_pieces, summary=summary),
+        ),
+    )
+
+
+_COST = "one forward pass and two small products"
+
+ROWS = (
+    Method(
+        id="g-avg",
+        label="G-avg",
+        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, to first order",
+        blind="what happens far from the text; the axes of the embedding are arbitrary",
+        cost=_COST,
+        settings=GAvg,
+        ways=_ways("mean"),
+    ),
+    Method(
+        id="g-l1",
+        label="G-l1",
+        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL1,
+        ways=_ways("l1"),
+    ),
+    Method(
+        id="g-l2",
+        label="G-l2",
+        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL2,
+        ways=_ways("l2"),
+    ),
+    Method(
+        id="gxi",
+        label="G×I",
+        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, with a sign",
+        blind="saturation: it compares with the zero vector, which is not a word",
+        cost="one forward pass: no embedding is touched",
+        settings=GxI,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_input_from_tables),
+            Way(needs="differentiates", exactness="exact", explain=_times_input),
+        ),
+    ),
+)

@@ -1,0 +1,83 @@
+"""What is asked of which texts, a few texts at a time."""
+
+__all__ = ["Texts", "listed", "readings", "together"]
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, cast
+
+from limelight.errors import InputError
+from limelight.explainers.progress import Progress
+from limelight.explainers.reading import Reading, read
+from limelight.explainers.targets import explained_scale
+from limelight.models import CAPABILITIES, Collapses, Cuts, Model, checked_model, why_not
+
+Texts = list[str]
+_CHUNK = 32  # documents that are read and asked for their outputs at a time
+
+
+def listed(text: Any) -> list[str]:
+    """Return one text, or a list of them, as a list."""
+    if isinstance(text, str):
+        return [text]
+    if isinstance(text, tuple):
+        raise InputError(
+            "several texts are a list; got a tuple, which will stand for a pair of sentences. "
+            "Write [...]."
+        )
+    if not isinstance(text, Sequence) or isinstance(text, bytes):
+        if hasattr(text, "tolist"):  # a column of a table
+            return list(text)
+        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
+    return list(text)
+
+
+def together(model: Model) -> int:
+    """Return how many texts are explained at a time; 1 where each costs many calls."""
+    if why_not(model, "collapses") is None:
+        return cast(Collapses, model).together
+    return 1
+
+
+def readings(
+    model: Model,
+    texts: list[str],
+    *,
+    target: str | int | None,
+    features: str | Sequence[int],
+    scale: str,
+    protect: Collection[str],
+    window: str | int | None,
+    progress: Progress | None,
+) -> Iterator[Reading]:
+    """Read the texts a few at a time, so that memory does not grow with their number.
+
+    Models that do not collapse are then asked text by text: their answers are remembered for all
+    classes and methods, but not for all texts.
+    """
+    model = _in_windows(checked_model(model), window)
+    scale = explained_scale(scale, model.link)
+    at_a_time, done = together(model), 0
+    chunk = max(at_a_time, _CHUNK)
+    for start in range(0, len(texts), chunk):
+        reading = read(
+            model,
+            texts[start : start + chunk],
+            features=features,
+            target=target,
+            scale=scale,
+            protect=protect,
+            first=start if len(texts) > 1 else None,
+        )
+        for part in reading.apart() if at_a_time == 1 else [reading]:
+            yield part
+            done += len(part.documents)
+            if progress is not None:
+                progress(done, len(texts))
+
+
+def _in_windows(model: Model, window: str | int | None) -> Model:
+    if window is None:
+        return model
+    if (why := why_not(model, "cuts")) is not None:
+        raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
+    return cast(Cuts, model).in_windows(window)

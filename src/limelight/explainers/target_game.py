@@ -1,0 +1,81 @@
+"""What perturbation methods play: the explained number of one text under each mask."""
+
+__all__ = ["TargetGame"]
+
+from typing import final
+
+import numpy as np
+
+from limelight.explainers.reading import Reading
+from limelight.models.answers import MOST_LOG_ODDS
+from limelight.shapes import Bool, Float
+
+_STEADY = 0.01  # of the answer, or of 1: what half precision may do
+
+
+@final
+class TargetGame:
+    """The explained number of one document under each mask.
+
+    The answers are watched: probabilities of 0 or 1 have no log-odds, the untouched text must be
+    answered the same way every time, and a text of which nothing is left may be refused.
+    """
+
+    def __init__(self, one: Reading, replacement: str) -> None:
+        self._game, self._targets = one.game(replacement), one.targets
+        self._watched = one.targets.scale == "logit"
+        self._asked = self._held = 0
+        self._stood_in = self._game.stood_in
+        self._whole = float(one.targets.value(one.outputs)[0])
+        self._again = self._whole
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
+        """Return the explained number for each mask."""
+        found = self._value(self._game(keep))
+        self._asked += len(found)
+        for value in found[keep.all(axis=1), 0]:
+            if abs(value - self._whole) > abs(self._again - self._whole):
+                self._again = float(value)
+        if self._watched:  # exactly this number stands for a probability of 1
+            self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
+        return found
+
+    @property
+    def base_value(self) -> float | None:
+        """The explained number with every feature removed; None where the model refuses that."""
+        nothing = self._game.nothing
+        return None if nothing is None else float(self._value(nothing[None])[0, 0])
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a reader must know about the answers so far."""
+        return self._unsteady() + self._certain() + self._refused()
+
+    def _value(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
+        return self._targets.value(outputs[:, None])
+
+    def _unsteady(self) -> tuple[str, ...]:
+        if abs(self._again - self._whole) <= _STEADY * max(1.0, abs(self._whole)):
+            return ()
+        return (
+            f"The model answered the same text with {self._whole:.4g} and with {self._again:.4g}: "
+            "its answers are noise in part, which no standard error of single calls shows. "
+            "Switch off what is random in it.",
+        )
+
+    def _certain(self) -> tuple[str, ...]:
+        if not self._held:
+            return ()
+        return (
+            f"{self._held} of {self._asked} answers were probabilities of 0 or 1, whose log-odds "
+            f"are infinite; ±{MOST_LOG_ODDS:.1f} stands for them, so the size of the scores means "
+            "little. Explain scale='probability', or let the function return logits.",
+        )
+
+    def _refused(self) -> tuple[str, ...]:
+        if not self._game.refuses_nothing:
+            return ()
+        refused = "The model refuses the text without its words, so there is no base value"
+        if self._game.stood_in == self._stood_in:
+            return (f"{refused}.",)
+        return (f"{refused}; the mean of its answers to each word alone stands in for it.",)

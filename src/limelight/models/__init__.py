@@ -1,0 +1,49 @@
+"""Models: the protocol of every classifier, and the families that follow it."""
+
+from limelight.models.engine import Engine
+from limelight.models.functions import Function
+from limelight.models.loading import load
+from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import (
+    CAPABILITIES,
+    SCALES,
+    Attended,
+    Attends,
+    Capability,
+    Collapsed,
+    Collapses,
+    Cuts,
+    Differentiated,
+    Differentiates,
+    Link,
+    Model,
+    Weigh,
+    checked_model,
+    resolved_replacement,
+    why_not,
+)
+from limelight.models.wrapping import wrap
+
+__all__ = [
+    "CAPABILITIES",
+    "SCALES",
+    "Attended",
+    "Attends",
+    "Capability",
+    "Collapsed",
+    "Collapses",
+    "Cuts",
+    "Differentiated",
+    "Differentiates",
+    "Engine",
+    "Function",
+    "Link",
+    "Model",
+    "Weigh",
+    "checked_model",
+    "class_probabilities",
+    "load",
+    "resolved_replacement",
+    "why_not",
+    "wrap",
+]

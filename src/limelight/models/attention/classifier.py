@@ -1,0 +1,315 @@
+"""The paper's classifier: one layer of attention heads, read at [cls], then a linear map."""
+
+__all__ = ["WEIGHTS", "AttentionClassifier"]
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.attention.documents import encoded, padded_ids, read_document
+from limelight.models.attention.factored import Factored, factored
+from limelight.models.attention.masked import (
+    DeletionScorer,
+    ReplacementScorer,
+    deletion_scorer,
+    replacement_scorer,
+)
+from limelight.models.attention.on_device import DeviceTables, device_tables
+from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.tables import Directions, Tables, collapse, predicted_logits
+from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import Capability, Link
+from limelight.shapes import Float
+from limelight.text import CLS, Document, Features, Vocabulary, few_names, token_strings
+
+WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
+_TOGETHER = 32  # documents whose arrays stay inside the cache
+_TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
+_BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
+_CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
+    {
+        "collapses": None,
+        "chooses": None,
+        "attends": _BY_TABLES,
+        "differentiates": _BY_TABLES,
+        "pieces": "the paper's classifier reads whole words, not pieces of them",
+        "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
+    }
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttentionClassifier:
+    r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
+
+    .. math:: f = \frac1K \sum_i W_\ell^{(i)} \sum_t \alpha_t^{(i)} v_t^{(i)}
+
+    Shapes, finiteness and class names are checked when a model is made, so its fields are what
+    their comments say. Weights keep the precision they were stored in; everything is computed in
+    float64. With one output (C = 1) there are two classes, and f > 0 is the second.
+    """
+
+    embedding: np.ndarray  # V d_e
+    W_q: np.ndarray  # K d_att d_e
+    W_k: np.ndarray  # K d_att d_e
+    W_v: np.ndarray  # K d_out d_e
+    W_l: np.ndarray  # K C d_out
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    T_max: int = 256
+    position_base: float = 10000.0
+    position_scale: float = 1.0
+    tokenizer: str = "basic_english"
+    record: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None  # of torch, on which lists of texts are explained; None: NumPy
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
+        for name in WEIGHTS:
+            own = np.array(getattr(self, name))  # freezing it must not freeze the caller's array
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+        _check(self)
+
+    def __repr__(self) -> str:
+        size = self.sizes
+        place = "" if self.device is None else f" on {self.device}"
+        return (
+            f"<AttentionClassifier {few_names(self.classes)}: {size['K']} heads, "
+            f"{size['V']:,} words, {self.T_max} tokens{place}; {self.fingerprint[:8]}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled; and tables are cheaper to make than to send.
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return partial(AttentionClassifier, **own | {"record": dict(self.record)}), ()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The letters of the notation table and their values for this model."""
+        (V, d_e), (K, d_att, _), (_, C, d_out) = (
+            self.embedding.shape,
+            self.W_q.shape,
+            self.W_l.shape,
+        )
+        return {
+            "V": V,
+            "d_e": d_e,
+            "K": K,
+            "d_att": d_att,
+            "d_out": d_out,
+            "C": C,
+            "T_max": self.T_max,
+        }
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What ``config.json`` holds: how to read the weights, then what training recorded."""
+        return {
+            "format": "limelight.attention/1",
+            "T_max": self.T_max,
+            "position_base": self.position_base,
+            "position_scale": self.position_scale,
+            "classes": list(self.classes),
+            "tokenizer": self.tokenizer,
+            **self.record,
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of configuration, vocabulary and weights: equal for equal models only."""
+        digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
+        digest.update("\n".join(self.vocabulary.words).encode())
+        for name in WEIGHTS:
+            array = getattr(self, name)
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    @cached_property
+    def positions(self) -> Float[np.ndarray, "T_max d_e"]:
+        """The positional part of every embedding."""
+        return sinusoidal_positions(
+            self.T_max,
+            self.embedding.shape[1],
+            base=self.position_base,
+            scale=self.position_scale,
+        )
+
+    @cached_property
+    def directions(self) -> Directions:
+        """What each head reads of an embedding."""
+        W_q, W_k, W_v, W_l = (
+            array.astype(np.float64) for array in (self.W_q, self.W_k, self.W_v, self.W_l)
+        )
+        scale = 1 / np.sqrt(W_q.shape[1])
+        q = W_q @ (self.embedding[CLS].astype(np.float64) + self.positions[0])
+        return Directions(
+            key=scale * np.einsum("ka,kae->ke", q, W_k),
+            value=np.einsum("kco,koe->cke", W_l, W_v),
+            query=scale * np.einsum("kad,kae->kde", W_q, W_k),
+        )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The model as two tables per head: all that a prediction needs."""
+        return collapse(self.embedding.astype(np.float64), self.positions, self.directions)
+
+    @cached_property
+    def _factored(self) -> Factored | None:
+        return factored(self.tables)
+
+    def rounded(self, dtype: str) -> "AttentionClassifier":
+        """Return the model with its weights in another precision, such as "float16"."""
+        return replace(self, **{name: getattr(self, name).astype(dtype) for name in WEIGHTS})
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities: by the softmax."""
+        return "softmax"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: UNK in its place, or nothing."""
+        return "unk", "delete"
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What this model can show, or why it cannot."""
+        return _CAPABILITIES
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth collapsing at a time."""
+        return _TOGETHER if self.device is None else _TOGETHER_ON_DEVICE
+
+    @cached_property
+    def device_tables(self) -> DeviceTables | None:
+        """The tables on the device; None where NumPy computes."""
+        return None if self.device is None else device_tables(self.tables, self.device)
+
+    def on(self, device: str | None) -> "AttentionClassifier":
+        """Return the model for a torch device such as "cuda", or for NumPy with None."""
+        moved = replace(self, device=device)
+        _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
+        return moved
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return ``text`` as this model sees it."""
+        if pieces:
+            raise InputError(f"{_CAPABILITIES['pieces']}; read words.")
+        return read_document(text, self.vocabulary, T_max=self.T_max)
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the C outputs of the model for texts that it has read."""
+        return self.logits_of_ids([encoded(document).ids for document in documents])
+
+    def game(
+        self, document: Document, features: Features, replacement: str
+    ) -> ReplacementScorer | DeletionScorer:
+        """Return the outputs as a function of which features stay: a few matrix products."""
+        if replacement == "delete":
+            return deletion_scorer(self.tables, self.vocabulary, document, features)
+        return replacement_scorer(self.tables, document, features)
+
+    def collapsed(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> CollapsedDocuments:
+        """Return documents as the arrays that exact methods need."""
+        return CollapsedDocuments(
+            model=self, documents=tuple(documents), features=tuple(features)
+        )
+
+    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+        """Return the C outputs of the model for every text."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        rows = []
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+            strings = token_strings(text)
+            if not strings:
+                raise InputError(f"text {i} has no words; give at least one word.")
+            rows.append(self.vocabulary.encode(strings[: self.T_max - 1]))
+        return self.logits_of_ids(rows)
+
+    def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for documents that are encoded already, without [cls] and padding."""
+        ids = padded_ids(rows, T_max=self.T_max)
+        if self.device_tables is not None:
+            return self.device_tables.outputs(ids)
+        return predicted_logits(self.tables, ids) if self._factored is None else self._factored(ids)
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text; rows sum to one."""
+        return class_probabilities(self.logits(texts))
+
+    def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
+        """Return every head's attention of every token to every token, [cls] first (Figure 3).
+
+        Rows are softmaxes over the whole window, as in the model; the columns of the padding are
+        left out, so a row sums to one minus the attention it pays to padding.
+        """
+        ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
+        e = self.embedding[ids].astype(np.float64) + self.positions
+        T = 1 + len(document.tokens)
+        logit = np.einsum("se,kef,tf->kst", e[:T], self.directions.query, e, optimize=True)
+        g = np.exp(logit - logit.max(axis=-1, keepdims=True))
+        return (g / g.sum(axis=-1, keepdims=True))[:, :, :T]
+
+
+def _check(model: AttentionClassifier) -> None:
+    """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
+    letters = {
+        "embedding": "V d_e",
+        "W_q": "K d_att d_e",
+        "W_k": "K d_att d_e",
+        "W_v": "K d_out d_e",
+        "W_l": "K C d_out",
+    }
+    size: dict[str, int] = {"V": len(model.vocabulary)}
+    for name, axes in letters.items():
+        array = getattr(model, name)
+        if array.dtype.kind != "f":
+            raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
+        if array.ndim != len(axes.split()):
+            raise InputError(f"{name} must have the axes ({axes}); got shape {array.shape}.")
+        for axis, length in zip(axes.split(), array.shape, strict=True):
+            if size.setdefault(axis, length) != length:
+                raise InputError(
+                    f"{name} has shape {array.shape}, but its axis {axis} must be {size[axis]}."
+                )
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
+    outputs, named = size["C"], len(model.classes)
+    if named != max(outputs, 2) or len(set(model.classes)) != named:
+        raise InputError(
+            f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
+            f"got {list(model.classes)}."
+        )
+    _check_positions(model)
+    if model.tokenizer != "basic_english":
+        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+
+
+def _check_positions(model: AttentionClassifier) -> None:
+    if model.T_max < 2 or model.position_base <= 0:
+        raise InputError(
+            f"T_max must be at least 2 and position_base positive; "
+            f"got {model.T_max} and {model.position_base}."
+        )
+    if not np.isfinite([model.position_base, model.position_scale]).all():
+        raise InputError(
+            "position_base and position_scale must be finite; "
+            f"got {model.position_base} and {model.position_scale}."
+        )

@@ -1,0 +1,272 @@
+"""Some documents of the attention classifier as one set of arrays: what exact methods need."""
+
+__all__ = ["CollapsedDocuments"]
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, final, runtime_checkable
+
+import numpy as np
+
+from limelight.errors import DomainError
+from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.on_device import DeviceTables
+from limelight.models.attention.tables import Directions, Tables
+from limelight.shapes import Float, Int
+from limelight.text import UNK, Document, Features
+from limelight.theory.attention import attention, head_outputs
+from limelight.theory.deletion import DeletionGame
+from limelight.theory.gradient import gradient, head_gradients, token_gradients
+from limelight.theory.namespace import host_array
+from limelight.theory.ratio_game import RatioGame, empty_value
+
+
+@runtime_checkable
+class Tabled(Protocol):
+    """What is needed of a model: its tables, and its embedding for the directions of gradients."""
+
+    @property
+    def T_max(self) -> int:
+        """Tokens that the model reads, [cls] included."""
+
+    @property
+    def tables(self) -> Tables:
+        """Logits and values of words and positions."""
+
+    @property
+    def device_tables(self) -> DeviceTables | None:
+        """The same on a device, if there is one."""
+
+    @property
+    def embedding(self) -> np.ndarray:
+        """Embedding of every word."""
+
+    @property
+    def positions(self) -> Float[np.ndarray, "T_max d_e"]:
+        """The positional part of every embedding."""
+
+    @property
+    def directions(self) -> Directions:
+        """What each head reads of an embedding."""
+
+    def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
+        """Return every head's attention of every token to every token."""
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CollapsedDocuments:
+    """``n`` documents under one model, each with its features.
+
+    Arrays are computed when first asked for and shared by all methods. Padding takes part in
+    attention, so the window is the same for every document and nothing is ragged. ``weights``
+    are ∂F/∂f_c of the explained number F, which may mix several classes.
+    """
+
+    model: Tabled
+    documents: tuple[Document, ...]
+    features: tuple[Features, ...]
+
+    @cached_property
+    def ids(self) -> Int[np.ndarray, "n T_max"]:
+        """Vocabulary rows over the whole window."""
+        rows = [encoded(document).ids for document in self.documents]
+        return padded_ids(rows, T_max=self.model.T_max)
+
+    @cached_property
+    def logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits of the documents."""
+        return _positions_last(self.model.tables.logit(self.ids))
+
+    @cached_property
+    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of [cls] to every position."""
+        return attention(self.logit)
+
+    @cached_property
+    def u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """What every position would contribute alone."""
+        return _positions_last(self.model.tables.value(self.ids))
+
+    @cached_property
+    def base_ids(self) -> Int[np.ndarray, "n T_max"]:
+        """The documents with every feature removed: UNK at its places."""
+        return np.where(self.of_position >= 0, np.int32(UNK), self.ids)
+
+    @cached_property
+    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits with every feature removed."""
+        return _positions_last(self.model.tables.logit(self.base_ids))
+
+    @cached_property
+    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """Values with every feature removed."""
+        return _positions_last(self.model.tables.value(self.base_ids))
+
+    @cached_property
+    def base_outputs(self) -> Float[np.ndarray, "n C"]:
+        """The model's outputs with every feature removed."""
+        if self.model.device_tables is not None:  # the game is there already, the arrays would not be
+            return host_array(empty_value(self.game))
+        return (attention(self.base_logit)[:, None] * self.base_u).sum(-1).mean(-1)
+
+    @cached_property
+    def of_position(self) -> Int[np.ndarray, "n T_max"]:
+        """The feature at every position; -1 at [cls], padding and protected words."""
+        places = np.full((len(self.documents), self.model.T_max), -1)
+        for line, features in zip(places, self.features, strict=True):
+            line[1 : 1 + len(features.of_token)] = features.of_token
+        return places
+
+    @cached_property
+    def embedded(self) -> Float[np.ndarray, "n T_max d_e"]:
+        """The embedded tokens, positions included."""
+        return self.model.embedding[self.ids].astype(np.float64) + self.model.positions
+
+    @cached_property
+    def game(self) -> RatioGame:
+        """The games of all documents, each feature kept or replaced by UNK at all its places.
+
+        One class for each output. Documents with fewer features are padded by words that weigh
+        nothing.
+        """
+        sizes = np.array([len(features) for features in self.features])
+        if (device_tables := self.model.device_tables) is not None:
+            return device_tables.game(self.ids, self.base_ids, self.of_position, sizes)
+        # The largest logit of each head is taken off before the exponential: a ratio does not
+        # notice, and without it a logit of 710 would overflow.
+        top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
+        g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
+        kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
+        return RatioGame(
+            D0=kept[..., -1],
+            a=kept[..., :-1],
+            b=self._by_feature(g_h)[..., :-1],
+            N0=kept_values[..., -1],
+            A=kept_values[..., :-1],
+            B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
+            sizes=sizes,
+        )
+
+    def _by_feature(
+        self, x: Float[np.ndarray, "n *heads T_max"]
+    ) -> Float[np.ndarray, "n *heads buckets"]:
+        """Sum over the places of each feature; [cls], padding and protected words come last."""
+        d = max(map(len, self.features))
+        place = np.where(self.of_position >= 0, self.of_position, d)
+        lines = x.reshape(len(x), -1, x.shape[-1])
+        line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
+        bucket = line * (d + 1) + place[:, None, :]
+        # One bincount over everything: a loop over documents and heads costs ten times as much.
+        sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
+        return sums.reshape(*x.shape[:-1], d + 1)
+
+    def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
+        """Return the game of document ``i`` when removed words vanish and later ones move up."""
+        document, tables = self.documents[i], self.model.tables
+        if (why := _inexact(document, self.features[i])) is not None:
+            raise DomainError(
+                "LIME under deletion is exact for texts that fit the window and repeat no word; in "
+                f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
+            )
+        ids = encoded(document).ids
+        d = len(ids)
+        word, place = ids[:, None], 1 + np.arange(d)[None, :]
+        logit = tables.word_logit[word] + tables.position_logit[place]
+        u = tables.word_value[word] + tables.position_value[place]
+        # Per head, as in `game`: a head far below another must not underflow.
+        top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
+        g = np.exp(np.moveaxis(logit - top, -1, 0))
+        padding = np.exp(self.base_logit[i] - top[:, None])
+        padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
+        return DeletionGame(
+            g=g,
+            u=np.einsum("c,tpck->ktp", weights[i], u)[None],
+            tail_g=_beside(padding, d),
+            tail_gu=_beside(padding_gu, d)[None],
+        )
+
+    def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
+        """The gradient at the tokens alone, which is all that features need."""
+        T = 1 + max(len(document.tokens) for document in self.documents)
+        alpha, u = self.alpha, self.target_u(weights)
+        surplus = alpha * (u - head_outputs(alpha, u)[..., None])
+        return token_gradients(
+            alpha[..., 1:T],
+            surplus[..., 1:T],
+            key=self.model.directions.key,
+            value=self._target_value(weights),
+        )
+
+    def gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T_max d_e"]:
+        """The gradient of the explained number at every position, [cls] included."""
+        return gradient(**self.at_the_text(weights))
+
+    def head_gradients(
+        self, weights: Float[np.ndarray, "n C"]
+    ) -> Float[np.ndarray, "n K T_max d_e"]:
+        """Every head's own gradient at every position, [cls] included."""
+        return head_gradients(**self.at_the_text(weights))
+
+    def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Values seen by the target: Σ_c ∂F/∂f_c u_c."""
+        return np.einsum("nc,nckt->nkt", weights, self.u)
+
+    def at_the_text(self, weights: Float[np.ndarray, "n C"]) -> dict[str, np.ndarray]:
+        """The arguments of Theorem 4.1 for the explained number."""
+        return {
+            "alpha": self.alpha,
+            "u": self.target_u(weights),
+            "e": self.embedded,
+            "key": self.model.directions.key,
+            "value": self._target_value(weights),
+            "query": self.model.directions.query,
+        }
+
+    def _target_value(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K d_e"]:
+        """The direction of embedding space along which each head reads the target's value."""
+        return np.einsum("nc,cke->nke", weights, self.model.directions.value)
+
+    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
+        """Return every head's attention of every token to every token, for each document."""
+        return [self.model.attention_matrices(document) for document in self.documents]
+
+    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
+        """Return, for every document, scores of tokens summed over each feature's places.
+
+        Tokens count from the one after [cls]; what follows a document's own is padding and left
+        out.
+        """
+        flat = scores.reshape(len(scores), -1, scores.shape[-1])
+        pooled = []
+        for rows, features in zip(flat, self.features, strict=True):
+            inside = features.of_token >= 0
+            at, d = features.of_token[inside], len(features)
+            tokens = rows[:, : len(inside)][:, inside]
+            sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
+            pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
+        return pooled
+
+
+def _inexact(document: Document, features: Features) -> str | None:
+    """Say why positions under deletion depend on more than the number of words kept before."""
+    strings = document.tokens.strings
+    if document.cut is not None:
+        return "the last words were cut off"
+    if len(features) == len(strings):
+        return None
+    repeated = next((s for s in strings if strings.count(s) > 1), None)
+    if features.kind == "words" and repeated is not None and (features.of_token >= 0).all():
+        return f"{repeated!r} repeats"
+    return "not every word is a feature of its own"
+
+
+def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
+    """Sums over [cls] and padding when 0, 1, … d words stand between them."""
+    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
+    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
+    return x[:, :1] + after[:, : d + 1]
+
+
+def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
+    return np.ascontiguousarray(np.moveaxis(table, 1, -1))
+

@@ -1,0 +1,88 @@
+"""Texts as the attention classifier reads them: vocabulary rows inside a fixed window."""
+
+__all__ = ["Encoded", "encoded", "padded_ids", "read_document"]
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.shapes import Int
+from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, tokenize
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Encoded(NamedTuple):
+    """The classifier's own input: rows of the tokens it reads, and the tokens it does not read.
+
+    ``ids`` pairs with the document's tokens; [cls] and padding are not among them. When words are
+    deleted, those ``beyond`` the window move into it.
+    """
+
+    ids: Int[np.ndarray, " T"]
+    beyond: tuple[str, ...] = ()
+
+
+def encoded(document: Document) -> Encoded:
+    """Return what the attention classifier made of a text."""
+    found: Encoded = document.input
+    return found
+
+
+def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
+    """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
+    if not isinstance(text, str):
+        raise InputError(f"a text must be a string; got {type(text).__name__}.")
+    text, replaced = (text, 0) if text.isascii() else _LONE_SURROGATE.subn("\ufffd", text)
+    tokens = tokenize(text)
+    if not len(tokens):
+        raise InputError("the text has no words; give at least one word.")
+    inside = tokens.head(T_max - 1)
+    ids = vocabulary.encode(inside.strings)
+    beyond = tokens.strings[len(inside) :]
+    return Document(
+        text,
+        inside,
+        cut=inside.spans[-1][1] if beyond else None,
+        notices=_notices(inside, ids, beyond, replaced),
+        input=Encoded(ids, beyond),
+    )
+
+
+def _notices(
+    inside: Tokens, ids: Int[np.ndarray, " T"], beyond: Sequence[str], replaced: int
+) -> tuple[str, ...]:
+    """What a reader of a prediction must know about how the text was read."""
+    seen, unknown = len(inside), int(np.count_nonzero(ids == UNK))
+    notices = []
+    if replaced:
+        # A lone surrogate is half a character, which no file can hold.
+        notices.append(
+            f"The text holds {replaced} lone surrogate(s), which are not characters; "
+            "each was read as U+FFFD."
+        )
+    if beyond:
+        notices.append(
+            f"The text has {seen + len(beyond)} tokens; the model reads the first {seen}, "
+            f"the last {len(beyond)} were cut off."
+        )
+    if not any(character.isalnum() for string in inside.strings for character in string):
+        notices.append("The text holds no letters and no digits, only other signs.")
+    if unknown == seen:
+        notices.append("No word of the text is in the model's vocabulary: it sees only UNK.")
+    elif unknown:
+        notices.append(f"{unknown} of {seen} tokens are not in the vocabulary; the model sees UNK.")
+    return tuple(notices)
+
+
+def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:
+    """Return one row of ``T_max`` ids per document: [cls], its tokens, then UNK as padding."""
+    ids = np.full((len(rows), T_max), UNK, dtype=np.int32)
+    ids[:, 0] = CLS
+    for line, row in zip(ids, rows, strict=True):
+        kept = row[: T_max - 1]
+        line[1 : 1 + len(kept)] = kept
+    return ids

@@ -1,0 +1,109 @@
+"""A model as a folder: ``config.json``, ``vocab.txt``, ``model.safetensors``. Never pickle."""
+
+__all__ = ["load_folder", "save_folder"]
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_from_bytes
+from safetensors.numpy import save as tensors_to_bytes
+
+from limelight.errors import InputError
+from limelight.files import whole_folder
+from limelight.models.attention.classifier import WEIGHTS, AttentionClassifier
+from limelight.text import Vocabulary
+
+FORMAT = "limelight.attention/1"
+FILES = ("config.json", "vocab.txt", "model.safetensors")
+_READING: dict[str, type | tuple[type, ...]] = {
+    "T_max": int,
+    "position_base": (int, float),
+    "position_scale": (int, float),
+    "classes": list,
+    "tokenizer": str,
+}
+
+
+def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> None:
+    """Write ``model`` to the folder ``path``, whole or not at all.
+
+    The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
+    """
+    _refuse_other_files(Path(path))
+    weights = {name: np.ascontiguousarray(getattr(model, name)) for name in WEIGHTS}
+    with whole_folder(path) as part:
+        (part / "config.json").write_text(
+            json.dumps(model.config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        (part / "vocab.txt").write_bytes("".join(f"{w}\n" for w in model.vocabulary.words).encode())
+        (part / "model.safetensors").write_bytes(tensors_to_bytes(weights))
+
+
+def _refuse_other_files(folder: Path) -> None:
+    if folder.is_dir():
+        other = sorted({file.name for file in folder.iterdir()} - set(FILES))
+        if other:
+            raise InputError(
+                f"the folder '{folder}' holds other files ({other[0]!r}); "
+                "choose a new or empty one."
+            )
+    elif folder.exists():
+        raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+
+
+def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
+    """Return the model stored in the folder ``path``, every shape and value checked."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise InputError(f"there is no model folder at '{folder}'; check the path.")
+    try:
+        config = _config(_content(folder, "config.json"))
+        words = _content(folder, "vocab.txt").decode("utf-8").removesuffix("\n").split("\n")
+        weights = tensors_from_bytes(_content(folder, "model.safetensors"))
+        if missing := [name for name in WEIGHTS if name not in weights]:
+            raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
+        reading = {name: config.pop(name) for name in _READING}
+        classes = tuple(reading.pop("classes"))
+        return AttentionClassifier(
+            **{name: weights[name] for name in WEIGHTS},
+            vocabulary=Vocabulary(tuple(words)),
+            classes=classes,
+            **reading,
+            record=config,
+        )
+    except (SafetensorError, KeyError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the model folder '{folder}' is damaged ({error}); copy or train it again."
+        ) from None
+    except InputError as error:
+        raise InputError(f"the model folder '{folder}' cannot be used: {error}") from None
+
+
+def _content(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{name} is missing.") from None
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    """Return the configuration without its format, after checking that it is one of ours."""
+    try:
+        config = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"config.json is not JSON ({error}).") from None
+    form = config.pop("format", None) if isinstance(config, dict) else None
+    if form != FORMAT:
+        raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
+    for name, kind in _READING.items():
+        if name not in config:
+            raise InputError(f"config.json lacks {name!r}.")
+        if not isinstance(config[name], kind) or isinstance(config[name], bool):
+            raise InputError(f"config.json has an unusable {name!r}: {config[name]!r}.")
+    if not all(isinstance(name, str) for name in config["classes"]):
+        raise InputError("config.json must name its classes by strings.")
+    return config

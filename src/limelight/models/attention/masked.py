@@ -1,0 +1,162 @@
+"""The attention classifier as a game: thousands of masks in a few matrix products."""
+
+__all__ = ["DeletionScorer", "ReplacementScorer", "deletion_scorer", "replacement_scorer"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
+from limelight.models.attention.tables import Tables, predicted_logits
+from limelight.shapes import Bool, Float, Int
+from limelight.text import CLS, UNK, Document, Features, Vocabulary
+
+_UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
+_CHUNK = 64  # masks whose windows are held at a time: they stay inside the cache
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReplacementScorer:
+    """f with every removed word replaced by UNK in place.
+
+    ``ids`` is the window, ``of_position`` the feature at each place, -1 where nothing is removed.
+    """
+
+    tables: Tables
+    ids: Int[np.ndarray, " T_max"]
+    of_position: Int[np.ndarray, " T_max"]
+    d: int
+
+    @cached_property
+    def fixed_sums(self) -> Float[np.ndarray, " sums"]:
+        """D_0 of every head, then N_0 of every class and head."""
+        return self._terms[0, self.of_position < 0].sum(axis=0)
+
+    @cached_property
+    def word_sums(self) -> Float[np.ndarray, "both sums"]:
+        """a and A of every word, then b and B of every word (THEORY.md, section 3)."""
+        of_feature = self.of_position == np.arange(self.d)[:, None]
+        return np.concatenate(list(of_feature.astype(float) @ self._terms))
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the model's outputs for each mask.
+
+        Kept and removed words are summed apart, so that nothing large is added and taken away
+        again: D_0 + Σb + Z(a − b) loses all digits where one b outweighs everything else.
+        """
+        sums = (
+            self.fixed_sums + np.concatenate([keep, ~keep], axis=1).astype(float) @ self.word_sums
+        )
+        return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
+
+    def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
+        """Return what the model reads under each mask."""
+        return replaced_windows(keep, self.ids, self.of_position)
+
+    @cached_property
+    def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
+        """g and g·u of every place with its word (row 0) and with UNK (row 1)."""
+        both = np.stack([self.ids, np.where(self.of_position >= 0, UNK, self.ids)])
+        logit, value = self.tables.logit(both), self.tables.value(both)
+        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+        return np.concatenate([g, g * value], axis=2).reshape(*both.shape, -1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DeletionScorer:
+    """f with every removed word taken out: later words move left, and words that had been cut off
+    move into the window.
+
+    ``ids`` are all tokens of the text, beyond the window too; ``of_token`` the feature of each, -1
+    where nothing is removed.
+    """
+
+    tables: Tables
+    ids: Int[np.ndarray, " L"]
+    of_token: Int[np.ndarray, " L"]
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the model's outputs for each mask."""
+        parts = [self._outputs(keep[i : i + _CHUNK]) for i in range(0, len(keep), _CHUNK)]
+        return np.concatenate([np.empty((0, self.tables.word_value.shape[1])), *parts])
+
+    def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
+        """Return what the model reads under each mask."""
+        T_max = len(self.tables.position_logit)
+        return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
+
+    def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """f = N/D with g(word, place) = x_word y_place and u(word, place) = x'_word + y'_place."""
+        windows = self.windows(keep)
+        local = self._row[windows]
+        g, gu = self._words
+        y, y_value = self._places
+        D = np.einsum("ntk,tk->nk", (seen := g[local]), y)
+        N = np.einsum("ntck,tk->nck", gu[local], y) + np.einsum("ntk,tck->nck", seen, y_value)
+        sums = np.concatenate([D[:, None], N], axis=1).reshape(len(keep), -1)
+        return _ratio(sums, self.tables, lambda lost: windows[lost])
+
+    @cached_property
+    def _used(self) -> Int[np.ndarray, " W"]:
+        return np.unique([CLS, UNK, *self.ids])
+
+    @cached_property
+    def _row(self) -> Int[np.ndarray, " V"]:
+        """Row of each used word in the small tables below."""
+        row = np.zeros(len(self.tables.word_logit), dtype=np.int32)
+        row[self._used] = np.arange(len(self._used))
+        return row
+
+    @cached_property
+    def _words(self) -> tuple[Float[np.ndarray, "W K"], Float[np.ndarray, "W C K"]]:
+        logit = self.tables.word_logit[self._used]
+        g = np.exp(logit - logit.max(axis=0))
+        return g, g[:, None] * self.tables.word_value[self._used]
+
+    @cached_property
+    def _places(self) -> tuple[Float[np.ndarray, "T_max K"], Float[np.ndarray, "T_max C K"]]:
+        logit = self.tables.position_logit
+        y = np.exp(logit - logit.max(axis=0))
+        return y, y[:, None] * self.tables.position_value
+
+
+def _ratio(
+    sums: Float[np.ndarray, "n sums"],
+    tables: Tables,
+    windows: Callable[[Bool[np.ndarray, " n"]], Int[np.ndarray, "lost T_max"]],
+) -> Float[np.ndarray, "n C"]:
+    """Mean over heads of N/D; rows where a denominator underflowed are predicted from scratch."""
+    _, C, K = tables.word_value.shape
+    parts = sums.reshape(-1, 1 + C, K)
+    D, N = parts[:, :1], parts[:, 1:]
+    lost = np.min(parts[:, 0], axis=1) < _UNDERFLOW
+    f = (N / np.where(D < _UNDERFLOW, 1.0, D)).mean(axis=-1)
+    if lost.any():
+        f[lost] = predicted_logits(tables, windows(lost))
+    return f
+
+
+def replacement_scorer(tables: Tables, document: Document, features: Features) -> ReplacementScorer:
+    """Return the game of ``document`` in which UNK stands for a removed word."""
+    T_max = len(tables.position_logit)
+    of_position = np.full(T_max, -1)
+    of_position[1 : 1 + len(document.tokens)] = features.of_token
+    ids = padded_ids([encoded(document).ids], T_max=T_max)[0]
+    return ReplacementScorer(tables, ids, of_position, len(features))
+
+
+def deletion_scorer(
+    tables: Tables, vocabulary: Vocabulary, document: Document, features: Features
+) -> DeletionScorer:
+    """Return the game in which removed words vanish; words beyond the window go with a feature."""
+    ids, beyond = encoded(document)
+    row = {string: j for j, string in enumerate(features.strings)}
+    later = [row.get(string, -1) if features.kind == "words" else -1 for string in beyond]
+    of_token = np.array([*features.of_token, *later])
+    return DeletionScorer(tables, np.concatenate([ids, vocabulary.encode(beyond)]), of_token)

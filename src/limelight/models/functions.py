@@ -1,0 +1,217 @@
+"""Any function from texts to scores."""
+
+__all__ = ["Function", "wrapped_function"]
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.models.answers import MOST_LOG_ODDS, checked_answers, log_odds
+from limelight.models.engine import Engine
+from limelight.models.given_text import checked_text
+from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import SCALES, Capability, Link
+from limelight.sampling import Game
+from limelight.shapes import Bool, Float
+from limelight.text import Document, Features, Span, Tokens, few_names, one_line
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+Words = Callable[[str], Sequence[Span]]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function:
+    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`."""
+
+    function: Callable[[list[str]], Any]
+    classes: tuple[str, ...]
+    scale: str = "probability"
+    multi_label: bool = False
+    mask: str | None = None
+    words: Words | None = None
+    batch_size: int = 256
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise InputError(nearest("scale", self.scale, SCALES))
+        if len(set(self.classes)) != len(self.classes):
+            raise InputError(f"class names must differ; got {list(self.classes)}.")
+
+    def __repr__(self) -> str:
+        return f"<Function {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        if self.scale == "score":
+            return "none"
+        return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
+
+    @property
+    def ceiling(self) -> float:
+        """The largest log-odds: what stands for a probability of 1."""
+        return MOST_LOG_ODDS if self.scale == "probability" else math.inf
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the function: nobody can see into it."""
+        inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: the mask if there is one, or nothing."""
+        return ("delete",) if self.mask is None else ("mask", "delete")
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What a function shows: its answers, which may choose one of its classes."""
+        hidden = "a function of texts shows only its answers"
+        chooses = None
+        if len(self.classes) == 1:
+            chooses = "this one predicts a score and not a class"
+        elif self.multi_label:
+            chooses = "the labels of this one are a yes or no each"
+        return {
+            "chooses": chooses,
+            "attends": hidden,
+            "differentiates": hidden,
+            "collapses": hidden,
+            "pieces": "a function of texts shows no pieces of words",
+            "cuts": "a function gets every text whole, and may cut it itself",
+        }
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return the words of ``text`` as they are written, punctuation marks among them."""
+        if pieces:
+            raise InputError("a function of texts shows no pieces of words; read words.")
+        checked_text(text)
+        spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)
+        if not spans:
+            raise InputError("the text has no words; give at least one word.")
+        if self.words is not None:
+            _check_words(spans, text)
+        strings = tuple(text[start:end] for start, end in spans)
+        return Document(text, Tokens(strings, tuple((int(a), int(b)) for a, b in spans)))
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        return self.logits([document.text for document in documents])
+
+    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; a deleted word takes the space after it along."""
+        mask = self.mask if replacement == "mask" else None
+        gaps, words = _segments(document)
+
+        def written(keep: Bool[np.ndarray, " d"]) -> str:
+            stays = np.append(keep, True)[features.of_token]
+            text = gaps[0]
+            for word, gap, kept in zip(words, gaps[1:], stays, strict=True):
+                if kept or mask is not None:
+                    text += (word if kept else str(mask)) + gap
+                else:  # what stood on both sides must not grow together
+                    text += gap.lstrip() if not text or text[-1].isspace() else gap
+            return text
+
+        return lambda keep: self._engine([written(row) for row in keep])
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answer,
+            size=len,
+            key=lambda text: text,
+            budget=sys.maxsize,  # nobody knows what a text costs in there
+            most=self.batch_size,
+        )
+
+    def _answer(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        found = checked_answers(
+            self.function(list(texts)),  # a list of its own: it may do with it what it likes
+            texts=len(texts),
+            classes=self.classes,
+            probability=self.scale == "probability",
+            multi_label=self.multi_label,
+        )
+        return log_odds(found) if self.scale == "probability" else found
+
+
+def wrapped_function(
+    function: Callable[[list[str]], Any],
+    *,
+    classes: Any,
+    scale: str = "probability",
+    multi_label: bool = False,
+    mask: Any = None,
+    words: Any = None,
+    batch_size: Any = 256,
+    name: str = "",
+) -> Function:
+    """Return a function as a model; the arguments are those of :func:`limelight.wrap`."""
+    least = 1 if scale == "score" else 2
+    if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < least:
+        names = "one name" if least == 1 else "two names"
+        raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
+    _check_options(mask, words, batch_size)
+    return Function(
+        function=function,
+        classes=tuple(map(str, classes)),
+        scale=scale,
+        multi_label=multi_label,
+        mask=mask,
+        words=words,
+        batch_size=batch_size,
+        name=name,
+    )
+
+
+def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number from 1; got {batch_size!r}.")
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
+    if words is not None and not callable(words):
+        raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+
+
+def _check_words(spans: Sequence[Any], text: str) -> None:
+    """Words stand in order, inside the text, and share no letter."""
+    end = 0
+    for span in spans:
+        match span:
+            case (start, stop) if end <= start < stop <= len(text):
+                end = stop
+            case _:
+                raise InputError(
+                    "words must return the (start, end) of every word, in order, apart and inside "
+                    f"the text of {len(text)} characters; got {span!r} after {end}."
+                )
+
+
+def _segments(document: Document) -> tuple[list[str], list[str]]:
+    """What stands before, between and after the words, and the words."""
+    gaps, words, end = [], [], 0
+    for start, stop in document.tokens.spans:
+        gaps.append(document.text[end:start])
+        words.append(document.text[start:stop])
+        end = stop
+    return [*gaps, document.text[end:]], words

@@ -1,0 +1,78 @@
+"""Attention of a transformers model, and which of its rows the classification head reads."""
+
+__all__ = ["attended"]
+
+from typing import Any
+
+import numpy as np
+
+from limelight.errors import DomainError
+from limelight.models.hugging_face.embedded_input import aimed, given_ids
+from limelight.models.hugging_face.untouched import untouched
+from limelight.models.protocol import Attended, Weigh
+from limelight.shapes import Float, Int
+
+
+def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> Attended:
+    """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
+    import torch
+
+    with (
+        torch.inference_mode(mode=False),
+        untouched(network, eager=True, hook=_begin),
+        torch.enable_grad(),
+    ):
+        out = network(**given_ids(network, ids, 1), output_attentions=True)
+        layers = _layers(network, out, len(ids))
+        reads = _reads(network, out.logits, layers[-1])
+        alpha = _stacked(layers)
+        gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
+        if weigh is not None:
+            gradient = _stacked(torch.autograd.grad(aimed(out.logits, weigh), layers))
+    return Attended(alpha, reads, gradient)
+
+
+def _begin(_module: Any, _given: Any, rows: Any) -> Any:
+    """Let a graph begin at the embedded input, for networks whose weights are frozen."""
+    return rows if rows.requires_grad else rows.requires_grad_().clone()
+
+
+def _layers(network: Any, out: Any, T: int) -> list[Any]:
+    """Return the attention of every layer, from every position to every position."""
+    layers = [layer for layer in getattr(out, "attentions", None) or () if layer is not None]
+    if not layers:
+        raise DomainError(
+            f"{type(network).__name__} shows no attention of one stack of layers; "
+            "use 'lime', 'shapley' or 'loo'."
+        )
+    shapes = {tuple(layer.shape[-2:]) for layer in layers}
+    if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
+        raise DomainError(
+            f"the attention of {type(network).__name__} does not go from every token to every "
+            "token; use 'gxi', 'lime' or 'loo'."
+        )
+    return layers
+
+
+def _reads(network: Any, logits: Any, last: Any) -> Float[np.ndarray, " T"]:
+    """Which positions the classification head reads, by how the outputs depend on the last layer.
+
+    After its attention a layer works on each position by itself, so the row of the last layer's
+    attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
+    """
+    import torch
+
+    # Weights without a pattern: a plain sum of outputs may be constant.
+    mixed = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
+    (slope,) = torch.autograd.grad(mixed, last, retain_graph=True, allow_unused=True)
+    read = np.zeros(0) if slope is None else _stacked([slope])[0].any(axis=(0, 2)).astype(float)
+    if not read.any():
+        raise DomainError(
+            f"which position the head of {type(network).__name__} reads cannot be seen: its "
+            "outputs do not depend on the attention that it shows; use 'lime', 'shapley' or 'loo'."
+        )
+    return read / read.sum()
+
+
+def _stacked(layers: Any) -> Float[np.ndarray, "L H T T"]:
+    return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])

@@ -1,0 +1,124 @@
+"""Gradients of a transformers model at its embedded input, by automatic differentiation."""
+
+__all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at"]
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import DomainError
+from limelight.models.hugging_face.untouched import untouched
+from limelight.models.protocol import Differentiated, Weigh
+from limelight.shapes import Float, Int
+
+_POINTS = 2048  # pieces in a batch of points whose gradient is taken
+
+
+def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d_e"]:
+    """Return the rows of the input embedding."""
+    import torch
+
+    with torch.inference_mode():
+        rows = network.get_input_embeddings()(torch.as_tensor(ids, device=network.device))
+        return rows.double().cpu().numpy()
+
+
+def differentiated(
+    network: Any,
+    ids: Int[np.ndarray, " T"],
+    points: Float[np.ndarray, "n T d_e"],
+    weigh: Weigh | Float[np.ndarray, "n C"],
+) -> Differentiated:
+    """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
+
+    ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on.
+    """
+    import torch
+
+    gradients, outputs, done = [], [], 0
+    for here in _batches(network, points):
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            logits = _logits_at(network, ids, here.requires_grad_())
+            now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
+            (gradient,) = torch.autograd.grad(aimed(logits, now), here)
+        gradients.append(gradient.double().cpu().numpy())
+        outputs.append(logits.detach().double().cpu().numpy())
+        done += len(here)
+    return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
+
+
+def outputs_at(
+    network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"]
+) -> Float[np.ndarray, "n C"]:
+    """Return the outputs at ``points``, put in place of the embedded ``ids``."""
+    import torch
+
+    with torch.inference_mode():
+        found = [_logits_at(network, ids, here) for here in _batches(network, points)]
+        return torch.cat(found).double().cpu().numpy()
+
+
+def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
+    """Yield a few points at a time, in the network's precision and on its device."""
+    import torch
+
+    alone = network.config.pad_token_id is None
+    step = 1 if alone else max(1, _POINTS // points.shape[1])
+    weight = network.get_input_embeddings().weight
+    for start in range(0, len(points), step):
+        with torch.inference_mode(mode=False):
+            here = torch.as_tensor(
+                points[start : start + step], dtype=weight.dtype, device=weight.device
+            )
+        yield here
+
+
+def _logits_at(network: Any, ids: Int[np.ndarray, " T"], here: Any) -> Any:
+    embedding = _InPlace(network, here)
+    with untouched(network, hook=embedding):
+        logits = network(**given_ids(network, ids, len(here))).logits
+    embedding.check_used()
+    return logits
+
+
+def _constant(weights: Float[np.ndarray, "n C"]) -> Weigh:
+    return lambda _: weights
+
+
+@final
+class _InPlace:
+    """Puts ``points`` in the place of what the embedding answers, which must happen once."""
+
+    def __init__(self, network: Any, points: Any) -> None:
+        self._network, self._points, self._calls = network, points, 0
+
+    def __call__(self, _module: Any, _given: Any, rows: Any) -> Any:
+        self._calls += 1
+        if rows.shape != self._points.shape:
+            raise self._refusal()
+        return self._points.clone()  # some networks scale it in place, which a leaf forbids
+
+    def check_used(self) -> None:
+        if self._calls != 1:
+            raise self._refusal()
+
+    def _refusal(self) -> DomainError:
+        return DomainError(
+            f"{type(self._network).__name__} does not read a text as one row of embedded tokens, "
+            "so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
+        )
+
+
+def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
+    """Return what the network is called with: ``copies`` of one text without padding."""
+    import torch
+
+    rows = torch.as_tensor(ids, device=network.device).expand(copies, -1)
+    return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
+
+
+def aimed(logits: Any, weigh: Weigh) -> Any:
+    """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
+    weights = weigh(logits.detach().double().cpu().numpy())
+    return (logits * logits.new_tensor(np.ascontiguousarray(weights))).sum()

@@ -1,0 +1,85 @@
+"""Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
+
+__all__ = ["from_objects", "from_pretrained"]
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from limelight.errors import InputError, MissingExtraError
+from limelight.models.hugging_face.sequence_classifier import HuggingFace
+
+
+def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
+    """Return somebody's loaded model; it stays on its device and in its precision.
+
+    Of what torch.compile returned, the model inside is asked, and stays as it was.
+    """
+    if tokenizer is None:
+        raise InputError(
+            "a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…)."
+        )
+    return HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
+
+
+def from_pretrained(name: str, *, network: bool, device: str | None = None) -> HuggingFace:
+    """Return the model in a folder, or with ``network`` one of the hub; no code of it is run."""
+    try:
+        import torch
+        from safetensors import SafetensorError
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError:
+        raise MissingExtraError(
+            f"the Hugging Face model '{name}' needs torch and transformers", "hf"
+        ) from None
+    options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
+    try:
+        with _quiet():
+            model, found = AutoModelForSequenceClassification.from_pretrained(
+                name, dtype=torch.float32, output_loading_info=True, **options
+            )
+            tokenizer = AutoTokenizer.from_pretrained(name, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        if "ignore_mismatched_sizes" in reason:
+            reason = "the shapes of its weights are not those of its config.json."
+        raise InputError(f"the Hugging Face model '{name}' cannot be loaded: {reason}") from None
+    if missing := sorted(found["missing_keys"]):
+        raise InputError(
+            f"the Hugging Face model '{name}' has no trained classification head (it lacks "
+            f"{', '.join(missing[:3])}); fine-tune it first, or choose another."
+        )
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        # transformers makes an empty one where the files are missing: every word is unknown to it
+        raise InputError(
+            f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
+            "put its files next to the model, with tokenizer.save_pretrained(…)."
+        )
+    return HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer)
+
+
+def _moved(model: Any, device: str | None) -> Any:
+    """Return the model on ``device``, by default on a GPU if there is one."""
+    import torch
+
+    try:
+        return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except (RuntimeError, AssertionError) as error:
+        (reason, *_) = str(error).splitlines() or [""]
+        raise InputError(f"device {device!r} cannot be used here ({reason.rstrip('.')}).") from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Load without the progress bar and the report of transformers."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,295 @@
+"""Sequence classifiers of the transformers library."""
+
+__all__ = ["HuggingFace"]
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.engine import Engine
+from limelight.models.hugging_face.attention_rows import attended
+from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
+from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.untouched import untouched
+from limelight.models.hugging_face.word_pieces import document_of, pieces_of
+from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
+from limelight.sampling import Game
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Document, Features, few_names
+
+_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
+_PADDING = -1  # a place that is masked out
+_CAPABILITIES: Mapping[Capability, str | None] = {
+    "attends": None,
+    "differentiates": None,
+    "pieces": None,
+    "cuts": None,
+    "collapses": "the layers of a deep network do not",
+}
+# Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
+_BUDGET = {"cpu": 1024, "cuda": 131_072}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HuggingFace:
+    """A sequence classifier with its fast tokenizer, which it never changes."""
+
+    network: Any
+    tokenizer: Any
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise InputError(
+                "a model needs its fast tokenizer, which knows the place of every word; got "
+                f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+            )
+        kinds = type(self.network).__mro__  # somebody's own class may stand on one of the library's
+        if not hasattr(self.network.config, "id2label") or not any(
+            "SequenceClassification" in kind.__name__ for kind in kinds
+        ):
+            raise InputError(
+                "the model must be a sequence classifier (…ForSequenceClassification); got "
+                f"{type(self.network).__name__}."
+            )
+
+    def __repr__(self) -> str:
+        network = type(self.network).__name__
+        return f"<HuggingFace {network} of {few_names(self.classes)} on {self.network.device}>"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; of a single output, the second's is the label.
+
+        A regression has names of scores instead, which may be one. Classes of the same name are
+        told apart by their numbers.
+        """
+        labels = self.network.config.id2label
+        named = tuple(str(labels[i]) for i in sorted(labels))
+        if len(named) > 1:
+            return _apart(named)
+        if self.link == "none":
+            return ("score",) if named[0] == _UNNAMED else named
+        return f"not {named[0]}", named[0]
+
+    @property
+    def link(self) -> Link:
+        """The sigmoid of each output where a text may have several labels, else the softmax; none
+        for a regression.
+        """
+        links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
+        return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What the network shows; what it predicts follows from its configuration."""
+        chooses = None
+        if self.link == "none":
+            chooses = "this one predicts scores, of which it chooses none"
+            if len(self.classes) == 1:
+                chooses = "this one predicts a score and not a class"
+        elif self.link == "sigmoid":
+            chooses = "the labels of this one are a yes or no each"
+        return MappingProxyType({**_CAPABILITIES, "chooses": chooses})
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of configuration and weights, as they are now."""
+        return self._fingerprint()
+
+    @cached_property
+    def _fingerprint(self) -> NetworkFingerprint:
+        return NetworkFingerprint(self.network)
+
+    @cached_property
+    def limit(self) -> int:
+        """How many pieces the model reads, special ones included."""
+        longest = [int(self.tokenizer.model_max_length)]
+        if (places := getattr(self.network.config, "max_position_embeddings", None)) and places > 0:
+            # RoBERTa counts places from behind the index of the padding.
+            offsets = [
+                module.padding_idx + 1
+                for name, module in self.network.named_modules()
+                if name.endswith("position_embeddings")
+                and getattr(module, "padding_idx", None) is not None
+            ]
+            longest.append(places - max(offsets, default=0))
+        return min(longest)
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
+        return document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for texts that the model has read."""
+        return self.engine([ids_read(document) for document in documents])
+
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for every text, cut to its window.
+
+        What is no text is refused here, with its number, and not by a type checker.
+        """
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        if not len(texts):
+            return np.empty((0, len(self.network.config.id2label)))
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+        pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
+        return self.engine([p.ids[p.inside] for p in pieces])
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
+        return tuple(one for one in ("mask", "unk", "delete", "pad") if one in self._ids_by_name)
+
+    @property
+    def _ids_by_name(self) -> dict[str, int | None]:
+        """The id that stands for a removed piece; None where it is deleted."""
+        pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
+        known = {
+            "mask": self.tokenizer.mask_token_id,
+            # Decoders read the last piece that is not padding: one that is both moves the head.
+            "unk": None if unknown == pad else unknown,
+            "pad": pad,
+        }
+        return {"delete": None} | {name: int(id) for name, id in known.items() if id is not None}
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; all pieces of a removed word are replaced."""
+        pieces = pieces_in(document)
+        feature = feature_of_piece(pieces, features)
+        if replacement == "delete":
+            everything = np.arange(len(pieces.ids))
+
+            def left(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " _"]:
+                stays = everything[np.append(keep, True)[feature]]
+                return pieces.ids[pieces.fitting(stays)]
+
+            return lambda keep: self.engine([left(row) for row in keep])
+        # A piece that becomes padding is masked out; any other token is attended to.
+        other = _PADDING if replacement == "pad" else self._ids_by_name[replacement]
+        inside = pieces.inside
+        ids, feature = pieces.ids[inside], feature[inside]
+
+        def replaced(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " T"]:
+            return np.where(np.append(keep, True)[feature], ids, other)
+
+        return lambda keep: self.engine([replaced(row) for row in keep])
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the token at every position of the input, -1 at special pieces."""
+        pieces = pieces_in(document)
+        return pieces.token[pieces.inside]
+
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
+
+        In full precision, whatever the engine uses.
+        """
+        yield attended(self.network, ids_read(document), weigh)
+
+    def embedded(
+        self, document: Document, features: Features | None = None, replacement: str = ""
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return the embedded pieces, those of ``features`` replaced."""
+        ids = ids_read(document)
+        if features is not None:
+            if (other := self._ids_by_name[replacement]) is None:
+                tokens = " or ".join(repr(one) for one in self.replacements if one != "delete")
+                raise InputError(
+                    "integrated gradients move every word to a token in its own place; "
+                    + (f"use replacement {tokens}." if tokens else "use 'gxi' or 'lime'.")
+                )
+            pieces = pieces_in(document)
+            feature = feature_of_piece(pieces, features)[pieces.inside]
+            ids = np.where(feature >= 0, other, ids)
+        return embedded(self.network, ids)
+
+    def differentiated(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``."""
+        return differentiated(self.network, ids_read(document), points, weigh)
+
+    def outputs_at(
+        self, document: Document, points: Float[np.ndarray, "n T d_e"]
+    ) -> Float[np.ndarray, "n C"]:
+        """Return the outputs at embedded ``points``."""
+        return outputs_at(self.network, ids_read(document), points)
+
+    def in_windows(self, window: str | int) -> Any:
+        """Return this model as one of whole texts, read in windows of so many tokens."""
+        from limelight.models.hugging_face.windowed import windowed  # it is made of this class
+
+        return windowed(self, window)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The one way to the model's outputs."""
+        # Heads that look for the last piece refuse batches if they do not know the padding.
+        alone = self.network.config.pad_token_id is None
+        return Engine(
+            self._outputs,
+            size=len,
+            key=lambda ids: ids.tobytes(),
+            budget=_BUDGET.get(self.network.device.type, 1024),
+            most=1 if alone else 4096,
+        )
+
+    @property
+    def _nothing(self) -> int:
+        """What stands for a text of no pieces at all: the token that begins or ends others."""
+        tokens = self.tokenizer
+        choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
+        return next(int(token) for token in choices if token is not None)
+
+    def _outputs(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        import torch
+
+        width = max(1, *(len(row) for row in rows))
+        ids = np.full((len(rows), width), _PADDING)
+        for line, row in zip(ids, rows, strict=True):
+            line[: len(row)] = row
+            if not len(row):
+                line[0] = self._nothing
+        there = ids != _PADDING
+        ids[~there] = self.network.config.pad_token_id or 0
+        device = self.network.device
+        given = {
+            "input_ids": torch.as_tensor(ids, device=device),
+            "attention_mask": torch.as_tensor(there.astype(np.int64), device=device),
+        }
+        half = torch.autocast("cuda", dtype=torch.float16, enabled=device.type == "cuda")
+        with untouched(self.network), torch.inference_mode():
+            with half:
+                found = self.network(**given).logits.double().cpu().numpy()
+            if device.type == "cuda" and not np.isfinite(found).all():  # too large for half
+                found = self.network(**given).logits.double().cpu().numpy()
+        if not np.isfinite(found).all():
+            raise InputError("the model returns numbers that are not finite; check its weights.")
+        if found.shape[1] != (labels := len(self.network.config.id2label)):
+            raise InputError(
+                f"the model returns {found.shape[1]} outputs, but its config.id2label names "
+                f"{labels} classes; make them as many."
+            )
+        return found
+
+
+def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names))

@@ -1,0 +1,238 @@
+"""Long texts under a Hugging Face model: the mean of its outputs over windows of the text."""
+
+__all__ = ["Windowed", "windowed"]
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.hugging_face.pieces import Pieces, pieces_in
+from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
+from limelight.models.hugging_face.word_pieces import document_of, pieces_of
+from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
+from limelight.sampling import Game, in_parts
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Document, Features, Span, Windows
+
+
+class InWindows(NamedTuple):
+    """The windows of a text, each a document of its own."""
+
+    parts: tuple[Document, ...]
+
+
+def _parts_of(document: Document) -> tuple[Document, ...]:
+    found: InWindows = document.input
+    return found.parts
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Windowed:
+    r"""The classifier :math:`f(x) = \frac1W \sum_w g(x_w)` of a text cut into W windows.
+
+    Windows adjoin, each word belongs to one, and where they end does not depend on which words
+    are removed: f is a function of the whole text, and every method explains that one function.
+    """
+
+    inner: HuggingFace
+    size: int  # pieces in a window at most, special ones included
+
+    def __repr__(self) -> str:
+        return f"<Windowed {self.inner!r}, {self.size} tokens at a time>"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.inner.classes
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities: of the mean of the outputs, not a mean of its own."""
+        return self.inner.link
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model; the windows are a setting of the explanation."""
+        return self.inner.fingerprint
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word."""
+        return self.inner.replacements
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """Those of the model, but for what is done already."""
+        done = "this one reads its texts in windows already"
+        return MappingProxyType({**self.inner.capabilities, "cuts": done})
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return all of ``text``, and its windows with the model's outputs there."""
+        whole = document_of(self.inner.tokenizer, text, limit=_ENDLESS, apart=pieces)
+        windows = tuple(
+            Document(text, whole.tokens, input=part)
+            for part in _parts(pieces_in(whole), self._ends(text, whole, apart=pieces), self.size)
+        )
+        found = Windows(
+            self.size,
+            tuple(_span(whole, pieces_in(window)) for window in windows),
+            self.inner.outputs(windows),
+        )
+        return Document(
+            text,
+            whole.tokens,
+            notices=_notices(len(windows)),
+            input=InWindows(windows),
+            windows=found,
+        )
+
+    def _ends(self, text: str, whole: Document, *, apart: bool) -> list[int]:
+        """Where windows end, in pieces of the text; words are whole whatever is explained."""
+        pieces, spans = pieces_in(whole), list(whole.tokens.spans)
+        if apart:
+            pieces, spans = pieces_of(self.inner.tokenizer, text, limit=_ENDLESS)
+        inner = pieces.token[pieces.before : len(pieces.token) - pieces.after]
+        room = self.size - pieces.before - pieces.after
+        if room < 1:
+            least = pieces.before + pieces.after + 1
+            raise InputError(f"a window has at least {least} tokens; got {self.size}.")
+        last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
+        stops = set(sentence_ends(text, spans))
+        return window_ends(
+            len(inner),
+            room,
+            words=[int(i) + 1 for i in last],
+            sentences=[int(i) + 1 for i in last if inner[i] in stops],
+        )
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the mean of the outputs over the windows of every text; reading found them."""
+        if not documents:
+            return self.inner.outputs([])
+        return np.array([_mean_output(document) for document in documents])
+
+    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+        """Return the mean of the outputs over the windows of every text."""
+        return self.outputs([self.read(text) for text in texts])
+
+    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the mean over windows for each mask."""
+        games = [self.inner.game(part, features, replacement) for part in _parts_of(document)]
+
+        def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            with in_parts(len(games)):
+                return np.mean([game(keep) for game in games], axis=0)
+
+        return mean
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the token at every position of all windows, one after the other."""
+        return np.concatenate([self.inner.places(part) for part in _parts_of(document)])
+
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention within each window, with ``weigh`` also ∂F/∂α."""
+        share = None if weigh is None else weigh(_mean_output(document)[None]) / len(_parts_of(document))
+        given = None if share is None else lambda _: share
+        for part in _parts_of(document):
+            yield from self.inner.attended(part, given)
+
+    def embedded(
+        self, document: Document, features: Features | None = None, replacement: str = ""
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return the embedded pieces of all windows, those of ``features`` replaced."""
+        found = [self.inner.embedded(part, features, replacement) for part in _parts_of(document)]
+        return np.concatenate(found)
+
+    def differentiated(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``.
+
+        ∂F/∂g_w = weigh(f)/W needs f, so all outputs come first, then one window after the other:
+        the graphs of all at once may not fit.
+        """
+        lengths = [len(pieces_in(part).ids) for part in _parts_of(document)]
+        split = np.split(points, np.cumsum(lengths)[:-1], axis=1)
+        parts = list(zip(_parts_of(document), split, strict=True))
+        outputs = np.mean([self.inner.outputs_at(part, here) for part, here in parts], axis=0)
+        weights = (weigh(outputs) if callable(weigh) else weigh) / len(parts)
+        found = [self.inner.differentiated(part, here, weights) for part, here in parts]
+        return Differentiated(np.concatenate([one.gradient for one in found], axis=1), outputs)
+
+
+_ENDLESS = 1 << 62  # what limits a text that is cut later
+
+
+def windowed(model: HuggingFace, window: Any) -> Windowed:
+    """Return ``model`` as one of whole texts.
+
+    ``window`` is "auto", as many tokens as the model reads, or a smaller number of them.
+    """
+    size = model.limit if window == "auto" else window
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    if not whole or not 1 <= size <= model.limit:
+        raise InputError(
+            f"window must be 'auto' or a number of tokens up to {model.limit}, which this model "
+            f"reads; got {window!r}."
+        )
+    return Windowed(inner=model, size=size)
+
+
+def _mean_output(document: Document) -> Float[np.ndarray, " C"]:
+    if document.windows is None:
+        raise TypeError("this document was not read in windows")
+    return document.windows.outputs.mean(axis=0)
+
+
+def _notices(windows: int) -> tuple[str, ...]:
+    if windows < 2:
+        return ()
+    return (
+        f"The text was read in {windows} windows; what is explained is the mean of the model's "
+        "outputs over them.",
+    )
+
+
+def _span(whole: Document, window: Pieces) -> Span | None:
+    """Return the first and last character of the words of a window."""
+    inside = window.token[window.inside]
+    words = inside[inside >= 0]
+    spans = whole.tokens.spans
+    return (spans[words[0]][0], spans[words[-1]][1]) if len(words) else None
+
+
+def _parts(pieces: Pieces, ends: Sequence[int], size: int) -> list[Pieces]:
+    """Return the pieces of each window between the special pieces of the whole."""
+    end_of_text = len(pieces.ids) - pieces.after
+    room = size - pieces.before - pieces.after
+    starts = [0, *ends[:-1]]
+
+    def between(x: Int[np.ndarray, " L"], start: int, end: int) -> Int[np.ndarray, " T"]:
+        inside = x[pieces.before : end_of_text][start:end]
+        return np.concatenate([x[: pieces.before], inside, x[end_of_text:]])
+
+    return [
+        Pieces(
+            between(pieces.ids, start, end),
+            between(pieces.token, start, end),
+            pieces.strings,
+            pieces.before,
+            pieces.after,
+            room,
+        )
+        for start, end in zip(starts, ends, strict=True)
+    ]

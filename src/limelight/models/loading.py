@@ -1,0 +1,86 @@
+"""Models by path, by hub id, or the one of this package."""
+
+__all__ = ["SHIPPED", "load"]
+
+import json
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import overload
+
+from limelight.errors import InputError
+from limelight.models.attention import AttentionClassifier, load_folder
+from limelight.models.protocol import Model
+
+SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
+_HUB = "hub:"
+
+
+@overload
+def load(path: None = None, *, device: str | None = None) -> AttentionClassifier: ...
+@overload
+def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model: ...
+def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model:
+    """Return a model that can be explained; without arguments the one of this package.
+
+    Parameters
+    ----------
+    path
+        A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). "hub:owner/name" is a
+        model of the Hugging Face hub, and the only thing for which the network may be used.
+    device
+        Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
+        uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
+
+    What is in memory already, a model or a function, goes to :func:`limelight.wrap`.
+    """
+    if path is None:
+        return _moved(_shipped(), device)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"load takes a path or a name; got {type(path).__name__}. What is in memory already "
+            "goes to limelight.wrap."
+        )
+    name = os.fspath(path)
+    if name.startswith(_HUB):
+        return _from_hub(name.removeprefix(_HUB), device)
+    return _from_folder(Path(path), device)
+
+
+@cache
+def _shipped() -> AttentionClassifier:
+    return load_folder(SHIPPED)
+
+
+def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifier:
+    return model if device is None else model.on(device)
+
+
+def _from_folder(folder: Path, device: str | None) -> Model:
+    if not folder.is_dir() and re.fullmatch(r"[\w.-]+/[\w.-]+", str(folder)):
+        raise InputError(
+            f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
+            "if it is a model of the Hugging Face hub."
+        )
+    if _is_hugging_face(folder):
+        from limelight.models.hugging_face.pretrained import from_pretrained
+
+        return from_pretrained(str(folder), network=False, device=device)
+    return _moved(load_folder(folder), device)
+
+
+def _from_hub(name: str, device: str | None) -> Model:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise InputError(f"a hub id is written {_HUB}owner/name; got '{_HUB}{name}'.")
+    from limelight.models.hugging_face.pretrained import from_pretrained
+
+    return from_pretrained(name, network=True, device=device)
+
+
+def _is_hugging_face(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "format" not in config and "model_type" in config

@@ -1,0 +1,248 @@
+"""What a model is: three methods for every classifier, and capabilities that bring more methods."""
+
+__all__ = [
+    "CAPABILITIES",
+    "SCALES",
+    "Attended",
+    "Attends",
+    "Capability",
+    "Collapsed",
+    "Collapses",
+    "Cuts",
+    "Differentiated",
+    "Differentiates",
+    "Link",
+    "Model",
+    "Weigh",
+    "checked_model",
+    "replacement_in_place",
+    "resolved_replacement",
+    "why_not",
+]
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError, nearest
+from limelight.sampling import Game
+from limelight.shapes import Float, Int
+from limelight.text import Document, Features
+from limelight.theory.deletion import DeletionGame
+from limelight.theory.ratio_game import RatioGame
+
+# How outputs become probabilities: softmax over the classes, sigmoid of each, or not at all.
+Link = Literal["softmax", "sigmoid", "none"]
+# What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
+SCALES = ("logit", "probability", "score")
+
+Capability = Literal["attends", "differentiates", "collapses", "chooses", "pieces", "cuts"]
+# What each capability is called in a refusal: "needs …".
+CAPABILITIES: Mapping[Capability, str] = {
+    "attends": "the attention weights of the model",
+    "differentiates": "the gradients of the model",
+    "collapses": "a model that collapses into tables, as the paper's classifier does",
+    "chooses": "a model that predicts one of its classes",
+    "pieces": "a tokenizer that cuts words into pieces",
+    "cuts": "a model that reads so many tokens and no more",
+}
+
+# From the outputs (n, C) to the gradient (n, C) of the explained number.
+Weigh = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Any classifier of texts.
+
+    ``replacements`` names what may stand for a removed word; the first is what "auto" means.
+    ``capabilities`` maps what a model may have to None where this one has it, else to a clause
+    that says why not ("a function of texts shows only its answers"). It belongs to the instance,
+    so a check of one model may withdraw a capability from it alone.
+    """
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this model from another."""
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word."""
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What this model can show, or why it cannot."""
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return ``text`` as the model reads it, cut into words, or into its own ``pieces``."""
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for texts that it has read."""
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs as a function of which features stay."""
+
+
+class Attended(NamedTuple):
+    """Attention of every layer and head; ``reads`` weighs the positions the classifier reads.
+
+    ``gradient`` with respect to the attention is NaN where nobody asked for it.
+    """
+
+    alpha: Float[np.ndarray, "L H T T"]
+    reads: Float[np.ndarray, " T"]
+    gradient: Float[np.ndarray, "L H T T"]
+
+
+class Differentiated(NamedTuple):
+    """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
+
+    gradient: Float[np.ndarray, "n T d_e"]
+    outputs: Float[np.ndarray, "n C"]
+
+
+@runtime_checkable
+class Attends(Protocol):
+    """Capability "attends": a model that shows its attention weights."""
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the token at every position of the model's input, -1 at special ones."""
+
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention on ``document``, window by window where it was read in several.
+
+        With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
+        """
+
+
+@runtime_checkable
+class Differentiates(Protocol):
+    """Capability "differentiates": a model with gradients at its embedded input."""
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the token at every position of the model's input, -1 at special ones."""
+
+    def embedded(
+        self, document: Document, features: Features | None = None, replacement: str = ""
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return the embedded input, the tokens of ``features`` replaced where they are given."""
+
+    def differentiated(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``.
+
+        ``weigh`` is ∂F/∂f as a function of f, or its values where F depends on more than f.
+        """
+
+
+@runtime_checkable
+class Cuts(Protocol):
+    """Capability "cuts": a model that reads so many tokens of a text and no more."""
+
+    def in_windows(self, window: str | int) -> "Model":
+        """Return the same model for whole texts, read in windows of so many tokens."""
+
+
+@runtime_checkable
+class Collapsed(Protocol):
+    """Some documents of a model that collapses, as arrays that are computed once and shared.
+
+    Letters are those of the notation table; ``base_`` is the text with every feature removed.
+    ``weights`` are ∂F/∂f_c, one row for each document.
+    """
+
+    alpha: Float[np.ndarray, "n K T_max"]
+    logit: Float[np.ndarray, "n K T_max"]
+    u: Float[np.ndarray, "n C K T_max"]
+    base_logit: Float[np.ndarray, "n K T_max"]
+    base_u: Float[np.ndarray, "n C K T_max"]
+    base_outputs: Float[np.ndarray, "n C"]
+
+    @property
+    def game(self) -> RatioGame:
+        """The games of all documents, one class for each output of the model."""
+
+    def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
+        """Return the game of document ``i`` when removed words vanish and later ones move up."""
+
+    def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
+        """Return the gradient at every token of the documents, [cls] left out."""
+
+    def head_gradients(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T d_e"]:
+        """Return every head's own gradient at every position, [cls] included."""
+
+    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
+        """Return every head's attention of every token to every token, for each document."""
+
+
+@runtime_checkable
+class Collapses(Protocol):
+    """Capability "collapses": a model whose tables make every removal method exact."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth collapsing at a time."""
+
+    def collapsed(self, documents: Sequence[Document], features: Sequence[Features]) -> Any:
+        """Return a :class:`Collapsed`."""
+
+
+def why_not(model: Model, capability: Capability) -> str | None:
+    """Return None where ``model`` has ``capability``, else a clause that says why not."""
+    unsaid = f"{type(model).__name__} does not offer it"
+    return model.capabilities.get(capability, unsaid)
+
+
+def resolved_replacement(model: Model, name: str) -> str:
+    """Return what "auto" means for ``model``, or ``name`` if the model can do it."""
+    if name == "auto":
+        return model.replacements[0]
+    if name not in model.replacements:
+        raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
+    return name
+
+
+def replacement_in_place(model: Model, name: str) -> str:
+    """Return the replacement that leaves every other word where it is; "auto" never deletes."""
+    if name != "auto":
+        return resolved_replacement(model, name)
+    staying = [one for one in model.replacements if one != "delete"]
+    if not staying:
+        raise DomainError(
+            "integrated gradients start from a mask, unknown or padding token; this model has "
+            "none of them. Use 'gxi' or 'lime'."
+        )
+    return staying[0]
+
+
+def checked_model(model: Any) -> Model:
+    """Return ``model`` if it is one; a class of somebody's own is told what it lacks."""
+    members = [name for name in vars(Model) if not name.startswith("_")]
+    # Looked up without being computed: a fingerprint reads every weight.
+    missing = [n for n in members if inspect.getattr_static(model, n, None) is None]
+    if len(missing) == len(members) or not hasattr(type(model), "game"):
+        raise InputError(
+            "a model is what limelight.load or limelight.wrap returns; got "
+            f"{type(model).__name__}. Write limelight.wrap(…)."
+        )
+    if missing:
+        raise InputError(f"a model needs {', '.join(missing)}; {type(model).__name__} lacks them.")
+    known = get_args(Capability)
+    if odd := [name for name in model.capabilities if name not in known]:
+        raise InputError(nearest("capability", odd[0], known))
+    checked: Model = model
+    return checked

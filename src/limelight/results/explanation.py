@@ -1,0 +1,176 @@
+"""One score per feature of one text, with everything needed to read and to repeat it."""
+
+__all__ = ["Explanation"]
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.results.equality import equal_fields
+from limelight.results.finding import Anchor, Pairs
+from limelight.shapes import Float
+from limelight.text import Span, one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+
+_MAPPINGS = ("prediction", "settings", "diagnostics")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Explanation:
+    """Scores of the features of ``text`` for the class ``target``.
+
+    What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
+    each in ``spans``, the ``target`` among the ``classes``, and the ``scale`` on which it is
+    explained. ``prediction`` maps classes to outputs, which ``link`` turns into probabilities;
+    ``base_value`` is the explained output with every feature removed, None where the model has
+    none; ``cut`` is the character at which the model stops reading, None if it reads everything.
+
+    How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
+    compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
+
+    What was found: ``scores``; ``stderr``, None exactly when they carry no sampling error;
+    ``bound``, where there is one, a proven bound on the numerical error of every score; ``heads``,
+    the same scores for each attention head alone; ``diagnostics``, how the computation went; and
+    ``notices``, what the reader must know.
+    """
+
+    text: str
+    features: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"] | None = None
+    bound: float | None = None
+    method: str
+    label: str = ""
+    signed: bool = True
+    target: str
+    classes: tuple[str, ...] = ()
+    link: str = "softmax"
+    scale: str = "logit"
+    prediction: Mapping[str, float]
+    base_value: float | None = None
+    intercept: float | None = None
+    heads: Float[np.ndarray, "K d"] | None = None
+    pairs: Pairs | None = None
+    anchor: Anchor | None = None
+    cut: int | None = None
+    notices: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        d = len(self.features)
+        for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
+            if length != d:
+                raise InputError(f"got {d} features and {length} {name}; they must pair up.")
+        for name in ("scores", "stderr", "heads"):
+            if (array := getattr(self, name)) is None:
+                continue
+            own = np.array(array, dtype=np.float64)  # freezing must not freeze the caller's array
+            if own.shape[-1] != d:
+                raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
+            if not np.isfinite(own).all():
+                raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+        for name in _MAPPINGS:
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        object.__setattr__(self, "label", self.label or self.method)
+
+    def __eq__(self, other: object) -> bool:
+        return equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.method, self.target, self.scale, self.scores.tobytes()))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        strongest = ", ".join(f"{one_line(word, 12)} {score:+.3g}" for word, score in self.top(3))
+        return (
+            f"<Explanation {self.method} for {one_line(self.target, 20)!r} of "
+            f"{one_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be pickled; a copy passes the same door as the original.
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        own |= {name: dict(own[name]) for name in _MAPPINGS}
+        return partial(Explanation, **own), ()
+
+    @property
+    def explained_end(self) -> int:
+        """Where the part of ``text`` that the model read ends; the rest was cut off."""
+        return len(self.text) if self.cut is None else self.cut
+
+    def as_list(self) -> list[tuple[str, float]]:
+        """Return (feature, score) pairs, strongest first."""
+        return self.top(len(self.features))
+
+    def top(self, k: int) -> list[tuple[str, float]]:
+        """Return the ``k`` features of largest absolute score, strongest first."""
+        if k < 0:
+            raise InputError(f"top takes a count of features, at least 0; got {k}.")
+        order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
+        return [(self.features[j], float(self.scores[j])) for j in order]
+
+    def as_map(self) -> dict[int, list[tuple[int, float]]]:
+        """Return {class index: [(feature index, score), …]}, strongest first, as ``lime`` does."""
+        classes = self.classes or (self.target,)
+        order = np.argsort(-np.abs(self.scores), kind="stable")
+        return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the explanation as JSON, without loss."""
+        from limelight.results.json_format import explanation_to_json
+
+        return explanation_to_json(self, indent=indent)
+
+    @staticmethod
+    def from_json(content: str | bytes) -> "Explanation":
+        """Return the explanation that :meth:`to_json` wrote."""
+        from limelight.results.json_format import explanation_from_json
+
+        return explanation_from_json(content)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per feature."""
+        from limelight.results.table import frame_of
+
+        return frame_of([self])
+
+    def as_html(self) -> str:
+        """Return one self-contained HTML page."""
+        from limelight.render.html import explanation_page
+
+        return explanation_page(self)
+
+    def save_html(self, path: "str | Path") -> None:
+        """Write :meth:`as_html` to a file, whole or not at all."""
+        from limelight.files import write_whole
+
+        write_whole(path, self.as_html())
+
+    def _repr_html_(self) -> str:
+        from limelight.render.html import explanation_fragment
+
+        return explanation_fragment(self)
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.terminal import explanation_text
+
+        return explanation_text(self)

@@ -1,0 +1,233 @@
+"""Explanations and comparisons as JSON: one versioned schema each, read strictly."""
+
+__all__ = [
+    "SCHEMAS",
+    "comparison_from_json",
+    "comparison_to_json",
+    "explanation_from_json",
+    "explanation_to_json",
+]
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.results.agreement import Agreement
+from limelight.results.comparison import Comparison
+from limelight.results.explanation import Explanation
+from limelight.results.facts import facts_of, settings_with_facts
+from limelight.results.finding import Anchor, Pairs
+
+SCHEMAS = Path(__file__).parent / "schemas"
+
+
+class _Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class FeatureRecord(_Record):
+    """One feature of an explanation."""
+
+    text: str
+    spans: list[tuple[int, int]]
+    score: float
+    stderr: float | None
+
+
+class PairRecord(_Record):
+    """One pair of features."""
+
+    features: tuple[int, int]
+    score: float
+    stderr: float | None
+
+
+class ExplanationRecord(_Record, omit_defaults=True):
+    """What ``Explanation.to_json`` writes."""
+
+    schema: Literal["limelight.results/1"]
+    text: str
+    method: str
+    target: str
+    prediction: dict[str, float]
+    base_value: float | None
+    intercept: float | None
+    bound: float | None
+    notices: list[str]
+    settings: dict[str, Any]
+    features: list[FeatureRecord]
+    heads: list[list[float]] | None = None
+    pairs: list[PairRecord] | None = None
+    anchor: list[int] | None = None
+    precision: float | None = None
+    precision_interval: tuple[float, float] | None = None
+    coverage: float | None = None
+    diagnostics: dict[str, Any] | None = None
+
+
+class ComparisonRecord(_Record):
+    """What ``Comparison.to_json`` writes."""
+
+    schema: Literal["limelight.comparison/1"]
+    text: str
+    explanations: list[ExplanationRecord]
+    agreement: Agreement
+    notices: list[str] = []
+
+
+def explanation_to_json(explanation: Explanation, *, indent: int | None = None) -> str:
+    """Return ``explanation`` as JSON."""
+    return _encoded(_record(explanation), indent)
+
+
+def explanation_from_json(content: str | bytes) -> Explanation:
+    """Return the explanation that ``content`` spells out."""
+    return _explanation(_decoded(content, ExplanationRecord))
+
+
+def comparison_to_json(comparison: Comparison, *, indent: int | None = None) -> str:
+    """Return ``comparison`` as JSON."""
+    record = ComparisonRecord(
+        schema="limelight.comparison/1",
+        text=comparison.text,
+        explanations=[_record(explanation) for explanation in comparison],
+        agreement=comparison.agreement,
+        notices=list(comparison.notices),
+    )
+    return _encoded(record, indent)
+
+
+def comparison_from_json(content: str | bytes) -> Comparison:
+    """Return the comparison that ``content`` spells out; the agreement is computed again."""
+    record = _decoded(content, ComparisonRecord)
+    return Comparison(
+        explanations=tuple(map(_explanation, record.explanations)), notices=tuple(record.notices)
+    )
+
+
+def schema_of(record: type[msgspec.Struct]) -> bytes:
+    """Return the JSON Schema of a record, as shipped in ``schemas/``."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(record)), indent=2) + b"\n"
+
+
+def _record(e: Explanation) -> ExplanationRecord:
+    stderr = [None] * len(e.features) if e.stderr is None else e.stderr.tolist()
+    rows = zip(e.features, e.spans, e.scores.tolist(), stderr, strict=True)
+    pairs, anchor = e.pairs, e.anchor
+    return ExplanationRecord(
+        schema="limelight.results/1",
+        text=e.text,
+        method=e.method,
+        target=e.target,
+        prediction=dict(e.prediction),
+        base_value=e.base_value,
+        intercept=e.intercept,
+        bound=e.bound,
+        notices=list(e.notices),
+        settings=_with_infinities(settings_with_facts(e), spelt=True),
+        features=[
+            FeatureRecord(text=text, spans=list(spans), score=score, stderr=error)
+            for text, spans, score, error in rows
+        ],
+        heads=None if e.heads is None else e.heads.tolist(),
+        pairs=None if pairs is None else _pair_records(pairs),
+        anchor=None if anchor is None else list(anchor.features),
+        precision=None if anchor is None else anchor.precision,
+        precision_interval=None if anchor is None else anchor.precision_interval,
+        coverage=None if anchor is None else anchor.coverage,
+        diagnostics=_with_infinities(dict(e.diagnostics), spelt=True) or None,
+    )
+
+
+def _pair_records(pairs: Pairs) -> list[PairRecord]:
+    stderr = [None] * len(pairs.scores) if pairs.stderr is None else pairs.stderr.tolist()
+    return [
+        PairRecord(features=(i, j), score=score, stderr=error)
+        for (i, j), score, error in zip(
+            pairs.features.tolist(), pairs.scores.tolist(), stderr, strict=True
+        )
+    ]
+
+
+def _explanation(record: ExplanationRecord) -> Explanation:
+    rows = record.features
+    return Explanation(
+        text=record.text,
+        features=tuple(row.text for row in rows),
+        spans=tuple(tuple(row.spans) for row in rows),
+        scores=np.array([row.score for row in rows], dtype=np.float64),
+        stderr=_column([row.stderr for row in rows]),
+        bound=record.bound,
+        method=record.method,
+        target=record.target,
+        prediction=record.prediction,
+        base_value=record.base_value,
+        intercept=record.intercept,
+        heads=None if record.heads is None else np.array(record.heads, dtype=np.float64),
+        pairs=None if record.pairs is None else _pairs(record.pairs),
+        anchor=_anchor(record),
+        notices=tuple(record.notices),
+        **facts_of(
+            _with_infinities(record.settings, spelt=False),
+            _with_infinities(record.diagnostics or {}, spelt=False),
+        ),
+    )
+
+
+def _pairs(rows: list[PairRecord]) -> Pairs:
+    return Pairs(
+        features=np.array([row.features for row in rows], dtype=np.int64).reshape(-1, 2),
+        scores=np.array([row.score for row in rows], dtype=np.float64),
+        stderr=_column([row.stderr for row in rows]),
+    )
+
+
+def _anchor(record: ExplanationRecord) -> Anchor | None:
+    parts = (record.anchor, record.precision, record.precision_interval, record.coverage)
+    if parts == (None, None, None, None):
+        return None
+    features, precision, interval, coverage = parts
+    if features is None or precision is None or interval is None or coverage is None:
+        raise InputError("an anchor needs its precision, precision_interval and coverage.")
+    return Anchor(
+        features=tuple(features),
+        precision=precision,
+        precision_interval=interval,
+        coverage=coverage,
+    )
+
+
+def _column(errors: list[float | None]) -> np.ndarray | None:
+    """Return the standard errors as an array, or None where no feature has one."""
+    known = [error for error in errors if error is not None]
+    if not known:
+        return None
+    if len(known) < len(errors):
+        raise InputError("stderr must be given for every feature or for none.")
+    return np.array(known, dtype=np.float64)
+
+
+def _with_infinities(settings: dict[str, Any], *, spelt: bool) -> dict[str, Any]:
+    """Spell infinite settings out as "inf", or read them back: JSON has no infinity."""
+    words: dict[Any, Any] = {math.inf: "inf", -math.inf: "-inf"}
+    change = words if spelt else {word: number for number, word in words.items()}
+    kind = float if spelt else str
+    return {k: change.get(v, v) if isinstance(v, kind) else v for k, v in settings.items()}
+
+
+def _encoded(record: msgspec.Struct, indent: int | None) -> str:
+    content = msgspec.json.encode(record)
+    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
+
+
+def _decoded(content: str | bytes, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"this is not a limelight {kind.__name__[:-6].lower()}: {error}."
+        ) from None

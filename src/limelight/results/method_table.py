@@ -1,0 +1,92 @@
+"""The methods as a table: what each computes, for which models, with which settings."""
+
+__all__ = ["MethodRow", "MethodTable", "SettingRow", "WayRow"]
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+from limelight.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class SettingRow(NamedTuple):
+    """One setting, what it is if nobody says anything, and what it means."""
+
+    name: str
+    default: Any
+    meaning: str
+
+
+class WayRow(NamedTuple):
+    """One way to compute a method: what a model needs for it, and how exact it is."""
+
+    needs: str | None
+    exactness: str
+    settings: tuple[SettingRow, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRow:
+    """One method; ``refused`` says why it is not there for the model that was asked about."""
+
+    id: str
+    label: str
+    formula: str
+    sees: str
+    blind: str
+    cost: str
+    signed: bool
+    ways: tuple[WayRow, ...]
+    refused: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row ready for JSON; settings by name, as the first way has them."""
+        ways = [
+            {
+                "needs": way.needs,
+                "exactness": way.exactness,
+                "settings": {s.name: {"default": s.default, "means": s.meaning} for s in way.settings},
+            }
+            for way in self.ways
+        ]
+        return asdict(self) | {"ways": ways}
+
+
+@final
+class MethodTable(tuple[MethodRow, ...]):
+    """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for row in self:
+            if row.id == key:
+                return row
+        raise KeyError(key)
+
+    def __repr__(self) -> str:
+        usable = sum(row.refused is None for row in self)
+        return f"<MethodTable of {len(self)} methods, {usable} usable>"
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per method."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+        return pd.DataFrame([row.to_dict() for row in self])
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.method_list import method_list
+
+        return method_list(self)
+
+    def _repr_html_(self) -> str:
+        from limelight.render.method_list import method_html
+
+        return method_html(self)

@@ -1,0 +1,58 @@
+"""Explanations as rows: CSV text and pandas frames."""
+
+__all__ = ["CSV_COLUMNS", "explanations_csv", "frame_of"]
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from limelight.errors import InputError
+from limelight.results.explanation import Explanation
+
+CSV_COLUMNS = ("document", "method", "target", "feature", "score", "stderr", "bound", "spans")
+
+
+def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[str, Any]]:
+    """Return one row per feature, in the order of the text."""
+    e = explanation
+    stderr = [None] * len(e.features) if e.stderr is None else e.stderr.tolist()
+    return [
+        {
+            "document": document,
+            "method": e.method,
+            "target": e.target,
+            "feature": feature,
+            "score": score,
+            "stderr": error,
+            "bound": e.bound,
+            "spans": " ".join(f"{start}:{end}" for start, end in spans),
+        }
+        for feature, spans, score, error in zip(
+            e.features, e.spans, e.scores.tolist(), stderr, strict=True
+        )
+    ]
+
+
+def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
+    """Yield CSV text, a header and one row per feature of each (document, explanation).
+
+    It comes in parts, as the explanations do; nothing before the first is there.
+    """
+    for number, (document, explanation) in enumerate(explanations):
+        part = io.StringIO()
+        writer = csv.DictWriter(part, CSV_COLUMNS, lineterminator="\n")
+        if not number:
+            writer.writeheader()
+        writer.writerows(explanation_rows(explanation, document))
+        yield part.getvalue()
+
+
+def frame_of(explanations: Iterable[Explanation]) -> Any:
+    """Return a pandas data frame with one row per feature of each explanation of one text."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+    rows = [row for explanation in explanations for row in explanation_rows(explanation)]
+    return pd.DataFrame(rows, columns=list(CSV_COLUMNS))

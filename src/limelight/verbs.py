@@ -1,0 +1,296 @@
+"""What limelight does: explain, compare, play the game behind it, list the methods."""
+
+__all__ = ["COMPARED", "compare", "explain", "explain_classes", "game", "methods"]
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypedDict, Unpack, overload
+
+from limelight.errors import InputError, nearest
+from limelight.explainers.explaining import compared, explanations
+from limelight.explainers.method import Chosen
+from limelight.explainers.progress import Progress, metered
+from limelight.explainers.readings import Texts, listed, readings
+from limelight.explainers.registry import configured, find_method, method_table, usable_methods, way_of
+from limelight.explainers.settings import Settings
+from limelight.explainers.text_game import TextGame
+from limelight.models import Model, checked_model
+from limelight.results import Comparison, Explanation, Explanations
+from limelight.results.method_table import MethodTable
+
+# What `compare` shows unless told otherwise: of these, those that a model allows.
+COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
+COMPARED_BY_ASKING = ("loo", "lime", "shapley")
+
+
+class Question(TypedDict, total=False):
+    """What is asked about a text, whatever the method."""
+
+    features: str | Sequence[int]
+    scale: str
+    protect: Collection[str]
+    window: str | int | None
+    progress: Progress | None
+
+
+class Keywords(Question, Settings, total=False):
+    """What may be given by name: the question, and settings of the methods."""
+
+
+@overload
+def explain(
+    model: Model,
+    text: str,
+    method: str | object = "lime",
+    *,
+    target: str | int | None = None,
+    **keywords: Unpack[Keywords],
+) -> Explanation: ...
+@overload
+def explain(
+    model: Model,
+    text: Texts,
+    method: str | object = "lime",
+    *,
+    target: str | int | None = None,
+    **keywords: Unpack[Keywords],
+) -> list[Explanation]: ...
+def explain(
+    model: Model,
+    text: str | Texts,
+    method: str | object = "lime",
+    *,
+    target: str | int | None = None,
+    features: str | Sequence[int] = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Explanation | list[Explanation]:
+    """Return the score of every feature of ``text``; a list of texts gives a list.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+    text
+        One text, or a list of texts.
+    method
+        A name from :func:`limelight.methods`, or the settings of one, such as
+        ``limelight.explainers.Lime(bandwidth=0.5)``.
+    target
+        Class by name or index, or "predicted"; by default the last of two, else the predicted
+        one. For every class at once, see :func:`explain_classes`.
+    features
+        "words": all occurrences of a word together; "positions": every token by itself;
+        "sentences"; or one group number per token of the window, negative to leave a token out.
+        "tokens" are the pieces of a Hugging Face tokenizer.
+    scale
+        What is explained: the "logit" of the target, or its "probability"; of a model whose
+        outputs are not log-odds, its "score", whatever is said here.
+    protect
+        Words that stay as they are and get no score.
+    window
+        For texts that are longer than a Hugging Face model reads: cut them into windows of that
+        many tokens ("auto": as many as the model reads), after sentences where it can be, and
+        explain the mean of the model's outputs over them. None explains the first window.
+    progress
+        Called with (texts done, texts in all); while a model is asked many times about a text,
+        with the part of it that is done.
+    settings
+        Settings of the method, such as ``tolerance``.
+    """
+    chosen = configured(method, checked_model(model), settings)
+    texts, found = listed(text), Explanations()
+    for reading in readings(
+        model,
+        texts,
+        target=target,
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=window,
+        progress=progress,
+    ):
+        with metered(progress, [chosen], reading, aims=1, total=len(texts)):
+            found += explanations(chosen, reading)
+    return found[0] if isinstance(text, str) else found
+
+
+@overload
+def explain_classes(
+    model: Model, text: str, method: str | object = "lime", **keywords: Unpack[Keywords]
+) -> dict[str, Explanation]: ...
+@overload
+def explain_classes(
+    model: Model, text: Texts, method: str | object = "lime", **keywords: Unpack[Keywords]
+) -> list[dict[str, Explanation]]: ...
+def explain_classes(
+    model: Model,
+    text: str | Texts,
+    method: str | object = "lime",
+    *,
+    features: str | Sequence[int] = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> dict[str, Explanation] | list[dict[str, Explanation]]:
+    """Return one explanation per class of the model, by the name of the class.
+
+    The model is asked as often as for one class. A list of texts gives a list; the arguments are
+    those of :func:`explain`.
+    """
+    chosen = configured(method, checked_model(model), settings)
+    texts, found = listed(text), list[dict[str, Explanation]]()
+    for reading in readings(
+        model,
+        texts,
+        target=0,
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=window,
+        progress=progress,
+    ):
+        aims = [reading.aimed(i) for i in range(len(model.classes))]
+        with metered(progress, [chosen], reading, aims=len(aims), total=len(texts)):
+            by_class = [explanations(chosen, aimed) for aimed in aims]
+        found += [
+            dict(zip(model.classes, of_text, strict=True))
+            for of_text in zip(*by_class, strict=True)
+        ]
+    return found[0] if isinstance(text, str) else found
+
+
+@overload
+def compare(
+    model: Model,
+    text: str,
+    *,
+    methods: str | Sequence[str | object] | None = None,
+    target: str | int | None = None,
+    attention: bool = False,
+    **keywords: Unpack[Keywords],
+) -> Comparison: ...
+@overload
+def compare(
+    model: Model,
+    text: Texts,
+    *,
+    methods: str | Sequence[str | object] | None = None,
+    target: str | int | None = None,
+    attention: bool = False,
+    **keywords: Unpack[Keywords],
+) -> list[Comparison]: ...
+def compare(
+    model: Model,
+    text: str | Texts,
+    *,
+    methods: str | Sequence[str | object] | None = None,
+    target: str | int | None = None,
+    features: str | Sequence[int] = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    progress: Progress | None = None,
+    attention: bool = False,
+    **settings: Any,
+) -> Comparison | list[Comparison]:
+    """Return one explanation per method of the same text; a list of texts gives a list.
+
+    ``methods`` are by default the paper's and ours, as far as the model allows them; one that is
+    not defined for a text (LIME of a single word) is then left out with a notice, while a method
+    that was asked for by name and is not defined is an error. A setting goes to every method that
+    has it and must be one of some method's; a method may also be given as its settings object.
+    ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
+    head, which nothing else needs). The other arguments are those of :func:`explain`.
+    """
+    several = _several(checked_model(model), methods, settings)
+    texts, comparisons = listed(text), list[Comparison]()
+    for reading in readings(
+        model,
+        texts,
+        target=target,
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=window,
+        progress=progress,
+    ):
+        with metered(progress, several, reading, aims=1, total=len(texts)):
+            comparisons += [
+                compared(several, one, strict=methods is not None, attention=attention)
+                for one in reading.apart()
+            ]
+    return comparisons[0] if isinstance(text, str) else comparisons
+
+
+def game(
+    model: Model,
+    text: str,
+    *,
+    features: str | Sequence[int] = "words",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    replacement: str = "auto",
+) -> TextGame:
+    """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
+
+    It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
+    the other arguments are those of :func:`explain`.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a game is of one text, a string; got {type(text).__name__}.")
+    (reading,) = readings(
+        model,
+        [text],
+        target=0,
+        features=features,
+        scale=_own_scale(model),
+        protect=protect,
+        window=window,
+        progress=None,
+    )
+    return reading.game(replacement)
+
+
+def methods(model: Model | None = None) -> MethodTable:
+    """Return what each method computes, sees and cannot see, and its settings.
+
+    With a ``model``, how each is computed for it, or why it is not.
+    """
+    return method_table(None if model is None else checked_model(model))
+
+
+def _own_scale(model: Model) -> str:
+    return "score" if model.link == "none" else "logit"
+
+
+def _several(
+    model: Model, methods: str | Sequence[str | object] | None, settings: Mapping[str, Any]
+) -> list[Chosen]:
+    """Return the methods to compare, each with those of the settings that it has."""
+    names = [methods] if isinstance(methods, str) else methods
+    if names is None:
+        usable = usable_methods(model)
+        names = [name for name in COMPARED if name in usable]
+        if len(names) < len(COMPARED):
+            names = list(COMPARED_BY_ASKING)
+    if not names:
+        raise InputError("compare needs at least one method; got none.")
+    several = list(dict.fromkeys(names))
+    ways = [way_of(find_method(name), model) for name in several]
+    known = {name: None for way in ways for name in way.settings}
+    for name in settings:
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
+    return [
+        configured(
+            name,
+            model,
+            {k: v for k, v in settings.items() if k in way.settings and isinstance(name, str)},
+        )
+        for name, way in zip(several, ways, strict=True)
+    ]
