@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.models import load
-from limelight.models.attention import AttentionClassifier
-from limelight.models.attention import padded_ids
+from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, token_strings
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame

@@ -17,8 +17,7 @@ from torch import nn
 import limelight
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import find_method
-from limelight.models.attention import AttentionClassifier
-from limelight.models.attention import padded_ids
+from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, Document
 from limelight.training import FullAttention
 from measuring import interleaved, on_cores, processes, seconds

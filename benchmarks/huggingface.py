@@ -20,9 +20,9 @@ import numpy as np
 import torch
 
 import limelight
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.explainers import METHODS
 from limelight.explainers.method import settings_of
+from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.sampling.masks import SIZES
 from measuring import Work, on_cores, peak_memory, process, worked
 from results import RESULTS, Measure, command_line, report

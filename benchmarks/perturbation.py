@@ -18,8 +18,7 @@ import torch
 from lime.lime_text import LimeTextExplainer
 
 import limelight
-from limelight.models.attention import AttentionClassifier
-from limelight.models.attention import padded_ids
+from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import token_strings
 from limelight.training import FullAttention
 from measuring import interleaved, on_cores, seconds

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 import limelight
-from limelight.models.attention import AttentionClassifier
-from limelight.models.attention import padded_ids
+from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import token_strings, tokenize
 from limelight.training import AttentionModule, FullAttention
 from measuring import interleaved, on_cores, process, processes, seconds

@@ -7,7 +7,7 @@ from hypothesis import settings
 from limelight.cli import main
 from limelight.models import load
 
-import models
+import tiny_models
 
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
@@ -25,8 +25,8 @@ def shared():
 
 @pytest.fixture
 def tiny_model():
-    """Random models with distinct prime sizes; see ``models.tiny_model``."""
-    return models.tiny_model
+    """Random models with distinct prime sizes; see ``tiny_models.tiny_model``."""
+    return tiny_models.tiny_model
 
 
 class Outcome(NamedTuple):

@@ -10,7 +10,13 @@ from limelight.explainers.explaining import compared, explanations
 from limelight.explainers.method import Chosen
 from limelight.explainers.progress import Progress, metered
 from limelight.explainers.readings import Texts, listed, readings
-from limelight.explainers.registry import configured, find_method, method_table, usable_methods, way_of
+from limelight.explainers.registry import (
+    configured,
+    find_method,
+    method_table,
+    usable_methods,
+    way_of,
+)
 from limelight.explainers.settings import Settings
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model

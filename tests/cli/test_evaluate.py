@@ -7,7 +7,7 @@ import pytest
 
 from limelight.models.attention import save_folder
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from limelight.explainers import COMPARED, METHODS
+from limelight.explainers import METHODS
+from limelight.render.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.json_format import SCHEMAS
-from limelight.render.figures import bar_chart
+from limelight.verbs import COMPARED
 
 TEXT = "a great film, but not for me"
 

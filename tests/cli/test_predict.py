@@ -9,7 +9,7 @@ import pytest
 
 from limelight.models.attention import save_folder
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 
 @pytest.fixture

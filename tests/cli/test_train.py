@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from limelight.cli.train import _advice
+from limelight.cli.train_model import _advice
 from limelight.models.attention import load_folder
 from limelight.training import RECIPES
 

@@ -4,7 +4,7 @@ import pytest
 from limelight.datasets import LabelledTexts, evaluate, wilson_interval
 from limelight.errors import InputError
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 
 class Parrot:

@@ -11,7 +11,7 @@ from limelight.experiments.one_layer.jain_wallace import EXPERIMENT
 from limelight.experiments.setting import Setting
 from limelight.explainers import explain
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 pytest.importorskip("matplotlib")
 TEXTS = [text for text in random_texts(12, 3) if len(text.split()) > 4]

@@ -3,11 +3,11 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers.anchors import ROWS, Anchors
+from limelight.explainers.anchor_methods import ROWS, Anchors
 from limelight.explainers.reading import read
 from limelight.text import UNK
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 WORDS = [f"w{i}" for i in range(12)]
 TEXT = " ".join(WORDS)
@@ -37,7 +37,7 @@ def test_short_texts_are_enumerated(seed, outputs):
     model = tiny_model(seed, outputs=outputs)
     found = explained(model)
     truth = true_precision(model, found.anchor.features)
-    assert found.settings["precision_by"] == "enumeration"
+    assert found.diagnostics["precision_by"] == "enumeration"
     assert found.anchor.precision == pytest.approx(truth, abs=1e-12)
     assert found.anchor.precision_interval == (found.anchor.precision,) * 2
     assert found.anchor.coverage == 0.5 ** len(found.anchor.features)
@@ -51,7 +51,7 @@ def test_one_head_gets_a_rigorous_bracket(seed, outputs):
     model = tiny_model(seed, outputs=outputs, K=1)
     found = explained(model, samples=50, max_size=1)
     low, high = found.anchor.precision_interval
-    assert found.settings["precision_by"] == "bracket"
+    assert found.diagnostics["precision_by"] == "bracket"
     assert low <= true_precision(model, found.anchor.features) <= high
     assert high - low < 1e-3
 
@@ -61,7 +61,7 @@ def test_intervals_of_several_heads_cover_as_often_as_they_say():
     for seed in range(30):
         model = tiny_model(seed)
         found = explained(model, samples=200, delta=0.1)
-        if found.settings["precision_by"] == "sampling":
+        if found.diagnostics["precision_by"] == "sampling":
             low, high = found.anchor.precision_interval
             covered += low <= true_precision(model, found.anchor.features) <= high
             total += 1
@@ -87,11 +87,11 @@ def test_scores_are_what_precision_loses_without_each_word():
 
 def test_words_that_hold_another_class_speak_against_the_target():
     model = next(m for m in map(tiny_model, range(99)) if explained(m).anchor.features)
-    held = explained(model).settings["holds"]
+    held = explained(model).diagnostics["holds"]
     (other,) = {"class 0", "class 1"} - {held}
     with_it, against_it = (explained(model, target=name) for name in (held, other))
     np.testing.assert_array_equal(with_it.scores, -against_it.scores)
-    assert against_it.settings["holds"] == held
+    assert against_it.diagnostics["holds"] == held
     assert any(f"speak against the target '{other}'" in notice for notice in against_it.notices)
     assert not any("speak against" in notice for notice in with_it.notices)
 
@@ -129,7 +129,7 @@ def labels_of(texts):
 def test_of_several_labels_the_targets_own_is_held(target, holds, word, sign):
     model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit", multi_label=True)
     e = limelight.explain(model, "a b c d z", "anchors", target=target)
-    assert e.settings["holds"] == holds
+    assert e.diagnostics["holds"] == holds
     assert e.features[e.anchor.features[0]] == word
     assert (len(e.anchor.features), e.anchor.precision) == (1, 1)
     np.testing.assert_allclose(e.scores, [sign / 2 * (one == word) for one in e.features])
@@ -141,7 +141,7 @@ def test_of_two_classes_the_larger_is_held():
     """The control: the same outputs of one class of two hang on z alone."""
     model = limelight.wrap(labels_of, classes=["low", "high"], scale="logit")
     e = limelight.explain(model, "a b c d z", "anchors", target=0)
-    assert e.settings["holds"] == "low"
+    assert e.diagnostics["holds"] == "low"
     assert [e.features[j] for j in e.anchor.features] == ["z"]
 
 
@@ -150,7 +150,7 @@ def test_probabilities_that_sum_to_one_are_of_one_class():
     model = limelight.wrap(
         lambda texts: np.array([[0.4, 0.35, 0.25]] * len(texts)), classes=["x", "y", "z"]
     )
-    assert limelight.explain(model, "a b", "anchors", target="y").settings["holds"] == "x"
+    assert limelight.explain(model, "a b", "anchors", target="y").diagnostics["holds"] == "x"
 
 
 def test_a_text_has_the_same_anchor_alone_and_in_a_list():

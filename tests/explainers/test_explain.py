@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import Explanation, InputError
-from limelight.explainers import COMPARED, METHODS, read
+from limelight.explainers import METHODS, read
+from limelight.verbs import COMPARED
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 TEXT = "w1 w5 never w5 w8"
 MODEL = tiny_model(2, outputs=3, scale=0.6)
@@ -29,8 +30,8 @@ def test_every_feature_gets_a_finite_score_and_its_places(method):
     assert e.spans[1] == ((3, 5), (12, 14))
     assert np.isfinite(e.scores).all()
     assert e.method == method
-    assert e.settings["model"] == MODEL.fingerprint
-    assert e.settings["version"] == limelight.__version__
+    assert e.model == MODEL.fingerprint
+    assert e.version == limelight.__version__
 
 
 @every_method
@@ -172,9 +173,9 @@ def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
 
 def test_the_fit_of_lime_comes_with_its_bound():
     e = limelight.explain(MODEL, TEXT, "lime", fit=True)
-    assert 0 <= e.settings["r2"] <= 1
-    assert e.settings["r2_bound"] < 1e-3
-    from limelight.explainers.lime import _quality
+    assert 0 <= e.diagnostics["r2"] <= 1
+    assert e.diagnostics["r2_bound"] < 1e-3
+    from limelight.explainers.lime_methods import _quality
 
     assert _quality(0.9, 1e-6) == {"settings": {"r2": 0.9, "r2_bound": 1e-6}}
     assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]

@@ -6,12 +6,12 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.lime_sampled import ROWS, LimeSampled
+from limelight.explainers.lime_methods import LimeSampled
 from limelight.explainers.reading import read
 from limelight.models.attention import DeletionScorer, ReplacementScorer
 from limelight.theory.lime_weights import size_weight
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
 SCORERS = {"unk": ReplacementScorer, "delete": DeletionScorer}
@@ -61,7 +61,7 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
     covered = (np.abs(scores - there.coef_) <= 1.96 * stderr).mean()
     assert 0.92 <= covered <= 0.98
     distance = np.array([one.intercept - there.intercept_ for one in found])
-    base = np.array([one.settings["intercept_stderr"] for one in found])
+    base = np.array([one.diagnostics["intercept_stderr"] for one in found])
     assert 0.90 <= (np.abs(distance) <= 1.96 * base).mean() <= 0.99
     # Negative control: half as large errors would be caught.
     assert (np.abs(scores - there.coef_) <= 0.98 * stderr).mean() < 0.85
@@ -118,24 +118,24 @@ def test_positions_and_protected_words():
 def test_words_that_are_not_kept_have_zero_and_a_notice_says_how_many_are():
     found = explained(samples=400, num_features=3)
     assert np.count_nonzero(found.scores) == np.count_nonzero(found.stderr) == 3
-    assert found.settings["kept"] == 3
+    assert found.diagnostics["kept"] == 3
     assert "LIME kept 3 of 9 words; the others have no score (0)." in found.notices
-    assert explained(samples=400, num_features=99).settings["kept"] == 9
+    assert explained(samples=400, num_features=99).diagnostics["kept"] == 9
 
 
 def test_settings_say_what_was_done():
     found = explained(samples=321)
-    assert found.settings["samples_drawn"] == 321
-    assert 0 < found.settings["r2"] <= 1
+    assert found.diagnostics["samples_drawn"] == 321
+    assert 0 < found.diagnostics["r2"] <= 1
 
 
 def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
     loose = explained(samples=100).stderr.max()
     found = explained(samples=100, tolerance=loose / 4)
     assert found.stderr.max() <= loose / 4
-    assert 800 < found.settings["samples_drawn"] < 6400
+    assert 800 < found.diagnostics["samples_drawn"] < 6400
     short = explained(samples=100, tolerance=loose / 100, max_samples=150)
-    assert short.settings["samples_drawn"] == 150
+    assert short.diagnostics["samples_drawn"] == 150
     assert any("above the tolerance" in notice for notice in short.notices)
 
 

@@ -11,7 +11,7 @@ import pytest
 import limelight
 from limelight import DomainError, InputError
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5 w8"

@@ -11,7 +11,7 @@ import pytest
 import limelight
 from limelight.sampling import answered, expect
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 WORDS = [f"w{i}" for i in range(11)]
 TEXT = " ".join(WORDS)

@@ -5,7 +5,7 @@ from scipy.special import expit, softmax
 import limelight
 from limelight.explainers import Targets
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 CLASSES = {1: ("no", "yes"), 3: ("a", "b", "c")}
 

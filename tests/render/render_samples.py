@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from limelight.results import Comparison, Explanation, Pairs
 from limelight.models.attention import read_document
+from limelight.results import Comparison, Explanation, Pairs
 from limelight.text import Vocabulary, features_of
 
 SENTENCE = "attention based explanations are popular but questionable"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.results import Comparison, Explanation
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
+from limelight.results import Comparison, Explanation
 from limelight.text import tokenize
 
 from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
@@ -87,7 +87,7 @@ def test_any_text_can_be_written_and_read_back(text):
         return
     page = explanation(text).as_html()
     page.encode()
-    assert json.loads(data_of(page))["schema"] == "limelight.results/1"
+    assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
 
 
 def test_nothing_in_data_can_end_its_script():

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from limelight.explainers import explain
-from limelight.results import Explanation
+from limelight import explain
 from limelight.models import load
 from limelight.render.pieces import pieces, shortened, token_strings_of, visible, writable
+from limelight.results import Explanation
 from limelight.text import tokenize
 
 from render_samples import HOSTILE, REVIEW, SENTENCE, explanation

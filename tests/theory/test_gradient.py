@@ -10,7 +10,7 @@ from limelight.explainers import read
 from limelight.theory.attention import attention, head_outputs, max_attention, mean_attention
 from limelight.theory.gradient import gradient, gradient_times_input, head_gradients
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 seeds = st.integers(0, 10_000)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limelight.explainers import read
 from limelight.theory.integrated_gradients import integrated_gradients
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 TEXT = "w1 w5 never w5 w8"
 

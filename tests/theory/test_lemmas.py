@@ -12,13 +12,13 @@ from test_lime_theorem import theorem_game
 from limelight.errors import DomainError
 from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.theory.heavy_form import heavy_form
+from limelight.theory.lime import lime
 from limelight.theory.paper.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,
     ratio_integral,
 )
-from limelight.theory.heavy_form import heavy_form
-from limelight.theory.lime import lime
 from limelight.theory.paper.lime_limit import (
     approximate_conditionals,
     conditional_weights,
@@ -26,14 +26,14 @@ from limelight.theory.paper.lime_limit import (
     limit_of_many_words,
 )
 from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
-from limelight.theory.ratio_game import value
-from limelight.theory.removal_mixture import removal_mixture
 from limelight.theory.paper.subset_probabilities import (
     kept_given_kept,
     kept_probability,
     mixed_probability,
     removed_given_kept,
 )
+from limelight.theory.ratio_game import value
+from limelight.theory.removal_mixture import removal_mixture
 
 N = 7
 

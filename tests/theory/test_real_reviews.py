@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from limelight.explainers import read
-from limelight.explainers.games import ratio_games
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.per_document import of_documents, sizes_of
@@ -22,7 +21,7 @@ def games(shared, shipped):
     table = parquet.read_table(shared / "data" / "imdb" / "test.parquet", columns=["text"])
     texts = table["text"].to_pylist()[:: table.num_rows // REVIEWS][:REVIEWS]
     texts.sort(key=len)
-    return [ratio_games(read(shipped, texts[i : i + BATCH])) for i in range(0, REVIEWS, BATCH)]
+    return [read(shipped, texts[i : i + BATCH]).ratio_game for i in range(0, REVIEWS, BATCH)]
 
 
 def assert_agree(batch):

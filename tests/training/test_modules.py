@@ -6,7 +6,7 @@ from limelight.models.attention import padded_ids
 from limelight.training import AttentionModule, FullAttention
 from limelight.training.noise import kept_entries, kept_share, with_words_lost
 
-from models import SIZES, random_texts, tiny_model
+from tiny_models import SIZES, random_texts, tiny_model
 
 TEXTS = random_texts(29)
 PRECISION = {torch.float32: 1e-5, torch.float64: 1e-12}

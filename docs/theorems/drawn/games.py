@@ -16,9 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 import limelight
-from limelight.explainers import read
-from limelight.explainers.games import ratio_games
-from limelight.explainers.reading import Reading
+from limelight.explainers import Reading, read
 from limelight.theory.ratio_game import RatioGame
 
 SHORT = "The plot is predictable, but the acting is superb."
@@ -38,7 +36,7 @@ def review(text: str, features: str = "words") -> Reading:
 
 def review_game(text: str, features: str = "words") -> RatioGame:
     """Return the ratio game of one text under the shipped model."""
-    game = ratio_games(review(text, features))
+    game = review(text, features).ratio_game
     return RatioGame(*(getattr(game, name)[0] for name in ("D0", "a", "b", "N0", "A", "B")))
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
-from limelight.explainers.games import deletion_game
-from limelight.explainers.lime_sampled import LimeSampled
+from limelight.explainers import LimeSampled
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.lime import lime, lime_plan
@@ -59,7 +58,10 @@ def _sampled_distances(text: str, replacement: str, limits: list[np.ndarray]) ->
     """Mean distance of three runs, without penalty and row 0, to each limit, for all COUNTS."""
     settings = {"ridge": 0.0, "row0": False, "replacement": replacement}
     runs = [
-        [LimeSampled(samples=n, seed=seed, **settings)(review(text))[0].scores for seed in range(3)]
+        [
+            LimeSampled(samples=n, seed=seed, **settings).regression.found_in(review(text)).scores
+            for seed in range(3)
+        ]
         for n in COUNTS.tolist()
     ]
     return [
@@ -160,7 +162,7 @@ def explained() -> Picture:
 def deleted() -> Picture:
     """LIME that deletes words, against its own limit and against that for replaced words."""
     reading = review(UNREPEATED)
-    exact = lime_under_deletion(deletion_game(reading, 0), tolerance=1e-9)
+    exact = lime_under_deletion(reading.collapsed.deletion_game(0, reading.target_weights), tolerance=1e-9)
     unknown = lime(review_game(UNREPEATED), tolerance=1e-9).scores[0]
     ours, other = _sampled_distances(UNREPEATED, "delete", [exact.scores[0], unknown])
     figure, (left, right) = panels(

@@ -22,7 +22,7 @@ def attention_rows() -> Picture:
     reading = review(SHORT, "positions")
     words = list(reading.documents[0].tokens.strings)
     T = len(words)
-    alpha = attention(reading.logit)[0][:, 1 : 1 + T]
+    alpha = attention(reading.collapsed.logit)[0][:, 1 : 1 + T]
     scores = lime(review_game(SHORT, "positions")).scores[0]
     figure, (top, middle, bottom) = canvas(5.6, 5.0, rows=3)
     heads = len(alpha)

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from limelight import verbs
 from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import only, show, write
-from limelight.errors import InputError
 from limelight.results.table import explanations_csv
 
 
@@ -29,8 +28,6 @@ def compare(
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form
-    if question.target == "all":
-        raise InputError("compare explains one class at a time; name one, or use explain for all.")
     answers = question.asked(
         verbs.compare,
         text,

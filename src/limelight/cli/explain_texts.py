@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from limelight import verbs
 from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import only, show, write
+from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.results.table import explanations_csv
 
@@ -17,6 +18,7 @@ from limelight.results.table import explanations_csv
 def explain(
     *text: str,
     method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
+    all_classes: Annotated[bool, Parameter(negative=())] = False,
     question: Question = Question(),  # noqa: B008  (it is frozen)
 ) -> None:
     """Show which words of a text move the model, by one method.
@@ -27,9 +29,13 @@ def explain(
         The text to explain; "-" reads standard input.
     method
         A name from "limelight methods".
+    all_classes
+        Explain every class of the model, one after the other, instead of the target.
     """
     form = question.form  # refused before any work is done
-    if question.target == "all":
+    if all_classes and question.target is not None:
+        raise InputError("give --target or --all-classes, not both.")
+    if all_classes:
         answers = question.asked(verbs.explain_classes, text, method)
     else:
         target = number_or_name(question.target)

@@ -24,8 +24,8 @@ class Question:
     Parameters
     ----------
     target
-        Class to explain, by name or number, or "predicted"; for one method also "all", one class
-        after the other. By default the last of two classes, else the predicted one.
+        Class to explain, by name or number, or "predicted"; by default the last of two classes,
+        else the predicted one.
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; of a Hugging Face model also "tokens".

@@ -49,7 +49,7 @@ class PairRecord(_Record):
 class ExplanationRecord(_Record, omit_defaults=True):
     """What ``Explanation.to_json`` writes."""
 
-    schema: Literal["limelight.results/1"]
+    schema: Literal["limelight.explanation/1"]
     text: str
     method: str
     target: str
@@ -119,7 +119,7 @@ def _record(e: Explanation) -> ExplanationRecord:
     rows = zip(e.features, e.spans, e.scores.tolist(), stderr, strict=True)
     pairs, anchor = e.pairs, e.anchor
     return ExplanationRecord(
-        schema="limelight.results/1",
+        schema="limelight.explanation/1",
         text=e.text,
         method=e.method,
         target=e.target,

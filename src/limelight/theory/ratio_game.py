@@ -169,7 +169,7 @@ def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
     xp = array_namespace(game.a)
 
-    def mixed(x: Float[Array, "*batch C *rest"]) -> Float[Array, "*batch 1 *rest"]:
+    def mixed(x: Float[Array, "..."]) -> Float[Array, "..."]:
         w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
         return xp.sum(w * x, axis=len(game.batch), keepdims=True)
 

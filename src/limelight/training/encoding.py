@@ -10,8 +10,8 @@ import numpy as np
 
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
-from limelight.shapes import Int
 from limelight.models.attention import padded_ids
+from limelight.shapes import Int
 from limelight.text import Vocabulary, token_strings
 
 

@@ -6,9 +6,9 @@ import torch
 from scipy.optimize import linprog
 
 import limelight
-from limelight.explainers.deep_attention import largest_flows, with_residual
+from limelight.explainers.attention_paths import largest_flows, with_residual
 
-from models import tiny_model
+from tiny_models import tiny_model
 from tiny_transformers import FAMILIES, tiny, unusual
 
 TEXT = "a superb film but the plot is predictable ."

@@ -9,15 +9,14 @@ import torch
 
 import limelight
 from limelight import InputError
-from limelight.models.hugging_face.windowed import windowed
 from limelight.explainers import METHODS
-from limelight.explainers.method import settings_of
+from limelight.models.hugging_face.windowed import windowed
 
 from tiny_transformers import FAMILIES, LIMIT, tiny
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
 families = pytest.mark.parametrize("family", FAMILIES)
-DEEP = [name for name, row in METHODS.items() if row.maker("deep")]
+DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs != "collapses"]
 CHEAP = {
     "lime": {"samples": 40},
     "lime-sampled": {"samples": 40},
@@ -88,7 +87,7 @@ def test_every_family_answers_every_method(family, method):
     assert len(e.features) == 3
     assert np.isfinite(e.scores).all()
     assert np.abs(e.scores).max() > 0 or method == "anchors"
-    assert set(settings_of(METHODS[method], "deep")) <= set(e.settings)
+    assert set(METHODS[method].ways[-1].settings) <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
 
@@ -173,7 +172,7 @@ def test_several_labels_have_a_probability_each():
     assert e.prediction["LABEL_0"] == pytest.approx(by_hand(model, TEXT)[0], abs=1e-5)
     for i, chance in enumerate(chances):
         e = limelight.explain(model, TEXT, "anchors", target=i, **CHEAP["anchors"])
-        assert e.settings["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
+        assert e.diagnostics["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
 
 
 def test_a_single_output_is_the_logit_of_its_label():
@@ -194,7 +193,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     for target in (None, "score", "predicted", 0):
         e = limelight.explain(model, TEXT, "loo", target=target)
         assert e.prediction == {"score": pytest.approx(score, abs=1e-5)}
-        assert (e.target, e.settings["output"]) == ("score", "score")
+        assert (e.target, e.scale) == ("score", "score")
     without = model.logits([TEXT.replace("film", "[MASK]")])[0, 0]
     assert dict(e.as_list())["film"] == pytest.approx(score - without, abs=1e-4)
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
@@ -209,7 +208,7 @@ def test_several_scores_have_no_probabilities_either():
     assert model.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
     with pytest.raises(InputError, match="no probabilities"):
         model.predict_proba([TEXT])
-    assert limelight.explain(model, TEXT, "gxi").settings["link"] == "none"
+    assert limelight.explain(model, TEXT, "gxi").link == "none"
     with pytest.raises(limelight.DomainError) as error:
         limelight.explain(model, TEXT, "anchors")
     assert str(error.value) == (

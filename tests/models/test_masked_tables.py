@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from limelight.models.attention import DeletionScorer, ReplacementScorer
 from limelight.text import features_of
 
-from models import WORDS, tiny_model
+from tiny_models import WORDS, tiny_model
 
 assert_same = pytest.approx
 words = st.sampled_from([*WORDS[:9], "never", "seen"])

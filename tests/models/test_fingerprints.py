@@ -103,7 +103,7 @@ def test_a_network_whose_weights_change_has_another_fingerprint():
     network, tokenizer = tiny("bert")
     model = limelight.wrap(network, tokenizer=tokenizer)
     first = model.fingerprint
-    assert limelight.explain(model, "a good film", "gxi").settings["model"] == first
+    assert limelight.explain(model, "a good film", "gxi").model == first
     with torch.no_grad():
         network.classifier.bias += 1
     second = model.fingerprint

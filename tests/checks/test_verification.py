@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limelight.explainers import METHODS
 from limelight.checks.verification import Check, verify
+from limelight.explainers import METHODS
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -25,8 +25,8 @@ def test_a_single_word_is_checked_as_far_as_it_goes():
 @pytest.mark.parametrize(
     ("place", "method"),
     [
-        ("limelight.explainers.removal.leave_one_out", "loo"),
-        ("limelight.explainers.lime.lime", "lime"),
+        ("limelight.explainers.removal_methods.leave_one_out", "loo"),
+        ("limelight.explainers.lime_methods.lime", "lime"),
     ],
 )
 def test_a_broken_method_is_found(monkeypatch, place, method):
@@ -43,7 +43,7 @@ def test_a_broken_method_is_found(monkeypatch, place, method):
 
 
 def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
-    from limelight.explainers import gradient_checks
+    from limelight.checks import gradient_checks
 
     real = gradient_checks.explained
 
@@ -57,7 +57,7 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 
 
 def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
-    from limelight.explainers import subset_checks
+    from limelight.checks import subset_checks
 
     real = subset_checks.explained
 

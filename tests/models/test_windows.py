@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.models import windowed
 from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
+from limelight.models.hugging_face.windowed import windowed
 
-from models import tiny_model
+from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny
 
 SENTENCES = ("A superb film.", "But the plot is predictable!", "Is the film bad?", "Good plot.")
@@ -28,7 +28,7 @@ def loaded(family="bert", **changes):
 
 
 def spans(e):
-    return [window["span"] for window in e.settings["windows"]]
+    return [window["span"] for window in e.diagnostics["windows"]]
 
 
 def by_hand(model, text):
@@ -89,10 +89,10 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
         f"The text was read in {len(spans(e))} windows; what is explained is the mean of the "
         "model's outputs over them."
     )
-    said = [f"{window['prediction'][e.target]:+.3g}" for window in e.settings["windows"]]
+    said = [f"{window['prediction'][e.target]:+.3g}" for window in e.diagnostics["windows"]]
     assert e.notices[1] == f"The logit of {e.target!r}, window by window: {', '.join(said)}."
     assert e.settings["window"] == SIZE
-    assert e.settings["cut_at"] is None
+    assert e.cut is None
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
 
@@ -101,7 +101,7 @@ def test_the_prediction_is_the_mean_over_windows(family):
     model = loaded(family)
     e = limelight.explain(model, TEXT, "gxi", window=SIZE)
     each = np.array([by_hand(model, TEXT[a:b]) for a, b in spans(e)])
-    stored = [list(window["prediction"].values()) for window in e.settings["windows"]]
+    stored = [list(window["prediction"].values()) for window in e.diagnostics["windows"]]
     np.testing.assert_allclose(stored, each, atol=1e-5)
     np.testing.assert_allclose(list(e.prediction.values()), each.mean(axis=0), atol=1e-5)
     whole = windowed(model, SIZE)
@@ -230,12 +230,12 @@ def test_a_text_that_fits_is_read_as_ever():
 def test_a_word_that_fits_no_window_is_cut():
     e = limelight.explain(loaded("gpt2"), "film " + "x" * 40 + " film", "gxi", window=11)
     assert e.features == ("film", "x" * 40)
-    assert len(e.settings["windows"]) == 5
+    assert len(e.diagnostics["windows"]) == 5
 
 
 def test_many_windows_show_the_first_and_the_last():
     e = limelight.explain(loaded(), "good film. " * 40, "gxi", window=8)
-    assert len(e.settings["windows"]) > 8
+    assert len(e.diagnostics["windows"]) > 8
     assert e.notices[1].count(",") == 9
     assert ", …, " in e.notices[1]
 
@@ -250,7 +250,7 @@ def test_several_texts_and_methods_share_one_reading():
     found = limelight.compare(
         model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
     )
-    assert [len(c.explanations[0].settings["windows"]) for c in found] == [len(spans(
+    assert [len(c.explanations[0].diagnostics["windows"]) for c in found] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
 
 

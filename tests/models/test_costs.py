@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.explainers import deep, texts
-from limelight.explainers.lime_sampled import LimeSampled
+from limelight.explainers import LimeSampled, integrated_methods, text_game
 
 WORDS = [f"w{i}" for i in range(300)]
 SLOPES = np.random.default_rng(3).normal(size=(len(WORDS), 5))
@@ -33,11 +32,11 @@ def loaded():
 
 @pytest.mark.parametrize("count", [2, 7])
 def test_all_classes_of_many_texts_cost_as_much_as_one_class(monkeypatch, count):
-    monkeypatch.setattr(texts, "_REMEMBERED", 150)  # answers of one text, not of all
+    monkeypatch.setattr(text_game, "_REMEMBERED", 150)  # answers of one text, not of all
     many = [" ".join(WORDS[11 * i : 11 * i + 13]) for i in range(count)]
     one_class, all_classes = [], []
     limelight.explain(counted(one_class), many, "lime", samples=130, target=0)
-    found = limelight.explain(counted(all_classes), many, "lime", samples=130, target="all")
+    found = limelight.explain_classes(counted(all_classes), many, "lime", samples=130)
     assert [len(by_class) for by_class in found] == [5] * count
     assert sum(all_classes) == sum(one_class)
 
@@ -62,14 +61,14 @@ def test_texts_explained_together_are_explained_as_alone():
     ],
 )
 def test_lime_draws_five_samples_for_each_word_unless_told(d, settings, samples):
-    assert LimeSampled(**{"samples": None, **settings}).drawn_at_first(d) == samples
+    assert LimeSampled(**{"samples": None, **settings}).regression.drawn_at_first(d) == samples
 
 
 def test_a_long_text_has_enough_samples_by_default():
     calls = []
     e = limelight.explain(counted(calls), " ".join(WORDS), "lime", target=0)
     assert e.settings["samples"] is None
-    assert e.settings["samples_drawn"] == 1500
+    assert e.diagnostics["samples_drawn"] == 1500
     assert sum(calls) == pytest.approx(1500, abs=3)
     assert not any("few" in notice for notice in e.notices)
 
@@ -90,25 +89,25 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
         return inner(self, passage, points, weigh)
 
     monkeypatch.setattr(type(model), "differentiated", watched)
-    monkeypatch.setattr(deep, "_NODES", 5)
+    monkeypatch.setattr(integrated_methods, "_NODES", 5)
     found = limelight.explain(model, text, "ig", steps=32, max_steps=32)
     np.testing.assert_allclose(found.scores, usual.scores, rtol=1e-5, atol=1e-7)
     assert asked == [2, 5, 5, 5, 5, 5, 5, 2]  # both ends, then 32 nodes
 
 
 def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
-    from limelight.models import windowed
+    from limelight.models.hugging_face.windowed import windowed
 
     model = loaded()
     long = windowed(model, 7)
-    passage = long.read("a superb film but the plot is predictable . a good film")
-    assert len(passage.windows) > 1
+    document = long.read("a superb film but the plot is predictable . a good film")
+    assert len(document.windows.spans) > 1
     seen = []
     handle = model.network.register_forward_hook(lambda *_: seen.append(1))
     try:
-        windows = long.attended(passage)
+        windows = long.attended(document)
         next(windows)
         assert len(seen) == 1
-        assert len(list(windows)) == len(passage.windows) - 1
+        assert len(list(windows)) == len(document.windows.spans) - 1
     finally:
         handle.remove()

@@ -9,17 +9,16 @@ import scipy.sparse
 
 import limelight
 from limelight import InputError
-from limelight.models import Engine
 from limelight.explainers import METHODS
-from limelight.explainers.method import settings_of
+from limelight.models import Engine
 from limelight.text import tokenize
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 TEXT = "w1 w5 never w8 w5 w11"
 LONG = "w1 w5 never w8 w5 w11 w2 w3 w4 w6 w7 w9"  # 11 words have 2048 masks: more than are asked
 PAPER = tiny_model(2, outputs=3, scale=0.6)
-ON_FUNCTIONS = [name for name, row in METHODS.items() if row.maker("function")]
+ON_FUNCTIONS = [name for name, row in METHODS.items() if row.ways[-1].needs is None]
 
 
 def paper_as_function(**options):
@@ -215,7 +214,7 @@ def test_probabilities_come_back_as_they_were():
         whole = row if len(row) > 1 else [1 - row[0], row[0]]
         np.testing.assert_allclose(model.predict_proba(["x"])[0], whole, rtol=1e-12)
         e = limelight.explain(model, "x y", "loo", scale="probability", target=1)
-        assert e.settings["output"] == "probability"
+        assert e.scale == "probability"
     many = limelight.wrap(chances([0.5, 0.9]), classes=["a", "b"], multi_label=True)
     np.testing.assert_allclose(many.predict_proba(["x"])[0], [0.5, 0.9])
 
@@ -311,9 +310,9 @@ def test_a_result_carries_its_settings_and_survives_json(method):
     e = limelight.explain(model, TEXT, method, target=1)
     assert e.features == ("w1", "w5", "never", "w8", "w11")
     assert e.spans[1] == ((3, 5), (15, 17))
-    assert set(settings_of(METHODS[method], "function")) <= set(e.settings)
+    assert set(METHODS[method].ways[-1].settings) <= set(e.settings)
     assert e.settings["replacement"] == "mask"
-    assert e.settings["model"] == "the paper's"
+    assert e.model == "the paper's"
     again = limelight.Explanation.from_json(e.to_json())
     assert again.to_json() == e.to_json()
 
@@ -459,7 +458,7 @@ def test_a_margin_is_a_score_without_probabilities():
     e = limelight.explain(limelight.wrap(pipeline), "so good", "loo")
     assert e.target == "1"
     assert dict(e.as_list())["good"] == pytest.approx(pipeline[1].coef_[0][1])
-    assert (e.settings["output"], e.settings["link"]) == ("score", "none")
+    assert (e.scale, e.link) == ("score", "none")
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         limelight.wrap(pipeline).predict_proba(["so good"])
     with pytest.raises(InputError, match="explain output='score'"):
@@ -481,7 +480,7 @@ def test_scores_are_shown_as_scores(row):
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
     assert limelight.explain(
         limelight.wrap(chances(row), classes=names, scale="score"), "x y", "anchors"
-    ).settings["holds"] == "c1"  # fmt: skip
+    ).diagnostics["holds"] == "c1"  # fmt: skip
 
 
 def test_a_scikit_learn_model_of_several_labels_has_a_probability_for_each():

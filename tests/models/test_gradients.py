@@ -119,7 +119,7 @@ def test_integrated_gradients_add_up():
     e = limelight.explain(model, TEXT, "ig", target=TARGET, tolerance=1e-3)
     change = e.prediction["LABEL_1"] - e.base_value
     assert abs(e.scores.sum() - change) <= 1e-3 * abs(change) + 1e-6
-    assert e.settings["completeness_gap"] == pytest.approx(abs(e.scores.sum() - change), abs=1e-5)
+    assert e.diagnostics["completeness_gap"] == pytest.approx(abs(e.scores.sum() - change), abs=1e-5)
     rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
     assert "raise max_steps" in rough.notices[-1]
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.models import from_scikit
+from limelight.models.scikit import from_scikit
 from limelight.text import tokenize
 from limelight.theory.lime_weights import size_weight
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 TOKEN = re.compile(r"(?u)\b\w\w+\b")  # scikit-learn's
 
@@ -122,7 +122,7 @@ def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(by_subsets):
     for sizes in ("uniform", "balanced", "importance"):
         e = limelight.explain(model, text, "lime", samples=500, sizes=sizes)
         assert (np.abs(e.scores - solution[1:]) <= 5 * e.stderr).all(), sizes
-        assert abs(e.intercept - solution[0]) <= 5 * e.settings["intercept_stderr"]
+        assert abs(e.intercept - solution[0]) <= 5 * e.diagnostics["intercept_stderr"]
         assert 0 < e.stderr.max() < 0.1 * np.abs(solution).max()
         assert not (np.abs(e.scores - 2 * solution[1:]) <= 5 * e.stderr).all()
 
@@ -144,7 +144,7 @@ def test_anchors_of_the_papers_classifier_as_a_function_hold_as_often_as_all_mas
     np.testing.assert_allclose(e.scores, ours.scores, atol=1e-12)
     held = list(e.anchor.features)
     assert held
-    assert e.settings["precision_by"] == "sampling"
+    assert e.diagnostics["precision_by"] == "sampling"
 
     def precision(kept):
         masks = np.array(list(product([False, True], repeat=d)))
@@ -160,6 +160,6 @@ def test_anchors_of_the_papers_classifier_as_a_function_hold_as_often_as_all_mas
     assert abs(e.anchor.precision - exact) <= 5 * error + 1e-12
     for j in held:
         loss = exact - precision([i for i in held if i != j])
-        sign = 1 if e.settings["holds"] == e.target else -1
+        sign = 1 if e.diagnostics["holds"] == e.target else -1
         assert abs(sign * e.scores[j] - loss) <= 5 * e.stderr[j] + 1e-12
         assert loss > 0

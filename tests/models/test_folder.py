@@ -10,7 +10,7 @@ from limelight.errors import InputError
 from limelight.files import whole_folder, write_whole
 from limelight.models.attention import load_folder, save_folder
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 
 @pytest.fixture

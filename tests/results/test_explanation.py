@@ -16,7 +16,7 @@ from limelight.results import (
     agreement,
     rank_correlation,
 )
-from limelight.results import json as written
+from limelight.results import json_format as written
 from limelight.results.table import CSV_COLUMNS, explanations_csv
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

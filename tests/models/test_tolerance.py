@@ -6,7 +6,7 @@ import pytest
 import limelight
 from limelight import InputError
 
-from models import tiny_model
+from tiny_models import tiny_model
 
 TEXT = " ".join(f"w{i}" for i in range(14))  # too long for all masks
 SETTINGS = {
