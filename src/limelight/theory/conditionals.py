@@ -159,7 +159,7 @@ class _Room:
         if not is_numpy_array(x):
             return cls(x)
         if not hasattr(cls._kept, "room"):
-            cls._kept.room = cls(x[:0])
+            cls._kept.room = cls(np.empty(0, dtype=x.dtype))  # a slice would keep all of x alive
         room: _Room = cls._kept.room
         return room
 
