@@ -93,6 +93,12 @@ def lime_design(
         )
     excess = _centred(weight)
     # The difference form m_1 − m_2 + d(m_2 − m_1²/m_0) cancels to 0 for small d and ν.
+    spread = float(weight @ excess**2) / d
+    if spread + penalty < np.finfo(np.float64).tiny:
+        raise DomainError(
+            f"bandwidth {bandwidth} leaves weight on one size of the samples of {d} words only; "
+            "use a larger one."
+        )
     return LimeDesign(
         d=d,
         weight=weight,
@@ -100,7 +106,7 @@ def lime_design(
         m1=float(weight @ (d - s)) / d,
         V=V,
         excess=excess,
-        spread=float(weight @ excess**2) / d,
+        spread=spread,
         penalty=penalty,
     )
 
