@@ -277,6 +277,19 @@ def test_impossible_settings_are_named(settings, message):
     assert str(caught.value) == message
 
 
+def test_a_bandwidth_that_leaves_one_size_is_refused_and_a_little_more_is_exact():
+    """At ν = 0.01 three words keep weight, but its variance over the sizes is below 1e-308."""
+    game = random_game(0, d=3)
+    exact = lime_by_enumeration(game, bandwidth=0.012)
+    result = lime(game, bandwidth=0.012)
+    assert (np.abs(result.scores - exact.scores).max(axis=-1) <= result.bound).all()
+    with pytest.raises(DomainError) as caught:
+        lime(game, bandwidth=0.01)
+    said = "bandwidth 0.01 leaves weight on one size of the samples of 3 words only; "
+    assert str(caught.value) == said + "use a larger one."
+    assert np.isfinite(lime(game, bandwidth=0.01, penalty=1e-3).scores).all()
+
+
 def padded(games):
     """One batch of documents of different d."""
     d = max(game.d for game in games)

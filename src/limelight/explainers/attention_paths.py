@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, MissingExtraError
 from limelight.models import Attended
 from limelight.shapes import Float
 
@@ -39,9 +39,11 @@ def largest_flows(
 
     Capacities are the layers' weights, rounded to 1e-6; node (l, t) has the number l T + t.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import maximum_flow
-
+    try:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import maximum_flow
+    except ImportError:
+        raise MissingExtraError("attention flow needs scipy", "hf") from None
     (L, T, _), scale = layers.shape, 1e6
     above, below = np.meshgrid(np.arange(T), np.arange(T), indexing="ij")
     start = np.concatenate([(layer + 1) * T + above.ravel() for layer in range(L)])
@@ -49,6 +51,8 @@ def largest_flows(
     source = (L + 1) * T
     start = np.concatenate([start, np.full(T, source)])
     end = np.concatenate([end, L * T + np.arange(T)])
+    # SciPy takes capacities as whole numbers of 32 bits: all that flows is about 1e6, which fits.
+    # Older releases want indices of 32 bits too, and coo_array makes them 64 wide.
     capacity = np.rint(np.concatenate([layers.ravel(), reads]) * scale).astype(np.int32)
     graph = coo_array((capacity, (start, end)), shape=(source + 1, source + 1)).tocsr()
     graph.indices, graph.indptr = (x.astype(np.int32) for x in (graph.indices, graph.indptr))

@@ -15,8 +15,10 @@ from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float
 
 Words = tuple[int, ...]
-_UNDECIDED = 0.01  # a precision this close to the threshold is decided by its estimate
-_MOST_AT_ONCE = 10_000
+# A precision this close to the threshold is decided by its estimate: telling them apart would take
+# samples like 1/distance².
+_UNDECIDED = 0.01
+_MOST_AT_ONCE = 10_000  # masks in one call
 
 
 # Whether the prediction stays the same under each mask.
@@ -55,11 +57,14 @@ def find_anchor(
     several the one of highest estimated precision is taken. Without one, the best of the last
     beam comes back with ``reached`` False.
     """
+    # The search steers by these trials and stops on them, so they flatter what it finds: callers
+    # estimate its precision anew, on masks that the search has not seen.
     trials = _Trials(holds, d, rng)
     if _confirmed(trials, (), search):
         return FoundAnchor((), True, trials.spent)
     beam: list[Words] = [()]
     for _ in range(min(d, search.max_size or d)):
+        # Sorted, so that the draws do not depend on the order in which a set is walked.
         longer = {tuple(sorted({*words, j})) for words in beam for j in range(d) if j not in words}
         beam = _best(trials, sorted(longer), search)
         if valid := [words for words in beam if _confirmed(trials, words, search)]:
@@ -140,6 +145,7 @@ def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
     """Try ``words`` until its precision is known to lie above or below the threshold."""
     if trials.untried([words]):
         trials.draw([words], search.batch)
+    # As in the authors' code: at most beam − 1 candidates are confirmed at each of d sizes.
     level = math.log((1 + (search.beam - 1) * trials.d) / search.delta)
     while True:
         mean, n = trials.of([words])
@@ -149,4 +155,5 @@ def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
         close = high - low <= 2 * _UNDECIDED
         if close or trials.spent >= search.max_samples:
             return bool(mean[0] >= search.threshold)
+        # Doubling: few looks, and at most twice the trials that were needed.
         trials.draw([words], min(int(n[0]), _MOST_AT_ONCE))

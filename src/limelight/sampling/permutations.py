@@ -40,13 +40,15 @@ def permutation_shapley(
 
     .. math:: \tfrac12 [f(P \cup j) - f(P) + f(R \cup j) - f(R)],
 
-    P being the words before j and R those behind it; every draw sums to f(all) − f(none), and where
+    P being the words before j and R those after it; every draw sums to f(all) − f(none), and where
     f is additive, or has pair interactions only, all draws are equal. The standard error is that of
     a mean of draws; that of a word whose draws all agree, while those of others do not, is what it
     would be if one draw were as far off as any word's: a rare interaction may not have shown yet.
     With a ``tolerance`` pairs are added until there are 10 and no standard error exceeds it, or
     there are ``most``.
     """
+    # Regressions on paired masks (KernelSHAP, leverage sampling) were 0.5 to 1.9 times as good with
+    # as many calls, 1.2 to 1.5 in the median, and worse on two of eight texts.
     ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
     sums = np.zeros((2, ends.shape[1], d))
     # Draws relative to the first: identical draws have exactly no spread.
@@ -54,6 +56,7 @@ def permutation_shapley(
     n, wanted, farthest = 1, pairs if tolerance is None else max(pairs, FEWEST), 0.0
     while True:
         while n < wanted:
+            # A pair asks 2 (d − 1) masks, its ends being known: as many pairs as fill one call.
             count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
             new = _draws(game, ends, _orders(d, count, rng)) - origin
             sums += new.sum(axis=0), (new**2).sum(axis=0)
@@ -96,7 +99,7 @@ def _draws(
         inner = _prefixes(both)
         path[:, 1:-1] = game(inner.reshape(-1, d)).reshape(2 * n, d - 1, -1)
     steps = np.diff(path, axis=1)
-    place = np.argsort(both, axis=1)  # where each word stands in the order
+    place = np.argsort(both, axis=1)  # the inverse permutation: where each word stands
     added = np.take_along_axis(steps, place[:, :, None], axis=1)
     return np.moveaxis((added[:n] + added[n:]) / 2, 1, 2)
 

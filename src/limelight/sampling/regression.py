@@ -28,6 +28,8 @@ def ridge_coefficients(
     centred: Moments, *, ridge: float, features: Sequence[int] | None = None
 ) -> Float[np.ndarray, "k m"]:
     """Return β = (X̃ᵀWX̃ + ρI)⁻¹ X̃ᵀWỹ, with X̃, ỹ centred: the intercept goes unpenalised."""
+    # XᵀWX of the sample itself, although that of all masks is known in closed form: its errors go
+    # with those of XᵀWy and cancel them. With the known matrix β was 20 to 300 times worse.
     rows = list(range(len(centred.x)) if features is None else features)
     return _inverse(centred.xx[np.ix_(rows, rows)], ridge) @ centred.xy[rows]
 
@@ -47,8 +49,11 @@ def ridge_fit(
     .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
 
     over the drawn rows only: the untouched document is the same in every sample. Errors are
-    infinite where a drawn row has leverage 1, and so no residual, or there is no one solution.
+    infinite where a drawn row has leverage 1, and so no residual, or the solution is not unique.
     """
+    # HC3 and not HC0: the fit bends towards every row, so with a few samples per word the residuals
+    # themselves are too small, by 1 − h. No noise model: what varies between masks is what f does
+    # beyond the line, and it depends on how many words are gone.
     rows = list(range(sample.d) if features is None else features)
     outputs = list(range(len(sample.origin)) if columns is None else columns)
     centred = sample.moments.centred()
@@ -56,6 +61,8 @@ def ridge_fit(
     mean_x, mean_y = centred.x[rows], centred.y[outputs]
     beta = inverse @ centred.xy[np.ix_(rows, outputs)]
     sums = _Squares.zero(len(outputs), len(rows))
+    # A second pass over the rows, for residuals need β. A row's influence is w e H x̃ on the slopes
+    # and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
         x = chunk.keep[:, rows] - mean_x
         spread = x @ inverse
@@ -101,6 +108,7 @@ class _Squares(NamedTuple):
         shift: Float[np.ndarray, " n"],
     ) -> "_Squares":
         free = 1 - leverage
+        # Held away from 0 so that nothing is divided by it; such errors become infinite below.
         pull = chunk.weight / np.maximum(free, _ALONE) * chunk.drawn
         error = pull[:, None] * residual
         squared = error**2
@@ -120,6 +128,7 @@ class _Squares(NamedTuple):
         Without a penalty the leverages add up to the number of coefficients that the rows
         determine, the intercept among them.
         """
+        # That number is whole, so half of one tells "all" from "one fewer" whatever the rounding.
         everything = self.first.shape[1] + 1
         return self.free > _ALONE and (ridge > 0 or self.leverage > everything - 0.5)
 
@@ -134,12 +143,16 @@ def _explained(
 def _deviation(
     first: Float[np.ndarray, "*k"], second: Float[np.ndarray, "*k"], draws: int
 ) -> Float[np.ndarray, "*k"]:
-    """Standard deviation of a sum of ``draws`` independent terms; their mean is no noise."""
+    """Standard deviation of a sum of ``draws`` independent terms."""
+    # The influences of a plain fit add up to 0. With a penalty, without row 0 or after e/(1 − h)
+    # they do not, and what they add up to in every sample is not noise.
     return np.sqrt(np.maximum(second - first**2 / max(draws, 1), 0.0))
 
 
 def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k k"]:
     """Inverse of xx + ρI; without a penalty to speak of, the one of least norm."""
+    # Normal equations square the condition number of X; QR would not, but needs all rows as floats
+    # at once. There is room: the limit of xx has the condition 24 for 100 words at ν = 0.25.
     penalised = xx + ridge * np.eye(len(xx))
     if ridge > _SINGULAR * np.trace(xx):
         return np.linalg.inv(penalised)

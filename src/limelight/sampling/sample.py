@@ -40,7 +40,7 @@ class Draws(Protocol):
 
 
 class Chunk(NamedTuple):
-    """Some rows of a sample; ``drawn`` is False at the untouched document, which is no accident."""
+    """Some rows of a sample; ``drawn`` is False at the untouched document, which is not random."""
 
     keep: Float[np.ndarray, "n d"]
     weight: Float[np.ndarray, " n"]
@@ -72,10 +72,13 @@ class LimeDraws:
         if self.sizes == "uniform":
             keep = lime_masks(self.d, n, rng)
             return keep, kernel_weight(cosine_distance(keep), bandwidth=self.bandwidth)
+        # Stratifying the sizes brought nothing; a fitted ratio game as control variate gained 1.2
+        # to 1.6 times, rarely more.
         chances = size_probabilities(self.d, self.sizes, self.bandwidth)
         keep = lime_masks(self.d, n, rng, probabilities=chances)
         psi, power = size_weight(self.d, self.bandwidth)[1:], SIZES[self.sizes]
-        weight = psi ** (1 - power) * np.mean(psi**power)  # never 0/0 where ψ vanishes
+        # ψ/(d q) with q ∝ ψ^power, written so that it is never 0/0 where ψ vanishes.
+        weight = psi ** (1 - power) * np.mean(psi**power)
         return keep, weight[self.d - 1 - keep.sum(axis=1)]
 
 
@@ -92,6 +95,8 @@ class Sample:
         self._game, self._draws, self._rng = game, draws, rng
         self._rows: list[tuple[np.ndarray, Float[np.ndarray, " n"], Float[np.ndarray, "n m"]]] = []
         self.d, self.row0, self.n = draws.d, row0, 0
+        # Asked even where it is not a row: differences from a typical answer keep their digits when
+        # all answers share a large offset.
         first = np.ones((1, self.d), bool)
         self.origin: Float[np.ndarray, " m"] = _answer(game, first)[0]
         self.moments = Moments.empty(self.d, len(self.origin))
@@ -118,6 +123,7 @@ class Sample:
         outputs: Float[np.ndarray, "n m"],
     ) -> None:
         relative = outputs - self.origin
+        # Bits, not floats: 60,000 masks of 120 words take 1 MB instead of 58.
         self._rows.append((np.packbits(keep, axis=1), weight, relative))
         self.moments = self.moments.plus(keep.astype(np.float64), weight, relative)
         self.n += len(keep)
@@ -160,6 +166,8 @@ class Moments:
 
     def centred(self) -> "Moments":
         """Return the same sums about the weighted means; ``x`` and ``y`` become those means."""
+        # Differences of sums, which would cancel for data with a large mean: masks are 0 or 1, and
+        # outputs are relative to one of them. Rounding may still leave Σwy² at −1e-17.
         x, y = self.x / self.weight, self.y / self.weight
         return Moments(
             self.weight,
@@ -202,6 +210,7 @@ def until(
     if tolerance is None:
         return found
     while (worst := float(found.stderr.max())) > tolerance and sample.n < most:
+        # 5 % more than 1/√n asks for, so that one more round is mostly enough.
         factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
         wanted = min(math.ceil(sample.n * factor), most)
         expect(wanted - sample.n)

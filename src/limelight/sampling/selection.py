@@ -37,6 +37,8 @@ def forward_selection(
 
     A feature's gain is (Σ x̃ỹ)²/Σx̃² once what the chosen ones explain is swept out of both.
     """
+    # The package fits a new regression for every candidate. Sweeping the chosen feature out of the
+    # sums gives the gains of all others in O(d²), with the same choices.
     xx, xy = xx.copy(), xy.copy()
     spread = np.diag(xx).copy()
     chosen: list[int] = []
@@ -44,7 +46,7 @@ def forward_selection(
         left = np.diag(xx)
         alive = left > 1e-12 * spread  # the others are combinations of the chosen
         gain = np.where(alive, xy**2 / np.where(alive, left, 1.0), 0.0)
-        gain[chosen] = -1.0
+        gain[chosen] = -1.0  # below the 0 of combinations, so that ``count`` are found in any case
         best = int(np.argmax(gain))
         chosen.append(best)
         if alive[best]:
@@ -56,5 +58,7 @@ def forward_selection(
 
 def highest_weights(centred: Moments, column: int, count: int) -> tuple[int, ...]:
     """Return the features with the largest |β| of a ridge regression with penalty 0.01 on all."""
+    # The package ranks coefficient × row 0, where every word is present: the same order. Its sort
+    # is stable too, so ties fall alike.
     beta = ridge_coefficients(centred, ridge=0.01)[:, column]
     return tuple(map(int, np.argsort(-np.abs(beta), kind="stable")[:count]))

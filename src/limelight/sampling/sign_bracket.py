@@ -8,7 +8,7 @@ from limelight.errors import InputError
 from limelight.shapes import Float, Int
 
 _EPS = float(np.finfo(float).eps)
-_LARGEST = 12  # steps whose every combination is taken as it is
+_LARGEST = 12  # steps whose 4096 combinations are taken as they are
 
 
 def sign_bracket(
@@ -25,11 +25,12 @@ def sign_bracket(
     """
     if cells < 2:
         raise InputError(f"cells must be at least 2; got {cells}.")
+    # The grid is as coarse as the sum of what it holds: one heavy word on it would blur all others.
     order = np.argsort(-np.abs(steps), kind="stable")
     large, small = steps[order[:_LARGEST]], steps[order[_LARGEST:]]
     slack += 4 * _EPS * (len(steps) + 4) * (abs(start) + float(np.abs(steps).sum()))
     sums = start + _all_sums(large)
-    width = float(np.abs(small).sum()) / cells or 1.0
+    width = float(np.abs(small).sum()) / cells or 1.0  # of an empty grid: any but 0
     grid = np.rint(small / width).astype(np.int64)
     rounding = small - grid * width
     chance = _sum_distribution(np.abs(grid))
@@ -40,6 +41,7 @@ def sign_bracket(
     def positive(shift: float) -> float:
         return float(above[np.searchsorted(places, -sums - shift, side="right")].mean())
 
+    # Halving a float is exact; the additions of the convolution and of the cumulative sum are not.
     inflation = 4 * _EPS * (len(steps) + len(chance))
     low = positive(float(rounding[rounding < 0].sum()) - slack) - inflation
     high = positive(float(rounding[rounding > 0].sum()) + slack) + inflation
@@ -58,7 +60,7 @@ def _sum_distribution(grid: Int[np.ndarray, " m"]) -> Float[np.ndarray, " cells"
     chance = np.zeros(int(grid.sum()) + 1)
     chance[0] = 1.0
     reach = 1
-    for step in np.sort(grid):
+    for step in np.sort(grid):  # small ones first: the part that has to be moved stays short
         old = chance[:reach] / 2
         chance[:reach] = old
         chance[step : step + reach] += old

@@ -14,8 +14,9 @@ from limelight.theory.reciprocal_sum import need_tolerance
 
 
 def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
-    """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2; ``tolerance``
-    relative to the range of f.
+    """E[f | j kept] − E[f | j removed], every other word kept with probability 1/2.
+
+    ``tolerance`` is relative to the range of f.
     """
     need_tolerance(tolerance)
     half, one = np.full((1, 1), 0.5), np.ones((1, 1))
@@ -33,14 +34,16 @@ def mean_changes(
     """Σ_m ω_m (E_p[f | j kept] − E_p[f | j removed]) with 1/D within ``share``.
 
     From E_p[f X_j] this is ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the
-    heavier state. ``residual`` is what the weights of the sizes miss their target by, Σ_s|r_s|: it
-    costs at most 2 max|f − c| each.
+    heavier state. ``residual`` is Σ_s|r_s|, what the weights of the sizes miss their target by; it
+    costs at most 2 max|f − c| times itself.
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)
     documents = max(1, int(np.prod(game.batch, dtype=int)))
     p, omega = (np.broadcast_to(x, (documents, x.shape[1])) for x in (p, omega))
     residual = np.broadcast_to(residual, (documents,))
+    # The difference E[f X] − v E[f] is p (1 − p) times what is wanted and cancels accordingly. The
+    # weights carry that factor, so their absolute sum says what rounding can do (``terms``).
     spread = omega / (p * (1 - p))
     sums = expectations(form, of_each_head(game, p), of_each_head(game, spread), tolerance=share)
     heavy = form.kept_is_heavy[:, None, :]

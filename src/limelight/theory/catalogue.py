@@ -1,6 +1,4 @@
-"""The catalogue of theorems: what is claimed, where it is computed, where it is tested, and when it
-holds.
-"""
+"""The catalogue of theorems: what is claimed and when it holds, where it is computed and tested."""
 
 __all__ = ["THEOREMS", "Theorem"]
 
@@ -11,8 +9,9 @@ from typing import final
 @final
 @dataclass(frozen=True, slots=True)
 class Theorem:
-    """One result. ``function`` is "module:name", ``test`` is "path::name", ``page`` a path from the
-    root.
+    """One result.
+
+    ``function`` is "module:name", ``test`` is "path::name", ``page`` a path from the root.
     """
 
     id: str

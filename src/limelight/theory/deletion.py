@@ -1,5 +1,4 @@
-"""LIME's limit when removed words are deleted and the words behind them move up (`lime` with
-bow=True).
+"""LIME's limit when removed words are deleted and later words move up (`lime` with bow=True).
 
 Exact when no word repeats: a kept word's position is then one more than the number of kept words
 before it, and the chain of `subset_chain` over words and numbers kept knows both. With repeats the
@@ -32,9 +31,9 @@ class DeletionGame:
     """One document of d distinct words under deletion.
 
     ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when
-    k of the words before it were kept (k ≤ t; the rest is not read). ``tail_g[i, m]``, ``tail_gu[c,
-    i, m]``: Σg and Σgu over all that is not a word ([cls], padding) when m words are kept. Domain:
-    g, tail_g > 0.
+    k of the words before it were kept (k ≤ t; the rest is not read).
+    ``tail_g[i, m]`` and ``tail_gu[c, i, m]``: Σg and Σgu over all that is not a word ([cls],
+    padding) when m words are kept. Domain: g, tail_g > 0.
     """
 
     g: Float[Array, "K d d"]
@@ -51,8 +50,9 @@ def lime_under_deletion(
     rows: int | None = None,
     tolerance: float = 1e-6,
 ) -> Lime:
-    """Limit of LIME with deletion; settings and result as of `lime.lime`. O(d²) per node λ and
-    head.
+    """Limit of LIME with deletion, in O(d²) per node λ and head.
+
+    Settings and result are those of `lime.lime`.
     """
     need_tolerance(tolerance)
     if not bool(array_namespace(game.g).all(game.tail_g > 0)):
@@ -69,9 +69,11 @@ def _head(
     xp = array_namespace(game.g)
     like = {"dtype": game.g.dtype, "device": device(game.g)}
     low, high, c, half = _extent(game, i)
+    # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
+    # narrower, is not known here.
     slope = float(design.weight @ design.amplification())
     rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
-    # the chain counts kept words, the design removed ones
+    # The chain counts kept words, the design removed ones.
     common, intercept = design.weight * design.common(), design.weight * design.intercept()
     weight, fixed, base = (
         xp.asarray(x[::-1].copy(), **like) for x in (design.weight, common, intercept)
@@ -103,6 +105,9 @@ def _steps(
 ) -> Steps:
     """Factors e^{−λg} and values g(u − c)/D_min of head i."""
     xp = array_namespace(game.g)
+    # No lighter state can be factored out as in `heavy_form`: what a word weighs depends on how
+    # many are kept before it. It is safe without: whatever D is, nodes with λD near 1 carry 1/D,
+    # and where λD passes 700 the factors underflow to the 0 that they are worth.
     C, d = game.u.shape[0], game.g.shape[1]
     g, tail = game.g[i], game.tail_g[i]
     centred = game.u[:, i] - c[:, None, None]
@@ -118,6 +123,7 @@ def _steps(
 
 def deletion_range(game: DeletionGame) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
     """D_min and D_max of each head over all sets of kept words, by dynamic programming."""
+    # Σ of each word's smallest g would be a bound too, but a wider one: words share the positions.
     xp = array_namespace(game.g)
     d = game.g.shape[1]
     ends = []
@@ -137,10 +143,12 @@ def _extent(game: DeletionGame, i: int) -> tuple[Array, Array, Array, Array]:
     xp = array_namespace(game.g)
     low, high = deletion_range(game)
     d = game.g.shape[1]
+    # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
+    # its own for every θ.
     tail = game.tail_gu[:, i] / game.tail_g[i]
     read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=device(game.g))) > 0
     u = game.u[:, i]
-    inside = xp.where(read, u, u[:, :1, :1])
+    inside = xp.where(read, u, u[:, :1, :1])  # what is not read must not widen the range
     inside = xp.concat([xp.reshape(inside, (inside.shape[0], -1)), tail], axis=-1)
     bottom, top = xp.min(inside, axis=-1), xp.max(inside, axis=-1)
     return low[i], high[i], (bottom + top) / 2, (top - bottom) / 2

@@ -1,5 +1,6 @@
-"""All subsets: the definitions themselves, for d ≤ 20. Slow, plain, and the oracle of everything
-else here.
+"""All subsets: the definitions themselves, for d ≤ 20.
+
+Slow, plain, and the oracle of everything else here.
 """
 
 __all__ = [
@@ -37,8 +38,9 @@ class EnumeratedLime(NamedTuple):
 
 
 def all_keeps(d: int) -> Bool[Array, "n d"]:
-    """The 2^d rows of kept indicators; row 0 removes everything, the last row nothing. Domain: d ≤
-    20.
+    """The 2^d rows of kept indicators; row 0 removes everything, the last row nothing.
+
+    Domain: d ≤ 20.
     """
     if d > _MOST:
         raise DomainError(f"enumeration needs at most {_MOST} words; got {d}.")
@@ -111,9 +113,7 @@ def _signs(keep: Bool[Array, "n d"]) -> Float[Array, "n d"]:
 
 
 def shapley_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d"]:
-    """Sh_j = Σ over sets of the others of [f(with j) − f(without j)] / (d · number of sets of that
-    size).
-    """
+    """Sh_j = Σ_S [f(S ∪ j) − f(S)]/(d · number of sets as large as S), S any set of the others."""
     return _applied(game, shapley_weights(game.d))
 
 
@@ -147,8 +147,6 @@ def banzhaf_interactions_by_enumeration(game: RatioGame) -> Float[Array, "*batch
 
 
 def shapley_interactions_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d d"]:
-    """Shapley interaction index: the same with the size of the set uniform on 0..d−2; 0 on the
-    diagonal.
-    """
+    """Shapley interaction index: the same, but with the size of the set uniform on 0..d−2."""
     n = game.d - 2
     return _pairs(game, np.asarray([1 / ((n + 1) * math.comb(n, k)) for k in range(n + 1)]))

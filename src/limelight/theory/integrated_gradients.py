@@ -14,6 +14,9 @@ from limelight.theory.attention import attention, head_outputs
 from limelight.theory.namespace import array_namespace
 
 MAX_PANELS = 128
+# Panels of a fixed rule rather than ever larger rules: what limits convergence is how near poles of
+# the softmax come to the path, and halving a panel doubles their distance in its own units. 64
+# nodes reach 1e-13 for moderate logits and 1e-9 where they move by 16, but far less at 80.
 _x, _w = np.polynomial.legendre.leggauss(32)
 NODES, WEIGHTS = (_x + 1) / 2, _w / 2  # one panel, on [0, 1]
 Weigh = Callable[[Any], Any]
@@ -56,6 +59,9 @@ def integrated_gradients(
     xp = array_namespace(logit)
     path = _Path(logit, u, base_logit, base_u, weigh)
     whole = value_of(_outputs(logit, u)) - value_of(_outputs(base_logit, base_u))
+    # Errors of single positions can cancel in the gap, hence the change. Even both can be fooled: a
+    # bump that falls between the first 96 nodes (logits that move by 3,000 along the path) leaves
+    # scores of 0 and a gap of 6e-12.
     panels, scores = 1, path.integral(1)
     while True:
         panels, previous, scores = 2 * panels, scores, path.integral(2 * panels)
@@ -96,6 +102,8 @@ class _Path:
     def _integrand(self, x: Float[Array, "m *ones"]) -> Float[Array, "m *n K T"]:
         """What every position adds per unit of x, for every head, over the number of heads."""
         xp = array_namespace(self.logit)
+        # F is differentiated at the outputs of the path, so its weights move with x as well; for a
+        # logit they are constant.
         slope, u_slope = self.logit - self.base_logit, self.u - self.base_u
         alpha = attention(self.base_logit + x[..., 0] * slope)
         u = self.base_u + x * u_slope

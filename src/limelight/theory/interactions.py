@@ -1,9 +1,12 @@
 """Pair interactions: what two words do together beyond what each does alone.
 
 The four-term difference f(j, k) − f(j) − f(k) + f(∅) of two words, averaged over sets of the
-others: all sets alike (Banzhaf), or their size uniform (Shapley interaction index). With α_j = ∓(1
-− e^{−λδ_j})/φ_j and η_j = ±Δ_j e^{−λδ_j}/φ_j² (upper sign where keeping is the heavier state) and
-P, R of `conditionals`, the expectation of the difference under independent removals is
+others: all sets alike (Banzhaf), or their size uniform (Shapley interaction index). With
+
+    α_j = ∓(1 − e^{−λδ_j})/φ_j,    η_j = ±Δ_j e^{−λδ_j}/φ_j²
+
+(upper sign where keeping is the heavier state) and P, R of `conditionals`, the expectation of the
+difference under independent removals is
 
     ∫ P [R α_j α_k + η_j α_k + α_j η_k] dλ.
 """
@@ -31,9 +34,7 @@ _Nodes = tuple[Float[Array, " _"], Float[Array, " _"], float]
 
 
 class Pairs(NamedTuple):
-    """One score per pair of words (symmetric, 0 on the diagonal), and a proven bound on the error
-    of each.
-    """
+    """One score per pair of words, symmetric, 0 on the diagonal; a proven bound on their errors."""
 
     scores: Float[Array, "*batch C d d"]
     bound: Float[Array, "*batch C"]
@@ -43,21 +44,25 @@ def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     """Pairwise Banzhaf interactions; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
     need_tolerance(tolerance)
     half: _Nodes = (np.full(1, 0.5), np.ones(1), 0.0)
+    # Four values of f enter, so an error ε of 1/D costs 4 ε half_range = 2 ε range; a tenth of the
+    # promise is left for rounding.
     return _interactions(game, [half for _ in sizes_of(game)], share=0.45 * tolerance)
 
 
 def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
-    """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f. Domain: d ≥
-    2.
+    """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f.
+
+    Domain: d ≥ 2.
     """
     need_tolerance(tolerance)
+    # As above, shared by 1/D (0.25) and by the mixture over p (0.2, in `_nodes`).
     nodes = [_nodes(max(d, 2), tolerance) for d in sizes_of(game)]
     return _interactions(game, nodes, share=0.25 * tolerance)
 
 
 @lru_cache(maxsize=1024)
 def _nodes(d: int, tolerance: float) -> _Nodes:
-    n = d - 1
+    n = d - 1  # sizes 0..d − 2 of the set of the other words, all alike
     mixture = removal_mixture(np.full(n, 1 / n), np.ones(n), tolerance=0.2 * tolerance)
     return mixture.p, mixture.omega, float(np.sum(mixture.residual))
 
@@ -72,13 +77,17 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
     scores: list[Array] = [None] * len(form.delta)
     errors = np.zeros((len(scores), 2))
     for rule, rows in grouped_by_rule(form, share):
+        # A pair of words makes d² numbers already, so heads and p come one at a time.
         for i in rows:
             head = HeavyForm(*(x[i] for x in form))
             scores[i] = sum(_node(head, rule, p[i, m], omega[i, m]) for m in range(p.shape[1]))
             steps = 8 * game.d + p.shape[1] * len(rule.nodes) + 64
             errors[i] = rule.error, _ROUNDING * steps * rule.condition
+    # On the diagonal the formula gives a number without a meaning.
     real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
     apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
+    # φ may be as small as p or 1 − p, which makes α and η larger than what they add up to: rounding
+    # errors are counted with 1/(p (1 − p)).
     table = [
         [missed, float(np.sum(np.abs(w))), float(np.sum(np.abs(w) / (p * (1 - p))))]
         for p, w, missed in nodes
@@ -98,6 +107,7 @@ def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float
     xp = array_namespace(form.delta)
     like = {"dtype": form.delta.dtype, "device": device(form.delta)}
     nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    # expm1: 1 − e^{−λδ} cancels for words that weigh nearly the same kept and removed.
     exponent = -nodes[:, None] * form.delta
     E, minus_F = xp.exp(exponent), xp.expm1(exponent)
     v = xp.where(form.kept_is_heavy, 1 - p, p)
@@ -107,6 +117,7 @@ def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float
     alpha = sign * minus_F / phi
     R = form.n0[:, None] + form.step @ xp.matrix_transpose(v * E / phi)
     eta = sign * (E / phi**2) * form.step[:, None, :]
+    # Both sums over λ are products of (d, Q) and (Q, d) matrices: no (Q, d, d) array is formed.
     left = xp.matrix_transpose((P * R)[..., None] * alpha)
     cross = xp.matrix_transpose(P[:, None] * eta) @ alpha
     return left @ alpha + cross + xp.matrix_transpose(cross)

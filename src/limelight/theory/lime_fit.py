@@ -52,6 +52,7 @@ def lime_fit(
         "rows": rows,
         "tolerance": tolerance,
     }
+    # One after another: the arrays of a pair of heads are (Q, Q, d), and a batch of them is large.
     parts = [
         _document(of_documents(game, [i]), d, **settings) for i, d in enumerate(sizes_of(game))
     ]
@@ -72,11 +73,15 @@ def _document(
     square, error = _second_moment(form, plan, tolerance)
     beta, off = fitted.scores[0], fitted.bound[0]
     slope = xp.sum(beta, axis=-1)
+    # E[ψ (f − c)]/m_0, read backwards from the intercept, whose bound is known.
     mean = fitted.intercept[0] - xp.mean(form.c, axis=0) + design.m1 / design.m0 * slope
     mean_off = fitted.intercept_bound[0] + d * design.m1 / design.m0 * off
+    # This cancels where f hardly varies. The shift by c, the middle of the range, keeps both terms
+    # within half_range², and `known` gives up where the error is half of what is left.
     spread = square - design.m0 * mean**2
     error = error + design.m0 * mean_off * (2 * xp.abs(mean) + mean_off)
     V, penalty = design.V, design.penalty
+    # 2 β·c − βᵀGβ by the normal equations (G + ρ) β = c, G = V + κ 11ᵀ: c is not needed again.
     explained = (V + 2 * penalty) * xp.sum(beta**2, axis=-1) + design.kappa * slope**2
     size = xp.sum(xp.abs(beta), axis=-1)
     reach = V + 2 * penalty + d * abs(design.kappa)
@@ -96,6 +101,7 @@ def _second_moment(
     """E[ψ (f − c)²] of the mean f − c over the heads, and a bound on its error."""
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
+    # One sum of exponentials for all pairs; a product of two has relative error ε (2 + ε).
     rule = reciprocal_sum(max(1.0, float(xp.max(form.ratio))), tolerance / 4)
     total = xp.zeros_like(form.n0[0])
     for k in range(K):
@@ -130,6 +136,8 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
     w = w * xp.exp(-nodes)
     (k1, r1), (k2, r2) = _factors(one, nodes), _factors(two, nodes)
     (A1, B1), (A2, B2) = _states(one), _states(two)
+    # One word can be heavier kept in one head and removed in the other, so neither state's factor
+    # is 1 as in `conditionals`, and both are carried.
     keep, drop = k1[:, None] * k2, r1[:, None] * r2
     cross = (A1 - B1) * (A2 - B2)
     total = xp.zeros_like(one.n0)

@@ -1,9 +1,8 @@
-"""LIME's limit by the other road: dynamic programming over numbers of kept words, exact in the
-sizes.
+"""LIME's limit by the other road: dynamic programming over numbers of kept words.
 
-Slower than `lime` (O(d²) per node λ and head) and free of its mixture over p, hence its oracle, and
-its stand-in where d and the bandwidth are so small that no mixture serves. Weights of samples enter
-only at the end, so any ν, ρ and row 0 cost the same.
+Slower than `lime` (O(d²) per node λ and head) but exact in the sizes, without a mixture over p:
+hence its oracle, and its stand-in where d and the bandwidth are so small that no mixture serves.
+Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 """
 
 __all__ = ["lime_by_recurrence"]
@@ -38,8 +37,9 @@ def lime_by_recurrence(
     Float[Array, "*batch C"],
     Float[Array, "*batch C"],
 ]:
-    """Scores, bound, intercept and its bound, as of `lime.lime`, with ``tolerance`` relative to the
-    range of f.
+    """Scores, bound, intercept and its bound, as `lime.lime` has them.
+
+    ``tolerance`` is relative to the range of f.
     """
     need_tolerance(tolerance)
     form = heavy_form(game)
@@ -48,6 +48,7 @@ def lime_by_recurrence(
         lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows) for d in sizes_of(game)
     ]
     by_head = [design for design in designs for _ in range(game.K)]
+    # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
     share = 2 * tolerance / max(float(x.weight @ x.amplification()) for x in designs)
     results: dict[int, tuple[Array, ...]] = {}
     for rule, heads in grouped_by_rule(form, share):
@@ -65,12 +66,15 @@ def _head(
     like = {"dtype": form.delta.dtype, "device": device(form.delta)}
     d, V = design.d, design.V + design.penalty
     sums = _sums(form, design, rule)
-    # by_count and weight run over the number kept, the design over the number removed
+    # by_count and weight run over the number kept, the design over the number removed. What β_j
+    # takes off depends on the size alone, so one sum over sizes serves all words.
     fixed = xp.asarray((design.weight * design.common())[::-1].copy(), **like)
     base = xp.asarray((design.weight * design.intercept())[::-1].copy(), **like)
     beta = (sums.kept - xp.sum(sums.by_count * fixed, axis=-1)[:, None]) / V
     beta = xp.concat([beta, xp.zeros_like(form.step[:, d:])], axis=-1)
     intercept = xp.sum(sums.by_count * base, axis=-1) + form.c
+    # An error of 1/D is one of f, so it counts by what reaches β; one of rounding by the two sums
+    # before they are subtracted, which may be larger.
     slope = float(design.weight @ design.amplification())
     in_base = float(design.weight @ np.abs(design.intercept()))
     rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition
@@ -88,11 +92,13 @@ def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums
     zero = xp.zeros_like(step)
     weight = xp.asarray(design.weight[::-1].copy(), **like)
     parts = []
+    # The forward sums of all words are kept until the backward ones meet them: d²/2 cells per node.
     at_once = max(1, _CELLS // (d * d))
     for i in range(0, len(rule.nodes), at_once):
         nodes = xp.asarray(rule.nodes[i : i + at_once], **like)
         w = xp.asarray(rule.weights[i : i + at_once], **like) * xp.exp(-nodes)
         E = xp.exp(-nodes[:, None] * delta)
+        # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
         steps = Steps(
             keep_factor=xp.where(heavy, E, xp.ones_like(E))[:, :, None],
             keep_value=xp.where(heavy, step, zero)[:, :, None],

@@ -27,6 +27,7 @@ def sizes_of(game: RatioGame) -> list[int]:
 
 def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, "B n"]:
     """Rows of different lengths as one array, ``fill`` at their ends."""
+    # Documents of one batch need different numbers of nodes; one array of them is one computation.
     out = np.full((len(rows), max(len(row) for row in rows)), fill)
     for i, row in enumerate(rows):
         out[i, : len(row)] = row
@@ -62,8 +63,9 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
 
 
 def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:
-    """Results of several ``of_documents`` put back in the batch; ``rows`` are their documents, one
-    part after another.
+    """Results of several ``of_documents`` put back in the batch.
+
+    ``rows`` are their documents, one part after another.
     """
     xp = array_namespace(game.a)
     back = sorted(range(len(rows)), key=rows.__getitem__)

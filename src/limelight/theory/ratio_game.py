@@ -182,8 +182,7 @@ def value_range(
     """Bounds min u ≤ f_i(Z) ≤ max u of each head, u over A_j/a_j, B_j/b_j and N_0/D_0.
 
     Each f_i(Z) is an average of these u with weights a_j, b_j, D_0; terms of weight 0 take no part.
-    A term without weight but with a value (a_j = 0, A_j ≠ 0) is no average: the range is then
-    infinite.
+    With a value but no weight (a_j = 0, A_j ≠ 0) f_i is not an average: the range is then infinite.
     """
     xp = array_namespace(game.a)
     N0, D0 = game.N0[..., None], game.D0[..., None]

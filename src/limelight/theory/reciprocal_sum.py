@@ -17,6 +17,8 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 
+# Nodes run from e^low/R to e^high. (−1, 2.5) needed the fewest, alone or with another, in 45 of 48
+# cases (R from 3 to 1e8, three tolerances); the others save nodes in the rest.
 _ENDS = ((-0.5, 2.0), (-0.5, 2.5), (-1.0, 2.5), (-1.0, 3.0), (-1.5, 2.5))
 _WORST_CONDITION = 64.0  # weights of both signs are welcome while their rounding errors are not
 _FOURTH = 3.2  # at least sup_z |(z d/dz)⁴ (z e^{−z})| = 3.194; a test checks it
@@ -33,6 +35,7 @@ class ReciprocalSum(NamedTuple):
     @property
     def condition(self) -> float:
         """A bound on x Σ|w_i| e^{−λ_i x}: how much larger than 1/x the summed terms are."""
+        # Σ|w| = Σw + 2 Σw⁻, the first sum being 1/x up to the error; and x e^{−λx} ≤ 1/(eλ).
         negative = np.where(self.weights < 0, -self.weights, 0) / self.nodes
         return 1 + self.error + 2 * float(np.sum(negative)) / math.e
 
@@ -56,6 +59,7 @@ def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
 
 def _bucket(R: float, tolerance: float) -> tuple[int, int]:
     """Half-decades of R, rounded up, and eighths of a binary order of the tolerance, down."""
+    # log10 of a whole half-decade may come out too large by a rounding; it must not cost a bucket.
     half_decades = max(1, math.ceil(2 * math.log10(R) - 1e-12))
     return half_decades, math.floor(8 * math.log2(max(tolerance, 1e-13)) + 1e-9)
 
@@ -63,6 +67,7 @@ def _bucket(R: float, tolerance: float) -> tuple[int, int]:
 @lru_cache(maxsize=1024)
 def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
     R, tolerance = 10 ** (half_decades / 2), 2 ** (eighths / 8)
+    # Both ways end in a certificate; the fit needs 15 to 35 % fewer nodes than the trapezoid rule.
     digits = -math.log(tolerance)
     # Where sums that serve begin, two nodes early; a search from below is 5 times slower.
     first = max(2, int(0.45 * digits - 0.7 + (0.32 + 0.118 * digits) * half_decades))
@@ -81,21 +86,24 @@ def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
 
 
 def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
-    """The trapezoid rule in y for 1/x = ∫ e^{−λx} dλ, λ = exp(y − e^{−y−log R}), its step shortened
-    until it serves.
+    """The trapezoid rule in y for 1/x = ∫ e^{−λx} dλ, its step shortened until it serves.
 
-    All weights are positive, so this works for any R; below about 1e-12 rounding is all that
-    remains.
+    λ = exp(y − e^{−y−σ}), σ = log R + 1, lets the integrand fall doubly exponentially at both ends.
+    All weights are positive, so this works for any R; below about 1e-12 only rounding remains.
     """
     sigma = math.log(R) + 1
+    # e^{−x e^y} is bounded in the strip |Im y| < π/2, so the rule errs by about e^{−π²/step}; 20 to
+    # 30 times that was measured, which is what the search is for.
     step = math.pi**2 / (1.5 - math.log(tolerance))
     while True:
+        # At 4.5 the factor e^{−λx} is below e^{−90}, and at −σ − 5 λ itself is below e^{−150}/R.
         y = np.arange(-sigma - 5, 4.5, step)
         drop = np.exp(-y - sigma)
         nodes = np.exp(y - drop)
         weights = step * nodes * (1 + drop)
         used = weights * R > tolerance * 1e-3
         nodes, weights = nodes[used], weights[used]
+        # From 0.2 on the rule is exact to rounding (e^{−49}): a shorter step can only add to that.
         if step < 0.2 or _seen_error(nodes, weights, R, step / 8) < tolerance:
             error = certified_error(nodes, weights, R, slack=tolerance / 16)
             if error <= tolerance or step < 0.2:
@@ -125,6 +133,8 @@ def _least_squares(
     x = np.exp(y)
     nodes = np.exp(np.linspace(low - math.log(R), high, Q))
     basis = x[:, None] * np.exp(-np.outer(x, nodes))
+    # Columns of unit length, so that the cut-off of singular values spares small ones: without it
+    # 60 nodes reach 1e-3 at R = 1e12, with it 1e-7.
     size = np.linalg.norm(basis, axis=0)
     weights = np.linalg.lstsq(basis / size, np.ones(n), rcond=1e-15)[0] / size
     rounding = _rounding(float(np.max(basis @ np.abs(weights))), Q)
@@ -134,21 +144,24 @@ def _least_squares(
 def certified_error(
     nodes: Float[Array, " Q"], weights: Float[Array, " Q"], R: float, *, slack: float
 ) -> float:
-    r"""A bound on max over 1 ≤ x ≤ R of |g|, g(log x) = x Σ w_i e^{−λ_i x} − 1, at most ``slack``
-    too large.
+    r"""A bound on |g| over 1 ≤ x ≤ R, g(log x) = x Σ w_i e^{−λ_i x} − 1.
 
     On a grid of step η in y = log x, twice the bound on linear interpolation gives
 
         max|g| ≤ max_grid|g| + η²/8 · (max_grid|g″| + η²/8 · max|g⁗|),
 
-    where |g⁗| ≤ sup|(z d/dz)⁴ z e^{−z}| · Σ|w_i|/λ_i holds everywhere.
+    where |g⁗| ≤ sup|(z d/dz)⁴ z e^{−z}| · Σ|w_i|/λ_i holds everywhere. The grid is as fine as makes
+    the last term ``slack``/2.
     """
+    # With a bound on g″ from its formula 1e-9 at R = 1e4 would take 1.5e6 points. But g″ is small
+    # where g is: it is looked at on the grid too, only g⁗ comes from a formula, and 4e3 points do.
     fourth = _FOURTH * float(np.sum(np.abs(weights) / nodes))
     step = (32 * slack / fourth) ** 0.25
     n = 2 + math.ceil(math.log(R) / step)
     worst = bend = sizes = 0.0
     grid = np.linspace(0, math.log(R), n)
     for y in np.array_split(grid, max(1, n * len(nodes) // 2**20)):
+        # With z = λx each term is (w/λ) h(z), h = z e^{−z}, and z d/dz twice gives h (1 − 3z + z²).
         z = np.exp(y)[:, None] * nodes
         terms = z * np.exp(-z) * (weights / nodes)
         worst = max(worst, float(np.max(np.abs(np.sum(terms, axis=1) - 1))))
@@ -160,4 +173,5 @@ def certified_error(
 
 def _rounding(size: float, Q: int) -> float:
     """What rounding can do to a sum of Q terms whose sizes add up to ``size``."""
+    # A term is right to a few units of rounding, a sum of Q of them to Q more; 4Q exceeds both.
     return 4 * Q * 2.0**-52 * size

@@ -70,9 +70,9 @@ class ReplacementScorer:
 @final
 @dataclass(frozen=True, eq=False)
 class DeletionScorer:
-    """f with every removed word taken out: later words move left, and words that had been cut off
-    move into the window.
+    """f with every removed word taken out.
 
+    Later words move left, and words that had been cut off move into the window.
     ``ids`` are all tokens of the text, beyond the window too; ``of_token`` the feature of each, -1
     where nothing is removed.
     """

@@ -1,5 +1,6 @@
-"""Lemmas D.1 and D.2: how far E[X/Y] is from E[X]/E[Y], and the integral behind the factor 3/2 of
-Eq. 19.
+"""Lemmas D.1 and D.2: how far E[X/Y] is from E[X]/E[Y], and an integral.
+
+The integral is where the factor 3/2 of Eq. 19 comes from.
 """
 
 __all__ = ["expected_ratio_bound", "integral_approximation", "ratio_integral"]
@@ -10,8 +11,9 @@ from limelight.errors import DomainError
 
 
 def expected_ratio_bound(*, c: float, C: float, n: float, variance: float) -> float:
-    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²) when |X| ≤ C and cn ≤ Y ≤ Cn
-    (Lemma D.1).
+    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²) (Lemma D.1, as printed).
+
+    Hypotheses: |X| ≤ C and cn ≤ Y ≤ Cn. Below C = 1 the second term needs C in place of C².
     """
     if not (0 < c <= C and n > 0 and variance >= 0):
         raise DomainError(f"Lemma D.1 needs 0 < c ≤ C, n > 0; got c = {c}, C = {C}, n = {n}.")
@@ -19,8 +21,9 @@ def expected_ratio_bound(*, c: float, C: float, n: float, variance: float) -> fl
 
 
 def ratio_integral(a: float) -> float:
-    """∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2). Domain: a > −1 (the paper: a > 0); a = 0
-    gives 1/2.
+    """∫₀¹ x dx/(1 + ax) = (a − log(1 + a))/a² (Lemma D.2); a = 0 gives 1/2.
+
+    Domain: a > −1 (the paper: a > 0).
     """
     if not a > -1:
         raise DomainError(f"Lemma D.2 needs a > −1; got {a}.")

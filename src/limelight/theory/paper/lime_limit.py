@@ -41,11 +41,10 @@ def limit_at_finite_d(
 
 
 def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes"]:
-    """Weights of s = 0..d−1 given ℓ ∉ S: 1/d for s ≥ 1 as printed in Proposition B.1, else P(s | ℓ
-    ∉ S) ∝ d − s, s ≥ 1.
+    """Weights of s = 0..d−1 given ℓ ∉ S: as printed in Proposition B.1, or P(s | ℓ ∉ S).
 
-    The second is what "size uniform on 1..d" implies; the first is the slip that becomes the factor
-    3/2 in Eq. 19.
+    Printed is 1/d for s ≥ 1, the slip that becomes the factor 3/2 in Eq. 19. "Size uniform on 1..d"
+    implies weights in proportion to d − s, s ≥ 1.
     """
     s = np.arange(d)
     if printed:
@@ -56,8 +55,7 @@ def conditional_weights(d: int, *, printed: bool = True) -> Float[Array, " sizes
 def approximate_conditionals(
     game: RatioGame, *, printed: bool = True
 ) -> tuple[Float[Array, "*batch C d"], Float[Array, "*batch C d"]]:
-    """Proposition B.1: E[A_t V_t | ℓ ∉ S] when word t is ℓ (Eq. 29), and when it is another (Eq.
-    30), for every word t.
+    """Proposition B.1: E[A_t V_t | ℓ ∉ S] for every word t, being ℓ (Eq. 29) or not (Eq. 30).
 
     Each is Σ_s weight_s N_t(s)/D(s), D(s) = (1−x) D(all) + x D(none), x = s/(d−1), mean over heads.
     Domain: d ≥ 2, one game. Error O(T_max^{−3/2}) in the regime of Theorem 5.1 (with

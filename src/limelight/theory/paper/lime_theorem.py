@@ -8,9 +8,9 @@ from limelight.theory.ratio_game import RatioGame
 
 
 def lime_theorem(game: RatioGame) -> Float[Array, "*batch C d"]:
-    """β_j ≈ (3/2K) Σ_i Σ_{t: ξ_t = j} (α_t u_t − α_{h,t} u_{h,t}) = (3/2K) Σ_i (A_j/D(all) −
-    B_j/D(none)).
+    """β_j ≈ (3/2K) Σ_i Σ_{t: ξ_t = j} (α_t u_t − α_{h,t} u_{h,t}).
 
+    In a ratio game this is (3/2K) Σ_i (A_j/D(all) − B_j/D(none)).
     α_h is the attention of the document with every word replaced by UNK ([cls] stays). As printed:
     neither the factor 3/2 nor the missing centring can be right; `lime_first_order` is the
     corrected form. No bound.

@@ -10,8 +10,9 @@ from limelight.theory.namespace import array_namespace
 def conditional_mean(
     a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], s: int
 ) -> Float[Array, "*batch n"]:
-    """E_s[H_S | ℓ ∉ S] for every ℓ, H_S = Σ_i (a_i 1{i ∉ S} + b_i 1{i ∈ S}). Domain: n ≥ 2, 0 ≤ s ≤
-    n − 1.
+    """E_s[H_S | ℓ ∉ S] for every ℓ, H_S = Σ_i (a_i 1{i ∉ S} + b_i 1{i ∈ S}).
+
+    Domain: n ≥ 2, 0 ≤ s ≤ n − 1.
     """
     xp = array_namespace(a)
     n = _checked(a, s, 2)
@@ -23,8 +24,9 @@ def conditional_mean(
 def conditional_variance(
     a: Float[Array, "*batch n"], b: Float[Array, "*batch n"], s: int
 ) -> Float[Array, "*batch n"]:
-    """Var_s(H_S | ℓ ∉ S) = ns(n−s−1)/((n−1)(n−2)) [Var̂(a − b) − (a_ℓ − b_ℓ − mean)²/(n−1)], Var̂
-    with 1/n. Domain: n ≥ 3.
+    """Var_s(H_S | ℓ ∉ S) = ns(n−s−1)/((n−1)(n−2)) [Var̂(a − b) − (a_ℓ − b_ℓ − mean)²/(n−1)].
+
+    Var̂ divides by n. Domain: n ≥ 3.
     """
     xp = array_namespace(a)
     n = _checked(a, s, 3)

@@ -20,24 +20,27 @@ def _checked(n: int, s: int, words: int) -> None:
 
 
 def kept_probability(n: int, s: int, *, words: int = 1) -> float:
-    """P_s(none of m given words in S) = (n−s)(n−s−1)…/(n(n−1)…), m factors each (Lemma D.4, lines
-    1, 2, 4).
+    """P_s(none of m given words in S) = (n−s)(n−s−1)…/(n(n−1)…), m factors each.
+
+    Lemma D.4, lines 1, 2 and 4.
     """
     _checked(n, s, words)
     return _falling(n - s, words) / _falling(n, words)
 
 
 def mixed_probability(n: int, s: int, *, kept: int = 1, removed: int = 1) -> float:
-    """P_s(given words kept and others removed) (Lemma D.4, lines 3 and 5: kept = 1 or 2, removed =
-    1).
+    """P_s(given words kept and others removed).
+
+    Lemma D.4, lines 3 and 5, with kept = 1 or 2 and removed = 1.
     """
     _checked(n, s, kept + removed)
     return _falling(n - s, kept) * _falling(s, removed) / _falling(n, kept + removed)
 
 
 def kept_given_kept(n: int, s: int, *, words: int = 1) -> float:
-    """P_s(m other words kept | ℓ kept) = (n−s−1)…/((n−1)…) (Lemma D.5, lines 1 and 3). Domain: s <
-    n.
+    """P_s(m other words kept | ℓ kept) = (n−s−1)…/((n−1)…) (Lemma D.5, lines 1 and 3).
+
+    Domain: s < n.
     """
     _checked(n, s, words + 1)
     if s == n:

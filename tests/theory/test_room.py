@@ -1,0 +1,43 @@
+"""Memory that the conditionals keep for the next call."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+
+from limelight.theory.conditionals import _Room
+
+
+def kept_after(ask):
+    """Whether an array is still alive after ``ask`` saw it in a thread that goes on."""
+    x = np.zeros(10_000)
+    ask(x)
+    seen = weakref.ref(x)
+    del x
+    gc.collect()
+    return seen() is not None
+
+
+def in_a_new_thread(program):
+    """What ``program`` returns where no call has left anything."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(program()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_the_array_of_the_first_caller_is_not_kept():
+    assert not in_a_new_thread(lambda: kept_after(_Room.like))
+
+
+def test_a_kept_array_is_noticed():
+    kept = []
+    assert in_a_new_thread(lambda: kept_after(lambda x: kept.append(x[:0])))
+
+
+def test_each_thread_has_a_room_of_its_own():
+    x = np.zeros(3)
+    assert _Room.like(x) is _Room.like(x)
+    assert in_a_new_thread(lambda: _Room.like(x)) is not _Room.like(x)
