@@ -96,7 +96,7 @@ def test_the_command_says_what_it_checked(limelight):
 
 def test_a_failed_check_leaves_with_code_1(limelight, monkeypatch):
     failed = Check(method="lime", against="nothing", error=2.0, allowed=1.0)
-    monkeypatch.setattr("limelight.cli.verify.checks_of", lambda *_, **__: [failed])
+    monkeypatch.setattr("limelight.checks.verify", lambda *_, **__: [failed])
     outcome = limelight("verify")
     assert outcome.code == 1
     assert "FAILED" in outcome.out

@@ -67,7 +67,7 @@ def test_csv_of_several_texts_numbers_the_documents(limelight, monkeypatch):
 def test_targets_by_number_and_all(limelight):
     outcome = limelight("explain", TEXT, "--target", "0", "--format", "json")
     assert Explanation.from_json(outcome.out).target == "negative"
-    outcome = limelight("explain", TEXT, "--target", "all", "--format", "json")
+    outcome = limelight("explain", TEXT, "--all-classes", "--format", "json")
     assert [json.loads(line)["target"] for line in outcome.out.splitlines()] == [
         "negative",
         "positive",
@@ -85,7 +85,7 @@ def test_targets_by_number_and_all(limelight):
         (
             ["x y", "--target", "positiv"],
             "no class 'positiv'. Did you mean 'positive'? "
-            "Choose from: negative, positive, predicted, all.",
+            "Choose from: negative, positive, predicted.",
         ),
         (["x y", "--output", "no/such/folder/x.json"], "no such file or directory."),
         (
@@ -162,7 +162,7 @@ def test_the_page_needs_no_network(limelight, tmp_path):
 
 def test_csv_gives_all_classes_of_a_text_the_same_number(limelight):
     outcome = limelight(
-        "explain", TEXT, "bad film", "--target", "all", "--format", "csv", "--method", "loo"
+        "explain", TEXT, "bad film", "--all-classes", "--format", "csv", "--method", "loo"
     )
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert {(row["document"], row["target"]) for row in rows} == {

@@ -1,24 +1,21 @@
 import numpy as np
 import pytest
 
+import limelight
 from limelight.datasets import LabelledTexts, evaluate, wilson_interval
 from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model
 
 
-class Parrot:
-    """Gives a text the class that it names."""
-
-    classes = ("a", "b", "c")
-
-    def predict_proba(self, texts):
-        return np.array([[0.5 + (name == text) for name in self.classes] for text in texts])
+def parrot(texts):
+    """Give a text the class that it names."""
+    return np.array([[0.25 + 0.5 * (name == text) for name in "abc"] for text in texts])
 
 
 def test_confusion_precision_and_recall_by_hand():
     data = LabelledTexts(list("aabbba"), np.array([0, 0, 0, 1, 1, 1]), ("a", "b", "c"), "hand")
-    result = evaluate(Parrot(), data)
+    result = evaluate(limelight.wrap(parrot, classes=list("abc"), multi_label=True), data)
     np.testing.assert_array_equal(result.confusion, [[2, 1, 0], [1, 2, 0], [0, 0, 0]])
     assert result.accuracy == pytest.approx(4 / 6)
     told = result.to_dict()
@@ -61,4 +58,6 @@ def test_a_text_without_words_names_its_row():
     data = LabelledTexts(texts, np.zeros(701, dtype=int), None, "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
-    assert str(caught.value) == "row 701 of 'd.csv' has a text without words; remove the row."
+    assert str(caught.value) == (
+        "row 701 of 'd.csv' cannot be read: the text has no words; give at least one word."
+    )

@@ -7,6 +7,7 @@ from limelight.explainers.anchor_methods import ROWS, Anchors
 from limelight.explainers.reading import read
 from limelight.text import UNK
 
+from findings import findings
 from tiny_models import random_texts, tiny_model
 
 WORDS = [f"w{i}" for i in range(12)]
@@ -14,7 +15,7 @@ TEXT = " ".join(WORDS)
 
 
 def explained(model, text=TEXT, *, target="predicted", **settings):
-    return Anchors(**settings)(read(model, [text], target=target))[0]
+    return findings(Anchors(**settings), read(model, [text], target=target))[0]
 
 
 def true_precision(model, words, text=TEXT):
@@ -156,8 +157,8 @@ def test_probabilities_that_sum_to_one_are_of_one_class():
 def test_a_text_has_the_same_anchor_alone_and_in_a_list():
     model = tiny_model(4, outputs=5)
     texts = random_texts(7, seed=2)
-    for text, found in zip(texts, Anchors(samples=64)(read(model, texts)), strict=True):
-        alone = Anchors(samples=64)(read(model, [text]))[0]
+    for text, found in zip(texts, findings(Anchors(samples=64), read(model, texts)), strict=True):
+        alone = findings(Anchors(samples=64), read(model, [text]))[0]
         assert found.anchor.features == alone.anchor.features
         assert found.anchor.precision == alone.anchor.precision
         np.testing.assert_array_equal(found.scores, alone.scores)

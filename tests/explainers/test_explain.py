@@ -91,10 +91,8 @@ def test_a_words_score_is_the_sum_over_its_occurrences(method):
 
 @every_method
 def test_the_settings_of_a_method_are_recorded(method):
-    from limelight.explainers import settings_of
-
     e = limelight.explain(MODEL, TEXT, method)
-    assert set(settings_of(METHODS[method])) <= set(e.settings)
+    assert set(METHODS[method].ways[0].settings) <= set(e.settings)
 
 
 @pytest.mark.parametrize("method", LINEAR)
@@ -177,7 +175,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
     assert e.diagnostics["r2_bound"] < 1e-3
     from limelight.explainers.lime_methods import _quality
 
-    assert _quality(0.9, 1e-6) == {"settings": {"r2": 0.9, "r2_bound": 1e-6}}
+    assert _quality(0.9, 1e-6) == {"diagnostics": {"r2": 0.9, "r2_bound": 1e-6}}
     assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]
     assert "not known: R² is 1.00 ± 1.00" in _quality(1.0, 1.0)["notices"][0]
 
@@ -239,11 +237,10 @@ def test_targets_by_name_by_number_predicted_and_all():
     predicted = int(MODEL.predict_proba([TEXT]).argmax())
     assert limelight.explain(MODEL, TEXT, "gxi").target == f"class {predicted}"
     assert limelight.explain(MODEL, TEXT, "gxi", target=-1).target == "class 2"
-    every = limelight.explain(MODEL, [TEXT, "w3"], "gxi", target="all")
-    assert [[e.target for e in row] for row in every] == [list(MODEL.classes)] * 2
-    assert [e.target for e in limelight.explain(MODEL, TEXT, "gxi", target="all")] == list(
-        MODEL.classes
-    )
+    every = limelight.explain_classes(MODEL, [TEXT, "w3"], "gxi")
+    assert [list(row) for row in every] == [list(MODEL.classes)] * 2
+    for name, e in limelight.explain_classes(MODEL, TEXT, "gxi").items():
+        assert e == limelight.explain(MODEL, TEXT, "gxi", target=name)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +253,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         (
             {"target": "clas 1"},
             "no class 'clas 1'. Did you mean 'class 1'? "
-            "Choose from: class 0, class 1, class 2, predicted, all.",
+            "Choose from: class 0, class 1, class 2, predicted.",
         ),
         (
             {"target": 3},
@@ -264,8 +261,8 @@ def test_targets_by_name_by_number_predicted_and_all():
             "The classes are: class 0, class 1, class 2.",
         ),
         (
-            {"output": "logits"},
-            "no output 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
+            {"scale": "logits"},
+            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},
@@ -287,7 +284,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
-            {"method": "shapley", "output": "probability"},
+            {"method": "shapley", "scale": "probability"},
             "method 'shapley' is exact for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities.",
         ),

@@ -79,7 +79,7 @@ def test_several_methods_share_the_way():
 
 
 def test_texts_come_one_after_the_other_and_classes_share_answers():
-    seen = heard(limelight.explain, [TEXT] * 3, "lime", samples=100, target="all")
+    seen = heard(limelight.explain_classes, [TEXT] * 3, "lime", samples=100)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (3, 3)
     assert any(0 < done < 1 for done, _ in seen)

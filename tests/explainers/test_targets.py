@@ -38,7 +38,7 @@ def test_weights_are_the_derivative_of_the_explained_number(outputs, output):
 @pytest.mark.parametrize("method", ["g-avg", "gxi", "ig"])
 def test_what_raises_one_probability_lowers_the_others(method):
     model = tiny_model(2, outputs=3, scale=0.6)
-    every = limelight.explain(model, "w1 w5 w8", method, target="all", scale="probability")
-    scores = np.array([e.scores for e in every])
+    every = limelight.explain_classes(model, "w1 w5 w8", method, scale="probability")
+    scores = np.array([e.scores for e in every.values()])
     assert np.abs(scores).max() > 1e-3
     np.testing.assert_allclose(scores.sum(axis=0), 0, atol=1e-10)

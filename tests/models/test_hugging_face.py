@@ -10,6 +10,7 @@ import torch
 import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
+from limelight.models import resolved_replacement
 from limelight.models.hugging_face.windowed import windowed
 
 from tiny_transformers import FAMILIES, LIMIT, tiny
@@ -48,11 +49,11 @@ def test_outputs_are_the_models_own_whatever_stands_in_the_batch(family):
 
 
 def test_words_are_whole_and_stand_where_they_are_in_the_text():
-    passage = loaded().read(TEXT)
-    assert passage.tokens.strings == (
+    document = loaded().read(TEXT)
+    assert document.tokens.strings == (
         "a", "superb", "film", ",", "but", "the", "plot", "is", "predictable", ".", "superb", "!"
     )  # fmt: skip
-    for string, (start, end) in zip(*(passage.tokens.strings, passage.tokens.spans), strict=True):
+    for string, (start, end) in zip(*(document.tokens.strings, document.tokens.spans), strict=True):
         assert TEXT[start:end].lower() == string
     e = limelight.explain(loaded(), TEXT, "gxi")
     assert e.features.count("superb") == 1
@@ -96,14 +97,14 @@ def test_every_family_answers_every_method(family, method):
 def test_leave_one_out_is_what_really_happens(family, replacement):
     model = loaded(family)
     if family == "gpt2" and replacement in ("mask", "unk"):
-        with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
+        with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
             limelight.explain(model, TEXT, "loo", replacement=replacement)
         return
     words = ["a", "good", "film"]
     e = limelight.explain(model, " ".join(words), "loo", target=2, replacement=replacement)
     assert e.settings["replacement"] == replacement
-    passage = model.read(" ".join(words))
-    ids, token = passage.pieces.ids, passage.pieces.token
+    document = model.read(" ".join(words))
+    ids, token = document.input.ids, document.input.token
     tokens = model.tokenizer
     put = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": tokens.pad_token_id}
     for j in range(3):
@@ -128,7 +129,7 @@ def test_pieces_of_one_character_are_one_feature():
     assert e.spans == (((0, 1),), ((2, 6),), ((7, 8),))
     assert e.settings["aggregation"] == "sum over pieces of one character"
     both = limelight.explain(loaded("gpt2"), text, "loo", features="tokens", replacement="pad")
-    pieces = loaded("gpt2").read(text, pieces=True).pieces
+    pieces = loaded("gpt2").read(text, pieces=True).input
     assert (np.bincount(pieces.token[pieces.token >= 0]) == [4, 1, 3]).all()
     assert np.abs(both.scores).min() > 0.01
 
@@ -143,11 +144,11 @@ def test_an_unknown_token_that_is_padding_too_replaces_no_word():
     model, tokenizer = tiny("gpt2")
     tokenizer.add_special_tokens({"unk_token": "a"})
     adapted = limelight.wrap(model, tokenizer=tokenizer)
-    assert adapted.replacement("auto") == "unk"
+    assert adapted.replacements[0] == "unk"
     model.config.pad_token_id = tokenizer.unk_token_id
-    assert adapted.replacement("auto") == "delete"
-    with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
-        adapted.replacement("unk")
+    assert adapted.replacements[0] == "delete"
+    with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
+        resolved_replacement(adapted, "unk")
 
 
 def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
@@ -187,7 +188,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     assert model.classes == ("score",)
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
-    with pytest.raises(InputError, match="explain output='score'"):
+    with pytest.raises(InputError, match="explain scale='score'"):
         limelight.explain(model, TEXT, "gxi", scale="probability")
     score = by_hand(model, TEXT)[0]
     for target in (None, "score", "predicted", 0):
@@ -199,7 +200,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
     model.network.config.id2label = {0: "stars"}
     assert model.classes == ("stars",)
-    with pytest.raises(limelight.DomainError, match="predicts a score and no class"):
+    with pytest.raises(limelight.DomainError, match="predicts a score and not a class"):
         limelight.explain(model, TEXT, "anchors")
 
 
@@ -212,8 +213,8 @@ def test_several_scores_have_no_probabilities_either():
     with pytest.raises(limelight.DomainError) as error:
         limelight.explain(model, TEXT, "anchors")
     assert str(error.value) == (
-        "an anchor holds the predicted class; this model predicts scores, of which it chooses "
-        "none. Use 'lime', 'shapley' or 'loo'."
+        "an anchor holds the predicted class; it needs a model that predicts one of its classes, "
+        "and this one predicts scores, of which it chooses none. Use 'lime', 'shapley' or 'loo'."
     )
 
 
@@ -276,7 +277,7 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     ways = [
         limelight.load(tmp_path / "model"),
         limelight.wrap(model, tokenizer=tokenizer),
-        limelight.load(model=pipeline("text-classification", model=model, tokenizer=tokenizer)),
+        limelight.wrap(pipeline("text-classification", model=model, tokenizer=tokenizer)),
     ]
     for one in ways[1:]:
         np.testing.assert_allclose(one.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
@@ -408,14 +409,13 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"model": 3}, "load takes a Hugging Face model, .* got int. For a function use"),
-        ({"tokenizer": 3}, "load takes a tokenizer together with a model; got no model."),
-        ({"path": "x", "model": 3}, "load takes a path or a model; got both."),
+        ({"anything": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
+        ({"anything": len, "tokenizer": 3}, "a tokenizer belongs to a Hugging Face model; got"),
     ],
 )
-def test_what_cannot_be_loaded_gets_one_sentence(options, sentence):
+def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):
     with pytest.raises(InputError, match=sentence):
-        limelight.load(**options)
+        limelight.wrap(**options)
 
 
 def test_a_model_needs_its_tokenizer_and_its_head():
@@ -423,7 +423,7 @@ def test_a_model_needs_its_tokenizer_and_its_head():
     with pytest.raises(InputError, match="comes with its tokenizer"):
         limelight.wrap(model)
     with pytest.raises(InputError, match=r"must be a sequence classifier .* got BertModel"):
-        limelight.load(model=model.bert, tokenizer=tokenizer)
+        limelight.wrap(model.bert, tokenizer=tokenizer)
     with pytest.raises(InputError, match="needs its fast tokenizer"):
         limelight.wrap(model, tokenizer="bert")
 

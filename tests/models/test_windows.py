@@ -278,8 +278,8 @@ def test_models_without_a_known_limit_refuse_windows():
     with pytest.raises(InputError) as error:
         limelight.explain(tiny_model(), "w1 w2", "loo", window="auto")
     assert str(error.value) == (
-        "window cuts texts for Hugging Face models, whose limit is known; the paper's classifier "
-        "is explained exactly, on the window it was trained for. Leave window away."
+        "window needs a model that reads so many tokens and no more, and the paper's classifier is "
+        "explained exactly, on the window it was trained for. Leave window out."
     )
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     with pytest.raises(InputError, match="a function gets every text whole, and may cut it itself"):

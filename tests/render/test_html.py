@@ -71,7 +71,10 @@ def test_hostile_settings_notices_targets_and_labels_are_escaped():
         "target": evil,
         "prediction": {evil: 1.0},
         "notices": (evil,),
-        "settings": {"label": evil, "classes": ["a", evil], evil: evil},
+        "label": evil,
+        "classes": ("a", evil),
+        "settings": {evil: evil},
+        "diagnostics": {evil: evil},
     }
     for value in (explanation(**fields), Comparison(explanations=(explanation(**fields),) * 2)):
         for page in (value.as_html(), value._repr_html_()):

@@ -31,14 +31,14 @@ def test_a_broken_vocabulary_is_refused(words):
 
 
 def test_the_window_holds_cls_the_tokens_and_unk_as_padding():
-    rows = window([np.array([3, 4]), np.array([2, 3, 4, 2, 3])], T_max=5)
+    rows = padded_ids([np.array([3, 4]), np.array([2, 3, 4, 2, 3])], T_max=5)
     assert rows.tolist() == [[CLS, 3, 4, UNK, UNK], [CLS, 2, 3, 4, 2]]
 
 
 def test_what_was_cut_off_is_reported():
     document = read("a great film a film", T_max=4)
     assert document.tokens.strings == ("a", "great", "film")
-    assert document.cut == 2
+    assert document.cut == len("a great film")
     assert document.notices == (
         "The text has 5 tokens; the model reads the first 3, the last 2 were cut off.",
     )

@@ -15,10 +15,10 @@ TEXT = "w1 w5 never w5 w8"
 
 def ig(reading, **changes):
     arguments = {
-        "logit": reading.logit,
-        "u": reading.u,
-        "base_logit": reading.base_logit,
-        "base_u": reading.base_u,
+        "logit": reading.collapsed.logit,
+        "u": reading.collapsed.u,
+        "base_logit": reading.collapsed.base_logit,
+        "base_u": reading.collapsed.base_u,
         "weigh": reading.targets.weights,
         "value_of": reading.targets.value,
         "tolerance": 1e-11,
@@ -47,8 +47,8 @@ def test_is_complete_on_the_shipped_model(shipped):
 def test_matches_the_path_integral_of_autograd():
     model = tiny_model(3, outputs=2, scale=0.7)
     reading = read(model, [TEXT], target=1)
-    start = model.embedding[reading.base_ids[0]] + model.positions
-    end = reading.embedded[0]
+    start = model.embedding[reading.collapsed.base_ids[0]] + model.positions
+    end = reading.collapsed.embedded[0]
     W_q, W_k, W_v, W_l = (torch.tensor(w) for w in (model.W_q, model.W_k, model.W_v, model.W_l))
 
     def gradient_at(x):
@@ -122,7 +122,7 @@ def test_many_documents_at_once_are_the_same_one_by_one():
 def test_torch_gives_the_same_numbers():
     reading = read(tiny_model(4), [TEXT])
     tensors = {
-        name: torch.tensor(getattr(reading, name))
+        name: torch.tensor(getattr(reading.collapsed, name))
         for name in ("logit", "u", "base_logit", "base_u")
     }
     found = ig(reading, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0])

@@ -182,10 +182,10 @@ class Reading:
 
 def read(
     model: Model,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     *,
     features: str | Sequence[int] = "words",
-    target: str | int | None = None,
+    target: Any = None,
     scale: str = "logit",
     protect: Collection[str] = (),
     first: int | None = None,

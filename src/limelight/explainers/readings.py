@@ -15,7 +15,7 @@ Texts = list[str]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
-def listed(text: Any) -> list[str]:
+def listed(text: Any) -> list[Any]:
     """Return one text, or a list of them, as a list."""
     if isinstance(text, str):
         return [text]
@@ -40,9 +40,9 @@ def together(model: Model) -> int:
 
 def readings(
     model: Model,
-    texts: list[str],
+    texts: list[Any],
     *,
-    target: str | int | None,
+    target: Any,
     features: str | Sequence[int],
     scale: str,
     protect: Collection[str],

@@ -34,6 +34,7 @@ class TextGame:
         self._known: dict[bytes, Float[np.ndarray, " C"]] = {}
         self._instead: Float[np.ndarray, " C"] | None = None
         self._tried = False
+        self._nothing_kept = np.packbits(np.zeros((1, len(self)), bool), axis=1).tobytes()
 
     def __len__(self) -> int:
         return len(self.features)
@@ -65,10 +66,11 @@ class TextGame:
     @property
     def refuses_nothing(self) -> bool:
         """Whether the model has no answer to the text of which every feature is removed."""
-        if not self._tried:
+        if self._remember and not self._tried:  # tables have an answer to everything
             self._tried = True
             try:
-                self._answers(np.zeros((1, len(self)), bool))
+                if self._nothing_kept not in self._known:
+                    self._answers(np.zeros((1, len(self)), bool))
             except Exception as error:
                 self._instead = self._mean_of_single_features(error)
         return self._instead is not None
@@ -76,7 +78,12 @@ class TextGame:
     @property
     def nothing(self) -> Float[np.ndarray, " C"] | None:
         """The outputs with every feature removed; None where the model refuses that text."""
-        return None if self.refuses_nothing else self(np.zeros((1, len(self)), bool))[0]
+        asked_before = self._nothing_kept in self._known
+        if self.refuses_nothing:
+            return None
+        if not asked_before and self._nothing_kept in self._known:
+            return self._known[self._nothing_kept]  # it was asked a moment ago, and counted
+        return self(np.zeros((1, len(self)), bool))[0]
 
     def _mean_of_single_features(self, error: Exception) -> Float[np.ndarray, " C"]:
         if len(self) == 1:

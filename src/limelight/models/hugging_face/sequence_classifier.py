@@ -129,22 +129,23 @@ class HuggingFace:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
-        return self.engine([ids_read(document) for document in documents])
+        return self._outputs_of([ids_read(document) for document in documents])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text, cut to its window.
 
-        What is no text is refused here, with its number, and not by a type checker.
+        What is not a text is refused here, with its number, and not by a type checker.
         """
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        if not len(texts):
-            return np.empty((0, len(self.network.config.id2label)))
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
-        return self.engine([p.ids[p.inside] for p in pieces])
+        return self._outputs_of([p.ids[p.inside] for p in pieces])
+
+    def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        return self.engine(rows) if rows else np.empty((0, len(self.network.config.id2label)))
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
