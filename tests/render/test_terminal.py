@@ -11,7 +11,16 @@ from rich.console import Console
 from limelight.explanation import Anchor
 from limelight.text import tokenize
 
-from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs
+from render_samples import (
+    HOSTILE,
+    LABELS,
+    REVIEW,
+    SENTENCE,
+    SIGNLESS,
+    comparison,
+    explanation,
+    with_pairs,
+)
 
 WIDTHS = (40, 72, 100, 200)
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")
@@ -77,12 +86,14 @@ def test_signs_have_different_backgrounds_and_the_strongest_word_is_underlined()
     assert good.split("48;")[1] != bad.split("48;")[1]
 
 
-def test_the_scale_of_each_method_is_stated():
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_scale_of_each_method_is_stated(width):
     c = comparison()
-    shown = printed(c)
-    assert all(f"{np.abs(e.scores).max():.2g}"[:3] in shown for e in c)
-    assert "±" in shown
-    assert "0…" in shown
+    shown = [line.rstrip() for line in lines(c, width)]
+    for e in c:
+        sign = "0…" if e.method in SIGNLESS else "±"
+        row = next(line for line in shown if line.startswith(f"{LABELS[e.method]} "))
+        assert row.endswith(f" {sign}{np.abs(e.scores).max():#.3g}")
 
 
 def test_disagreement_with_the_reference_and_the_worst_pairs_are_listed():
