@@ -1,5 +1,6 @@
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,7 +29,9 @@ def test_the_shipped_model_knows_good_from_bad(limelight):
     assert json.loads(good.out)["class"] == "positive"
     row = json.loads(bad.out)
     assert row["class"] == "negative"
-    assert row["logits"]["positive"] < 0 < row["probabilities"]["negative"] <= 1
+    chance = 1 / (1 + math.exp(-row["logits"]["positive"]))
+    assert row["probabilities"] == pytest.approx({"negative": 1 - chance, "positive": chance})
+    assert row["probability"] == row["probabilities"]["negative"] > 0.5
 
 
 def test_one_row_per_text(limelight, folder):
