@@ -303,13 +303,18 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
 def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):
     import socket
 
+    used = []
+
     def refuse(*_, **__):
-        raise AssertionError("the network was used")
+        used.append(path)
+        raise OSError("no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     with pytest.raises(InputError) as error:
         limelight.load(path)
     assert str(error.value) == sentence
+    assert used == []
 
 
 def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypatch):
@@ -319,14 +324,19 @@ def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypa
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
 
+    used = []
+
     def refuse(*_, **__):
-        raise AssertionError("the network was used")
+        used.append(1)
+        raise OSError("no network")
 
     for way in ("connect", "connect_ex", "sendto"):
         monkeypatch.setattr(socket.socket, way, refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     found = limelight.load(tmp_path / "model")
-    assert limelight.compare(found, TEXT, methods=["gxi", "loo"])
+    comparison = limelight.compare(found, TEXT, methods=["gxi", "loo"])
+    assert [e.method for e in comparison] == ["gxi", "loo"]
+    assert used == []  # nor was a refusal caught on the way
 
 
 def test_offline_mode_is_respected():

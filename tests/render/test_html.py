@@ -17,6 +17,7 @@ from limelight.explanation import Comparison, Explanation
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
+from limelight.render.pieces import writable
 from limelight.text import tokenize
 
 from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation
@@ -89,6 +90,7 @@ def test_any_text_can_be_written_and_read_back(text):
     page = explanation(text).as_html()
     page.encode()
     assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
+    assert Explanation.from_json(data_of(page)).text == writable(text)
 
 
 def test_nothing_in_data_can_end_its_script():
