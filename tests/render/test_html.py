@@ -14,6 +14,7 @@ from rich.console import Console
 
 import limelight
 from limelight.explanation import Comparison, Explanation
+from limelight.render.disagreement import against_reference, strongest_disagreements
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
@@ -155,7 +156,13 @@ def test_a_long_unread_rest_is_not_repeated_for_every_method():
 
 
 def test_error_bars_appear_where_there_are_standard_errors():
-    assert 'class="whisker"' in explanation(method="lime-sampled").as_html()
+    given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
+    page = explanation("good bad", **given).as_html()
+    row = '<tr data-f="0"><th scope="row"><bdi>good</bdi></th><td>+0.800</td><td class="note">0.200'
+    assert row in page
+    assert '<rect x="50.00" y="3" width="40.00" height="6" class="bar-f">' in page  # to 0.8 of 1
+    assert '<path d="M80.00 6H100.00M80.00 4v4M100.00 4v4" class="whisker">' in page
+    assert '<path d="M25.00 6H35.00M25.00 4v4M35.00 4v4" class="whisker">' in page
     assert 'class="whisker"' not in explanation(method="lime").as_html()
 
 
@@ -225,3 +232,30 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
 def test_the_page_says_on_which_scale_the_scores_are(output):
     page = limelight.explain(limelight.load(), "a good film", "gxi", output=output).as_html()
     assert f"Explained: the {output} of <b>positive</b>." in page
+
+
+def test_every_score_and_setting_stands_on_the_page():
+    c = comparison()
+    page = c.as_html()
+    _, _, every = page.partition("Every score, in the order of the text")
+    for j, word in enumerate(SENTENCE.split()):
+        row = re.search(rf"<bdi>{word}</bdi></th>(.*?)</tr>", every).group(1)
+        told = [float(cell.replace("−", "-")) for cell in re.findall(r"<td>([^<]*)</td>", row)]
+        np.testing.assert_allclose(told, [e.scores[j] for e in c], atol=6e-4)
+    for name, value in (("seed", "0"), ("output", "logit"), ("classes", "[&quot;negative&quot;")):
+        assert f"<dt>{name}</dt><dd>{value}" in page
+
+
+def test_the_page_says_where_methods_disagree():
+    c = comparison()
+    table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
+    found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
+    expected = [
+        (row.first, row.rank_correlation, row.sign_conflicts) for row in against_reference(c)
+    ]
+    assert found == [
+        (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
+        for name, ranks, signs in expected
+    ]
+    worst = strongest_disagreements(c)[0]
+    assert f"<b>{worst.first} and {worst.second}</b>: rank correlation −0.64, 5 words of" in rest
