@@ -127,7 +127,11 @@ def test_text_past_the_window_is_marked():
 
 
 def test_standard_errors_bounds_and_notices_are_said():
-    assert "Sampled: ± is one standard error." in printed(explanation(method="lime-sampled"))
+    given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
+    sampled = printed(explanation("good bad", **given))
+    assert "Sampled: ± is one standard error." in sampled
+    assert re.search(r"^good +\+0\.800 +0\.200 ", sampled, re.M)
+    assert re.search(r"^bad +-0\.400 +0\.100 ", sampled, re.M)
     assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))
     assert "No sampling error." in printed(explanation(method="gxi"))
     assert "! the last 40 were cut off." in printed(
@@ -146,7 +150,7 @@ def test_a_notice_of_one_method_names_it():
 
 
 def test_pairs_and_anchors_are_shown():
-    assert "explanations × but" in printed(with_pairs())
+    assert re.search(r"^explanations × but +-0\.500", printed(with_pairs()), re.M)
     anchor = Anchor(features=(0, 4), precision=0.96, precision_interval=(0.94, 0.98), coverage=0.2)
     assert "Anchor: attention, popular (precision 96.0%" in printed(explanation(anchor=anchor))
 
