@@ -39,7 +39,10 @@ def test_the_interval_solves_its_equation():
     """Oracle: at its ends the observed share is z standard errors away."""
     z = 1.959963984540054
     for right, total in ((0, 7), (3, 7), (7, 7), (21_700, 25_000)):
-        for end in wilson_interval(right, total):
+        low, high = wilson_interval(right, total)
+        assert low - 1e-12 < right / total < high + 1e-12
+        assert low < high
+        for end in (low, high):
             distance = abs(right / total - end)
             assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
 

@@ -81,9 +81,10 @@ def test_scores_are_what_precision_loses_without_each_word():
         loss = found.anchor.precision - true_precision(model, fewer)
         assert found.scores[j] == pytest.approx(loss, abs=1e-12)
     assert np.count_nonzero(found.scores) <= len(words)
-    sampled = explained(model, samples=3000)
-    if sampled.anchor.features == words and sampled.stderr is not None:
-        assert (np.abs(sampled.scores - found.scores) <= 5 * sampled.stderr + 1e-12).all()
+    sampled = explained(model, samples=500)  # fewer than there are masks
+    assert sampled.anchor.features == words
+    assert (np.abs(sampled.scores - found.scores) <= 5 * sampled.stderr).all()
+    assert 0 < sampled.stderr.max() < 0.1 * found.scores.max()
 
 
 def test_words_that_hold_another_class_speak_against_the_target():
@@ -183,7 +184,9 @@ def test_one_word_and_huge_logits_are_fine():
     for seed in range(5):
         model = tiny_model(seed, scale=3.0)
         assert len(explained(model, text="w1").scores) == 1
-        assert 0 <= explained(model, samples=64).anchor.precision <= 1
+        anchor = explained(model, samples=64).anchor
+        low, high = anchor.precision_interval
+        assert low <= true_precision(model, anchor.features) <= high
 
 
 @pytest.mark.parametrize(

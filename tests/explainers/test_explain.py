@@ -146,6 +146,7 @@ def test_shapley_is_the_mean_over_all_orders_of_the_real_model(seed):
     for j, score in enumerate(e.scores):
         exact = sum((f[S | {j}] - f[S]) / (d * comb(d - 1, len(S))) for S in f if j not in S)
         assert abs(score - exact) <= e.bound + 1e-12
+    assert e.bound < 1e-8
     assert abs(e.scores.sum() - (e.prediction["class 1"] - e.base_value)) <= d * e.bound + 1e-12
 
 
@@ -166,14 +167,26 @@ def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
     X, y, w = map(np.array, (rows, values, weights))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-10)
+    assert e.bound < 1e-8
     np.testing.assert_allclose(e.intercept, beta[0], atol=1e-8)
 
 
 def test_the_fit_of_lime_comes_with_its_bound():
-    e = limelight.explain(MODEL, TEXT, "lime", fit=True)
-    assert 0 <= e.diagnostics["r2"] <= 1
-    assert e.diagnostics["r2_bound"] < 1e-3
+    from math import comb
+
+    from sklearn.linear_model import LinearRegression
+
     from limelight.explainers.lime_methods import _quality
+
+    e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
+    d = len(e.features)
+    inside, values = zip(*list(all_subsets(e, MODEL, 2))[:-1], strict=True)  # the last is the text
+    keep = np.array([[j in kept for j in range(d)] for kept in inside])
+    s = d - keep.sum(axis=1)
+    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
+    weights = psi / [comb(d, size) for size in s]
+    r2 = LinearRegression().fit(keep, values, weights).score(keep, values, weights)
+    assert abs(e.settings["r2"] - r2) <= e.settings["r2_bound"] < 0.1 * (1 - r2)
 
     assert _quality(0.9, 1e-6) == {"diagnostics": {"r2": 0.9, "r2_bound": 1e-6}}
     assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]
@@ -200,6 +213,7 @@ def test_lime_under_deletion_really_deletes():
     X, y, w = map(np.array, (rows, values, weights))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
+    assert e.bound < 1e-8
     for options, why in (
         ({}, "'w5' repeats"),
         ({"protect": ["w1"]}, "not every word is a feature of its own"),

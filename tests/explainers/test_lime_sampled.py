@@ -140,10 +140,12 @@ def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
 
 def test_a_poor_fit_is_announced():
     # Random logits spread wide: one word takes all the attention, whichever it is.
-    notices = [
-        explained(with_logits(tiny_model(seed), 300.0), samples=400).notices for seed in range(9)
-    ]
-    assert any("of the variation of the output" in notice for one in notices for notice in one)
+    found = [explained(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
+    assert min(one.settings["r2"] for one in found) < 0.5 < max(one.settings["r2"] for one in found)
+    for one in found:
+        said = [notice for notice in one.notices if "of the variation of the output" in notice]
+        assert len(said) == (one.settings["r2"] < 0.5)
+        assert all(f"explains {one.settings['r2']:.0%} of" in notice for notice in said)
 
 
 def with_logits(model, spread):
@@ -238,7 +240,9 @@ def test_scores_that_the_penalty_shrinks_are_announced():
 
 
 def test_no_weights_are_a_bandwidth_of_infinity():
-    assert np.isfinite(explained(samples=100, bandwidth=np.inf).scores).all()
+    unweighted, wide, usual = (explained(bandwidth=width) for width in (np.inf, 1e6, 0.25))
+    np.testing.assert_allclose(unweighted.scores, wide.scores, rtol=1e-9)
+    assert np.abs(unweighted.scores - usual.scores).max() > 5 * usual.stderr.max()
 
 
 def test_the_row_of_the_catalogue():

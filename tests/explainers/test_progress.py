@@ -68,7 +68,8 @@ def test_a_tolerance_that_is_not_met_lets_more_come():
 def test_anchors_say_what_they_draw():
     parts = [done for done, _ in heard(limelight.explain, TEXT, "anchors", samples=400)]
     assert parts[-1] == 1
-    assert max(parts) <= 1
+    assert len(parts) > 40  # batches of 50
+    assert parts.count(1) < len(parts) / 8  # what is drawn next was not known before
 
 
 def test_several_methods_share_the_way():

@@ -245,12 +245,16 @@ def test_the_notice_of_a_cut_text_names_the_remedy():
     assert e.notices[0].endswith("window='auto' (--window auto) explains all.")
 
 
-def test_several_texts_and_methods_share_one_reading():
-    model = loaded()
+def test_several_texts_and_methods_share_one_reading(monkeypatch):
+    model, texts = loaded(), []
+    kind = type(windowed(model, SIZE))
+    read = kind.read
+    monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))
     found = limelight.compare(
         model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
     )
-    assert [len(c.explanations[0].diagnostics["windows"]) for c in found] == [len(spans(
+    assert texts == [TEXT, "good film"]
+    assert [len(c.explanations[0].settings["windows"]) for c in found] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
 
 

@@ -167,6 +167,8 @@ def test_a_comparison_is_about_one_text():
         Comparison(explanations=())
     with pytest.raises(InputError, match="same target"):
         Comparison(explanations=(explanation(), explanation(target="negative")))
+    with pytest.raises(InputError, match="same text"):
+        Comparison(explanations=(explanation(), explanation(text="word0 word1 word2!")))
 
 
 def test_a_score_of_zero_has_no_sign_to_conflict_with():

@@ -115,7 +115,10 @@ def _width(text: str, weight: str = "regular") -> float:
 
     if text == " ":
         return SIZE * 0.34
+    plain = text.replace(
+        "$", r"\$"
+    )  # a TextPath reads $…$ as a formula, and fails where it is none
     box = TextPath(
-        (0, 0), text, size=SIZE, prop=FontProperties(weight=weight), usetex=False
+        (0, 0), plain, size=SIZE, prop=FontProperties(weight=weight), usetex=False
     ).get_extents()
     return float(max(box.x1, SIZE * 0.2)) + SIZE * 0.07  # the ink ends before the letter does
