@@ -9,7 +9,7 @@ from limelight.experiments import registry, report, reproduction
 from limelight.experiments.setting import Setting
 from limelight.models.attention import save_folder
 
-import tiny_models
+import models
 
 
 def named(model, **record):
@@ -25,7 +25,7 @@ def named(model, **record):
 def toy_model():
     """Random two-output models with sentiment classes; the argument is a seed."""
     return lambda seed=0, **changes: named(
-        tiny_models.tiny_model(seed, **{"outputs": 2, **changes}), seed=seed
+        models.tiny_model(seed, **{"outputs": 2, **changes}), seed=seed
     )
 
 

@@ -11,7 +11,7 @@ from limelight.experiments.one_layer.jain_wallace import EXPERIMENT
 from limelight.experiments.setting import Setting
 from limelight.explainers import explain
 
-from tiny_models import random_texts, tiny_model
+from models import random_texts, tiny_model
 
 pytest.importorskip("matplotlib")
 TEXTS = [text for text in random_texts(12, 3) if len(text.split()) > 4]
@@ -82,9 +82,7 @@ def test_findings_and_figures_come_from_stored_numbers(numbers):
         "jain-wallace-shuffled",
     ]
     stored["paper"]["replaced"]["jsd"] = [0.123] * len(TEXTS)
-    changed = EXPERIMENT.findings(stored).measured
-    assert not any("0.123" in sentence for sentence in findings.measured)
-    assert any("0.123" in sentence for sentence in changed)
+    assert any("0.123" in sentence for sentence in EXPERIMENT.findings(stored).measured)
 
 
 def test_the_meaning_says_only_what_the_numbers_say(numbers):

@@ -1,7 +1,6 @@
 """``limelight reproduce``: its errors, its help, and a run from data to report."""
 
 import json
-import re
 
 import pytest
 
@@ -16,10 +15,10 @@ def refusal(outcome):
 def test_help_names_every_option(limelight):
     outcome = limelight("reproduce", "--help")
     assert outcome.code == 0
-    options = set(re.findall(r"(?<!\S)--?[\w-]+", outcome.out))
-    expected = {"--data", "--output", "-o", "--quick", "--only", "--seed", "--device"}
-    assert expected | {"--paper-model"} <= options
-    assert "--no-only" not in options
+    for option in ("--data", "--output", "-o", "--quick", "--only", "--seed", "--device"):
+        assert option in outcome.out
+    assert "--paper-model" in outcome.out
+    assert "--no-only" not in outcome.out
 
 
 def test_a_missing_option_is_named(limelight, tmp_path):

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import limelight
+from findings import findings
 from limelight.errors import InputError
 from limelight.explainers.anchor_methods import ROWS, Anchors
 from limelight.explainers.reading import read
 from limelight.text import UNK
 
-from findings import findings
 from tiny_models import random_texts, tiny_model
 
 WORDS = [f"w{i}" for i in range(12)]

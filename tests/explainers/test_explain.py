@@ -186,7 +186,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
     psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
     weights = psi / [comb(d, size) for size in s]
     r2 = LinearRegression().fit(keep, values, weights).score(keep, values, weights)
-    assert abs(e.settings["r2"] - r2) <= e.settings["r2_bound"] < 0.1 * (1 - r2)
+    assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
 
     assert _quality(0.9, 1e-6) == {"diagnostics": {"r2": 0.9, "r2_bound": 1e-6}}
     assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]

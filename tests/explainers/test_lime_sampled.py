@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from findings import findings
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, LimeSampled, read
 from limelight.explainers.registry import configured
 from limelight.theory.lime_weights import size_weight
 
-from findings import findings
 from tiny_models import random_texts, tiny_model
 
 TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
@@ -52,7 +52,9 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
     there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
     reading = read(model, [TEXT], scale=output)
     found = [
-        findings(LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), reading)[0]
+        findings(
+            LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), reading
+        )[0]
         for seed in range(250)
     ]
     scores = np.array([one.scores for one in found])
@@ -141,10 +143,14 @@ def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
 def test_a_poor_fit_is_announced():
     # Random logits spread wide: one word takes all the attention, whichever it is.
     found = [explained(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
-    assert min(one.settings["r2"] for one in found) < 0.5 < max(one.settings["r2"] for one in found)
+    assert (
+        min(one.diagnostics["r2"] for one in found)
+        < 0.5
+        < max(one.diagnostics["r2"] for one in found)
+    )
     for one in found:
         said = [notice for notice in one.notices if "of the variation of the output" in notice]
-        assert len(said) == (one.settings["r2"] < 0.5)
+        assert len(said) == (one.diagnostics["r2"] < 0.5)
         assert all(f"explains {one.settings['r2']:.0%} of" in notice for notice in said)
 
 

@@ -123,7 +123,7 @@ def test_integrated_gradients_add_up():
     rough = limelight.explain(model, TEXT, "ig", target=TARGET, steps=1, max_steps=1)
     gap = abs(rough.scores.sum() - change)
     assert gap > 0.1 * abs(change)
-    assert rough.settings["completeness_gap"] == pytest.approx(gap, rel=1e-3)
+    assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
     assert f"within {gap:.1g}, not within 1.0% of it; raise max_steps." in rough.notices[-1]
 
 

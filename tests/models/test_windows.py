@@ -254,7 +254,7 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
         model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
     )
     assert texts == [TEXT, "good film"]
-    assert [len(c.explanations[0].settings["windows"]) for c in found] == [len(spans(
+    assert [len(c.explanations[0].diagnostics["windows"]) for c in found] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
 
 

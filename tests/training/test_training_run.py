@@ -220,7 +220,7 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
 
 
 def test_encoded_rows_are_those_the_classifier_reads():
-    from limelight.text import read_document, window
+    from limelight.models.attention import padded_ids, read_document
     from limelight.training.encoding import encode_texts
 
     data = toy_data()
@@ -228,6 +228,6 @@ def test_encoded_rows_are_those_the_classifier_reads():
     prepared = prepare(data, replace(recipe, tails=False))
     vocabulary = prepared.vocabulary
     documents = [read_document(text, vocabulary, T_max=7) for text in data.texts]
-    rows = window([document.ids for document in documents], T_max=7)
+    rows = padded_ids([document.input.ids for document in documents], T_max=7)
     np.testing.assert_array_equal(prepared.training.ids, rows)
     np.testing.assert_array_equal(encode_texts(data, vocabulary, T_max=7).ids, rows)

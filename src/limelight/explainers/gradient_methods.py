@@ -1,6 +1,6 @@
 """G-avg, G-l1, G-l2 and G×I."""
 
-__all__ = ["ROWS", "GAvg", "GL1", "GL2", "GxI"]
+__all__ = ["GL1", "GL2", "ROWS", "GAvg", "GxI"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -104,9 +104,7 @@ def _embedded_and_gradient(
     return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
 
 
-def _rounding(
-    scores: Float[np.ndarray, " d"], G: Float[np.ndarray, "T d_e"]
-) -> tuple[str, ...]:
+def _rounding(scores: Float[np.ndarray, " d"], G: Float[np.ndarray, "T d_e"]) -> tuple[str, ...]:
     """Say when scores are rounding: under a layer norm, the gradient has mean zero."""
     if np.abs(scores).max() > _ROUNDING * np.abs(G).mean():
         return ()

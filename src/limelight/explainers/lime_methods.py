@@ -77,6 +77,11 @@ class Lime:
         """What the limit is taken of."""
         return {"bandwidth": self.bandwidth, "penalty": self.penalty, "rows": self.rows}
 
+    @property
+    def limit(self) -> dict[str, Any]:
+        """What the limit is taken of, and how closely it is computed."""
+        return {**self.design, "tolerance": self.tolerance}
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +115,8 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     if settings.replacement == "delete":
         return [_limit_deleting(settings, reading, i) for i in range(len(reading.documents))]
     games = reading.ratio_game
-    solve = partial(lime, **settings.design, tolerance=settings.tolerance)
-    found = solve(games)
+    solve = partial(lime, **settings.limit)
+    found = lime(games, **settings.limit)
     scores, bounds, intercepts = map(host_array, (found.scores, found.bound, found.intercept))
     heads = head_scores(solve, games) if settings.per_head else None
     fit = lime_fit(games, **settings.design) if settings.fit else None
@@ -130,7 +135,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
 
 def _limit_deleting(settings: Lime, reading: Reading, i: int) -> Finding:
     game = reading.collapsed.deletion_game(i, reading.target_weights)
-    found = lime_under_deletion(game, **settings.design, tolerance=settings.tolerance)
+    found = lime_under_deletion(game, **settings.limit)
     return Finding(
         scores=found.scores[0], bound=float(found.bound[0]), intercept=float(found.intercept[0])
     )

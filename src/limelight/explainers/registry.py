@@ -108,6 +108,6 @@ def _row(method: Method, model: Model | None) -> MethodRow:
 
 
 def _way_row(method: Method, way: Way) -> WayRow:
-    defaults = setting_defaults(method) | way.defaults
-    settings = tuple(SettingRow(name, defaults[name], means) for name, means in way.settings.items())
-    return WayRow(way.needs, way.exactness, settings)
+    defaults = {**setting_defaults(method), **way.defaults}
+    rows = (SettingRow(name, defaults[name], means) for name, means in way.settings.items())
+    return WayRow(way.needs, way.exactness, tuple(rows))

@@ -54,7 +54,7 @@ class TextGame:
         masks = masks.astype(bool)
         if not self._remember:
             return self._ask(masks)
-        empty = ~masks.any(axis=1)
+        empty = np.logical_not(masks.any(axis=1))
         if self._instead is None or not empty.any():
             try:
                 return self._answers(masks)
@@ -96,7 +96,7 @@ class TextGame:
     def _around_nothing(
         self, masks: Bool[np.ndarray, "n d"], empty: Bool[np.ndarray, " n"]
     ) -> Float[np.ndarray, "n C"]:
-        outputs = np.tile(self._instead, (len(masks), 1))
+        outputs = np.tile(np.asarray(self._instead), (len(masks), 1))
         if not empty.all():
             outputs[~empty] = self._answers(masks[~empty])
         self.stood_in += int(empty.sum())

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from limelight.experiments.deep.models import Trained
-from limelight.models.attention import padded_ids
-from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
 from limelight.sampling import LimeDraws, LimeFit, Sample, lime_fit
+from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
+from limelight.models.attention import padded_ids
 from limelight.text import token_strings
 
 _CHUNK = 1024  # masked texts at a time

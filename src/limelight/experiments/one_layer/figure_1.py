@@ -19,9 +19,9 @@ from limelight.experiments.experiment import (
 from limelight.experiments.one_layer.subjects import MODELS, SENTENCE, TARGET
 from limelight.experiments.setting import Setting
 from limelight.explainers import compare
+from limelight.results import Comparison, Explanation
 from limelight.models.attention import AttentionClassifier
 from limelight.render.figures import coloured_sentence
-from limelight.results import Comparison, Explanation
 
 METHODS = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi")
 WORD, RIVAL = "questionable", "popular"

@@ -22,8 +22,8 @@ from limelight.experiments.one_layer.subjects import MODELS, paper_first
 from limelight.experiments.setting import Setting
 from limelight.experiments.spread import correlation
 from limelight.explainers import explain
-from limelight.models.attention import AttentionClassifier
 from limelight.results.agreement import rank_correlation
+from limelight.models.attention import AttentionClassifier
 
 RUNS = 5
 LONG, QUICK_LONG = 400_000, 40_000

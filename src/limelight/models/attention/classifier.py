@@ -225,9 +225,7 @@ class AttentionClassifier:
         self, documents: Sequence[Document], features: Sequence[Features]
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
-        return CollapsedDocuments(
-            model=self, documents=tuple(documents), features=tuple(features)
-        )
+        return CollapsedDocuments(model=self, documents=tuple(documents), features=tuple(features))
 
     def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
