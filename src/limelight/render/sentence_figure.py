@@ -115,9 +115,8 @@ def _width(text: str, weight: str = "regular") -> float:
 
     if text == " ":
         return SIZE * 0.34
-    plain = text.replace(
-        "$", r"\$"
-    )  # a TextPath reads $…$ as a formula, and fails where it is none
+    # A TextPath reads $…$ as a formula, and fails where it is none.
+    plain = text.replace("$", r"\$")
     box = TextPath(
         (0, 0), plain, size=SIZE, prop=FontProperties(weight=weight), usetex=False
     ).get_extents()
