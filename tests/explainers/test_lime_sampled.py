@@ -151,7 +151,7 @@ def test_a_poor_fit_is_announced():
     for one in found:
         said = [notice for notice in one.notices if "of the variation of the output" in notice]
         assert len(said) == (one.diagnostics["r2"] < 0.5)
-        assert all(f"explains {one.settings['r2']:.0%} of" in notice for notice in said)
+        assert all(f"explains {one.diagnostics['r2']:.0%} of" in notice for notice in said)
 
 
 def with_logits(model, spread):
