@@ -5,7 +5,7 @@ import pytest
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.render import figures
-from limelight.render.pieces import token_strings_of, visible
+from limelight.render.coloured_pieces import token_strings_of, visible
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, final
 
 from limelight.errors import InputError, nearest
+from limelight.explainers.exact_games import head_scores, need_logit
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
-from limelight.explainers.removal_methods import head_scores, need_logit
 from limelight.results import Finding
 from limelight.sampling.masks import SIZES
 from limelight.theory.deletion import lime_under_deletion

@@ -19,7 +19,7 @@ from limelight.sampling import (
     LimeFit,
     Sample,
     affordable,
-    lime_fit,
+    fitted_lime,
     lime_of_all_masks,
     text_rng,
     until,
@@ -105,7 +105,7 @@ class Regression:
         fit = until(
             Sample(game, draws, rng, row0=self.row0),
             partial(
-                lime_fit,
+                fitted_lime,
                 ridge=self.ridge,
                 num_features=self.num_features,
                 feature_selection=self.feature_selection,

@@ -12,8 +12,10 @@ from limelight.explainers import (
     first_order_methods,
     gradient_methods,
     integrated_methods,
+    interaction_methods,
     lime_methods,
     removal_methods,
+    shapley_methods,
 )
 from limelight.explainers.method import (
     Chosen,
@@ -35,6 +37,8 @@ _MODULES = (
     lime_methods,
     first_order_methods,
     removal_methods,
+    shapley_methods,
+    interaction_methods,
     anchor_methods,
 )
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from limelight.render.coloured_pieces import writable
 from limelight.render.html_attention import attention_section
 from limelight.render.html_disagreement import disagreement_section
 from limelight.render.html_sections import (
@@ -28,7 +29,6 @@ from limelight.render.html_sections import (
 from limelight.render.html_words import legend, words
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
-from limelight.render.pieces import writable
 from limelight.render.wording import precision_sentence, said
 from limelight.results import Comparison, Explanation
 

@@ -10,8 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
+from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
 from limelight.render.palette import hex_colour, level, ramp, side, strengths
-from limelight.render.pieces import Piece, pieces, shortened, visible
 from limelight.results import Explanation
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
