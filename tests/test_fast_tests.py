@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -73,20 +74,34 @@ TOY = {
 }
 
 
+# A second project in a folder of the first, as reproduction is one of ours.
+FARM = {
+    "farm/pyproject.toml": TOY["pyproject.toml"].replace("zoo", "farm"),
+    "farm/src/farm/__init__.py": "",
+    "farm/src/farm/guard.py": "from zoo.keeper import Keeper\nguard = Keeper()\n",
+    "farm/tests/test_guard.py": """
+        from farm.guard import guard
+        def test_guard(): assert guard
+        """,
+}
+
+
 @pytest.fixture
 def toy(tmp_path):
     """A small checkout: packages, tests and data."""
-    for name, text in TOY.items():
-        path = tmp_path / name
+    return written(tmp_path, TOY)
+
+
+def written(folder, files):
+    for name, text in files.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = text.strip("\n").splitlines()
-        margin = len(lines[0]) - len(lines[0].lstrip())
-        path.write_text("\n".join(line[margin:] for line in lines).rstrip() + "\n", "utf-8")
-    return tmp_path
+        path.write_text(textwrap.dedent(text).lstrip("\n"), "utf-8")
+    return folder
 
 
-def choices(root, *changed):
-    checkout = Checkout(root, TOY)
+def choices(root, *changed, files=TOY):
+    checkout = Checkout(root, files)
     return chosen(checkout, [PurePosixPath(file) for file in changed], projects_of(checkout))
 
 
@@ -133,6 +148,21 @@ def test_tests_in_the_folder_of_the_change_are_near_if_they_reach_it_and_far_if_
         ("test_guide.py", 3),
     ]
     assert found[1].why == "is in the folder for src/zoo/birds/songs/thrush.txt"
+
+
+def test_tests_of_a_project_within_are_chosen_too(toy):
+    found = choices(written(toy, FARM), "src/zoo/keeper.py", files={**TOY, **FARM})
+    assert [(str(choice.project.folder), choice.test.name) for choice in found] == [
+        (".", "test_keeper.py"),
+        ("farm", "test_guard.py"),
+    ]
+
+
+def test_a_folder_without_its_init_is_still_part_of_the_package(toy):
+    (toy / "tests/test_guide.py").write_text("from zoo.fish.eel import Eel\n")
+    fish = {"src/zoo/fish/eel.py": "class Eel: pass\n"}
+    found = choices(written(toy, fish), *fish, files={**TOY, **fish})
+    assert names(found) == ["test_guide.py"]
 
 
 def test_a_file_that_is_gone_still_concerns_those_who_import_it(toy):
@@ -200,9 +230,9 @@ def test_every_module_of_this_checkout_concerns_some_test_and_has_smoke_tests():
     assert alone == []
 
 
-def pytest_for(toy, seconds):
+def pytest_until(toy, *moment):
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "fast_tests.deadline", f"--seconds={seconds}"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "fast_tests.deadline", *moment],
         cwd=toy,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPTS), str(toy / "src")])},
         capture_output=True,
@@ -213,10 +243,14 @@ def pytest_for(toy, seconds):
 
 
 def test_after_the_deadline_only_smoke_tests_run_and_the_others_are_counted(toy):
-    late = pytest_for(toy, 0)
+    late = pytest_until(toy, "--until=1")
     assert "1 passed" in late
     assert "5 of 6 chosen tests were not started, from tests/birds/test_nests.py on." in late
-    early = pytest_for(toy, 1000)
+
+
+@pytest.mark.parametrize("moment", [["--until=99999999999"], ["--until=1", "--least=1000"]])
+def test_before_the_deadline_and_in_the_time_that_is_granted_all_tests_run(toy, moment):
+    early = pytest_until(toy, *moment)
     assert "6 passed" in early
     assert "not started" not in early
 
@@ -237,7 +271,7 @@ def fast(folder, *arguments):
 
 
 def test_the_command_asks_git_what_has_changed_and_runs_the_tests_that_it_concerns(toy):
-    shutil.copytree(SCRIPTS / "fast_tests", toy / "scripts" / "fast_tests")
+    shutil.copytree(SCRIPTS / "fast_tests", written(toy, FARM) / "scripts" / "fast_tests")
     (toy / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
     git(toy, "init")
     git(toy, "add", ".")
@@ -253,7 +287,15 @@ def test_the_command_asks_git_what_has_changed_and_runs_the_tests_that_it_concer
     assert "uses src/zoo/cats.py" in broken.stdout
     assert broken.returncode != 0
 
-    git(toy, "commit", "--all", "--message", "A lion is gone")
+    (toy / "src/zoo/cats.py").write_text(TOY["src/zoo/cats.py"])
+    with (toy / "src/zoo/keeper.py").open("a") as keeper:
+        keeper.write("# older and wiser\n")
+    both = fast(toy)
+    assert both.returncode == 0
+    assert "2 passed" in both.stdout  # the smoke test, and the one that asks for the keeper
+    assert "1 passed" in both.stdout  # the farm's
+
+    git(toy, "commit", "--all", "--message", "The keeper has a birthday")
     assert "changed since HEAD: 0 files" in fast(toy).stdout
     assert "changed since HEAD~1: 1 file\n" in fast(toy, "HEAD~1", "--collect-only").stdout
     (toy / "tests/test_new.py").write_text("def test_new(): pass\n")

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from fast_tests.checkout import Checkout
@@ -20,14 +19,16 @@ from fast_tests.selection import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-# A minute, less the start (some ten seconds) and what the last tests may take.
-SECONDS = 35.0
+# A minute, less what the last tests may take; and what is granted if the start has taken too long.
+SECONDS = 45
+LEAST = 15
 LINES = 20
 NO_TESTS = 5
 
 
 def main() -> int:
     """Choose the tests, say which and why, and run them; return pytest's exit status."""
+    until = time.time() + SECONDS
     since, arguments = _revision(sys.argv[1:])
     paths = _git("diff", "--name-only", "--no-renames", "-z", "--merge-base", since)
     paths |= _git("ls-files", "--others", "--exclude-standard", "-z")
@@ -36,25 +37,17 @@ def main() -> int:
     projects = projects_of(checkout)
     concerned = chosen(checkout, changed, projects)
     choices = nearest(concerned)
-    total = sum(len(tests_of(checkout, project)) for project in projects)
     _tell(since, changed, choices)
-    outcomes = []
-    begin = time.monotonic()
-    # The project of the nearest test comes first; the others for their smoke tests.
-    for project in dict.fromkeys([*(choice.project for choice in choices), *projects]):
-        files = [str(choice.test) for choice in choices if choice.project == project]
-        always = [t for t in smoke(checkout, project) if t.partition("::")[0] not in files]
-        seconds = SECONDS - (time.monotonic() - begin if outcomes else 0)
-        if always or files:
-            outcomes.append(_run(project, projects, [*always, *files], seconds, arguments))
+    outcome = _outcome(checkout, projects, choices, [*arguments, f"--until={until}"])
+    total = sum(len(tests_of(checkout, project)) for project in projects)
     print(
-        f"\n== left out: {len(concerned) - len(choices)} test files further away,"
-        f" {total - len(concerned)} that do not use what has changed, and slow tests"
+        f"\n== left out: slow tests, test files further away ({len(concerned) - len(choices)}) and"
+        f" test files that do not use what has changed ({total - len(concerned)})"
     )
     if everywhere := reaching_every_test(changed, projects):
         print(f"{', '.join(map(str, everywhere))} may change any test.")
     print("Run scripts/test for all.")
-    return max((outcome for outcome in outcomes if outcome != NO_TESTS), default=0)
+    return outcome
 
 
 def _revision(arguments: list[str]) -> tuple[str, list[str]]:
@@ -80,34 +73,44 @@ def _tell(since: str, changed: list[PurePosixPath], choices: list[Chosen]) -> No
         print(f"  {file}")
     if len(changed) > LINES:
         print(f"  and {len(changed) - LINES} more")
-    print(f"\n== the smoke tests and {len(choices)} test files, for {SECONDS:.0f} seconds")
+    print(f"\n== the smoke tests and {len(choices)} test files, for {SECONDS} seconds")
     width = max((len(str(choice.test)) for choice in choices), default=0)
     for choice in choices:
         print(f"  {choice.test!s:{width}}  {choice.why}")
     sys.stdout.flush()
 
 
-def _run(
-    project: Project,
-    projects: Iterable[Project],
-    tests: list[str],
-    seconds: float,
-    arguments: list[str],
+def _outcome(
+    checkout: Checkout, projects: list[Project], choices: list[Chosen], arguments: list[str]
 ) -> int:
-    """Run pytest in the folder of a project; this checkout's code comes before what is installed.
+    """Run the tests of each project, that of the nearest test first; return the worst status."""
+    code = [ROOT / folder for project in projects for folder in project.code]
+    outcomes = []
+    for project in dict.fromkeys([*(choice.project for choice in choices), *projects]):
+        files = [str(choice.test) for choice in choices if choice.project == project]
+        always = [t for t in smoke(checkout, project) if t.partition("::")[0] not in files]
+        tests = [os.path.relpath(test, project.folder) for test in [*always, *files]]
+        least = f"--least={0 if outcomes else LEAST}"
+        if tests:
+            outcomes.append(_pytest(ROOT / project.folder, code, [least, *arguments, *tests]))
+    return max((outcome for outcome in outcomes if outcome != NO_TESTS), default=NO_TESTS)
+
+
+def _pytest(folder: Path, code: list[Path], arguments: list[str]) -> int:
+    """Run pytest in ``folder``; this checkout's code comes before what is installed.
 
     One test at a time is handed to a worker, so that the order holds.
     """
-    paths = [Path(__file__).parents[1], *(ROOT / code for p in projects for code in p.code)]
-    inherited = filter(None, [os.environ.get("PYTHONPATH")])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, paths), *inherited])}
-    within = [os.path.relpath(test, project.folder) for test in tests]
-    command = ["-p", "fast_tests.deadline", f"--seconds={seconds}", "-m", "not slow", "-q"]
-    command += ["--dist=load", "--maxschedchunk=1", *arguments, *within]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *command], cwd=ROOT / project.folder, env=environment
-    ).returncode
+    paths = [Path(__file__).parents[1], *code, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    options = ["-p", "fast_tests.deadline", "-m", "not slow", "-q"]
+    options += ["--dist=load", "--maxschedchunk=1"]
+    command = [sys.executable, "-m", "pytest", *options, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -67,11 +67,12 @@ class Checkout:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def top(self, file: PurePosixPath) -> PurePosixPath:
-        """Return the folder that holds the outermost package of ``file``."""
-        folder = file.parent
-        while folder / "__init__.py" in self.files:
-            folder = folder.parent
-        return folder
+        """Return the folder that holds the outermost package of ``file``.
+
+        A folder within may lack its ``__init__.py``: Python imports from it all the same.
+        """
+        packages = [folder for folder in file.parents if folder / "__init__.py" in self.files]
+        return packages[-1].parent if packages else file.parent
 
     def where(self, module: str, name: str) -> set[PurePosixPath]:
         """Files that ``from module import name`` is about: a package's front is looked through."""

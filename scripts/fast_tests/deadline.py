@@ -1,7 +1,7 @@
-"""A pytest plugin: with ``--seconds N`` no test is started after N seconds of testing.
+"""A pytest plugin: after ``--until`` (in seconds since 1970) no test is started.
 
-The time is counted from the first test on, not from the start of the imports: on a busy machine
-these alone may take it all, and an answer that is late is better than none.
+But ``--least`` seconds of testing are granted: on a busy machine the imports alone may take all the
+time, and an answer that is a little late is better than none.
 
 Smoke tests come first and always run. If one came after a test that was left out, pytest would find
 that the test before that was never torn down.
@@ -17,8 +17,9 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--seconds``."""
-    parser.addoption("--seconds", type=float, default=float("inf"))
+    """Add the two options."""
+    parser.addoption("--until", type=float, default=float("inf"))
+    parser.addoption("--least", type=float, default=0.0)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,9 +50,10 @@ class _Account:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Take a test for done when it is too late for it."""
-        now = time.monotonic()
+        now = time.time()
         self.begin = now if self.begin is None else self.begin
-        late = now - self.begin >= item.config.getoption("seconds")
+        until, least = item.config.getoption("until"), item.config.getoption("least")
+        late = now >= max(until, self.begin + least)
         return True if late and not item.get_closest_marker("smoke") else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
