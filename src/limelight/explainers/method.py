@@ -14,6 +14,7 @@ __all__ = [
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple, final, get_args, get_type_hints
 
 from limelight.errors import InputError, nearest
@@ -99,7 +100,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     """
     if isinstance(given, Mapping):
         _check_names(method, way, given)
-        hints = get_type_hints(method.settings)
+        hints = _hints(method.settings)
         fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
@@ -115,6 +116,11 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
 def setting_defaults(method: Method) -> dict[str, Any]:
     """Return the settings of ``method`` with their defaults."""
     return {one.name: one.default for one in fields(method.settings)}
+
+
+@cache
+def _hints(settings: type[Any]) -> dict[str, Any]:
+    return get_type_hints(settings)
 
 
 def _check_names(method: Method, way: Way, names: Any) -> None:

@@ -237,7 +237,8 @@ def _protected(model: Model, words: Collection[str]) -> frozenset[str]:
 
 
 def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:
-    kept = {string for string in document.tokens.strings if string.lower() in protect}
+    strings = document.tokens.strings if protect else ()
+    kept = {string for string in strings if string.lower() in protect}
     if unit == "tokens":  # the model's pieces, each by itself
         return replace(features_of(document, "positions", protect=kept), unit="tokens")
     return features_of(document, unit, protect=kept)
