@@ -33,8 +33,9 @@ class Way:
 
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it. ``replaced`` turns the
-    setting ``replacement`` into what the model understands.
+    often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
+    amounts to in words, where it is not what the method says. ``replaced`` turns the setting
+    ``replacement`` into what the model understands.
     """
 
     needs: Capability | None
@@ -43,6 +44,7 @@ class Way:
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
+    cost: str = ""
     replaced: Callable[[Model, str], str] = resolved_replacement
 
 

@@ -170,6 +170,7 @@ ROWS = (
                     "max_pairs": "pairs at most",
                 },
                 calls=_calls_by_orders,
+                cost="2 (d − 1) calls of the model for each pair of orders of d words",
             ),
         ),
     ),
