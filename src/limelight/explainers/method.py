@@ -121,7 +121,7 @@ def setting_defaults(method: Method) -> dict[str, Any]:
 
 
 @cache
-def _hints(settings: type[Any]) -> dict[str, Any]:
+def _hints(settings: Any) -> dict[str, Any]:
     return get_type_hints(settings)
 
 

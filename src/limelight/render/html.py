@@ -88,23 +88,25 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
             "li",
             _model_says(e),
             element("p", words(e, titles=True), class_="words", dir="auto"),
+            notice_list([e]),
         )
         for e in shown
     ]
     left = len(several) - len(shown)
     return _fragment(
         element("p", _heading(several)),
-        legend(shown) if shown else raw(),
+        legend(shown[:1]),
         element("ol", *cards, start=0),
         element("p", f"and {left} more texts", class_="note") if left else raw(),
-        notice_list(shown) if shown else raw(),
     )
 
 
 def _heading(several: Sequence[Explanation]) -> str:
     count = len(several)
     methods = " and ".join(dict.fromkeys(e.label for e in several))
-    return f"{methods} of {count} text{'s' * (count != 1)}." if count else "No explanations."
+    if count < 2:
+        return f"{methods} of one text." if count else "No explanations."
+    return f"{methods} of {count} texts, each on a scale of its own."
 
 
 def _model_says(e: Explanation) -> Html:
