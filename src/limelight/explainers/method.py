@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple, final, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, cast, final, get_args, get_type_hints
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
@@ -102,7 +102,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     """
     if isinstance(given, Mapping):
         _check_names(method, way, given)
-        hints = _hints(method.settings)
+        hints = _hints(cast(Any, method.settings))
         fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
