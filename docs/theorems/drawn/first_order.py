@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import LONG, SHORT, UNREPEATED, bounded_game, distance, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.heavy_form import heavy_form

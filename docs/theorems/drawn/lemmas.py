@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
 from limelight.theory.paper.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,

@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 from limelight.explainers import LimeSampled
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration

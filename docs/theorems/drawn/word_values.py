@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review, review_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
 from limelight.render.figures import canvas, colour_map
 from limelight.sampling import ShapleySample, permutation_shapley
 from limelight.theory.banzhaf import banzhaf, mean_changes
