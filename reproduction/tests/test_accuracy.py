@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from limelight.datasets import evaluate
+from limelight import evaluate, save_folder
 from limelight_reproduction.one_layer import accuracy
 from limelight_reproduction.setting import PAPER_SEEDS
-from limelight.models.attention import save_folder
 
 SHIPPED = {"seeds": [0], "accuracy": [0.875], "validation": [[None]], "test_texts": 1000}
 PAPER = {

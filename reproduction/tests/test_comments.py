@@ -8,16 +8,15 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 import limelight
-from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
-from limelight_reproduction.one_layer.dilution import diluting_game, dilution
-from limelight_reproduction.spread import adjusted_r2, correlation, spread
-from limelight.explainers.games import ratio_games
-from limelight.explainers.reading import read
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
 from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame, value
+from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.dilution import diluting_game, dilution
+from limelight_reproduction.spread import adjusted_r2, correlation, spread
 
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]
 
@@ -58,8 +57,8 @@ def test_adjusted_r2_is_that_of_a_linear_regression():
 
 
 def test_correlations_of_section_4_are_those_of_the_public_methods(model):
-    reading = read(model, TEXTS, target="positive", features="positions")
-    found = comments_gradient.gradient_statistics(reading)
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    found = comments_gradient.gradient_statistics(seen)
     for x, y in comments_gradient.PAIRS:
         one, other = (scores(model, name.strip("|"), "positions") for name in (x, y))
         for i, here in enumerate(found):
@@ -70,8 +69,8 @@ def test_correlations_of_section_4_are_those_of_the_public_methods(model):
 
 
 def test_signs_are_compared_with_leave_one_out_at_every_token(model):
-    reading = read(model, TEXTS, target="positive", features="positions")
-    found = comments_gradient.gradient_statistics(reading)
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    found = comments_gradient.gradient_statistics(seen)
     effects = scores(model, "loo", "positions")
     for method in ("g-avg", "gxi"):
         for here, row, effect in zip(
@@ -83,21 +82,20 @@ def test_signs_are_compared_with_leave_one_out_at_every_token(model):
 
 
 def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
-    reading = read(model, TEXTS, target="positive", features="positions")
-    heads = head_gradients(**reading.at_the_text)[:, :, 1:]
-    main = reading.alpha[:, :, 1:, None] * reading.target_value[:, :, None, :]
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    heads = head_gradients(**seen.arrays.at_the_text(seen.weights))[:, :, 1:]
+    main = seen.alpha[:, :, 1:, None] * seen.value[:, None, :]
     rest = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
-    assert comments_gradient._atypical(reading) == pytest.approx(rest)
+    assert comments_gradient._atypical(seen) == pytest.approx(rest)
     T = len(TEXTS[1].split())
-    found = comments_gradient.gradient_statistics(reading)[1]["typical"]
+    found = comments_gradient.gradient_statistics(seen)[1]["typical"]
     assert found == pytest.approx(np.mean(rest[1, :, :T] <= comments_gradient.TYPICAL))
 
 
 def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
     turned = replace(model, W_l=-model.W_l)
     counts = [
-        comments_gradient.negative_heads(read(m, TEXTS[:1], target="positive"))
-        for m in (model, turned)
+        comments_gradient.negative_heads(collapsed_texts(m, TEXTS[:1])) for m in (model, turned)
     ]
     assert sum(counts) == model.sizes["K"]
 
@@ -106,7 +104,7 @@ def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
 
 
 def test_correlations_of_section_5_are_those_of_the_public_methods(model):
-    found = comments_lime.lime_statistics(read(model, TEXTS, target="positive"))
+    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
     names = {"alpha u": "alpha-grad"}
     for x, y in comments_lime.PAIRS:
         one, other = (scores(model, names.get(name, name), "words") for name in (x, y))
@@ -116,7 +114,7 @@ def test_correlations_of_section_5_are_those_of_the_public_methods(model):
 
 
 def one_game(model, text):
-    return ratio_games(read(model, [text], target="positive"))
+    return collapsed_texts(model, [text]).games
 
 
 def attended(game):
@@ -124,7 +122,7 @@ def attended(game):
 
 
 def test_interventions_on_a_word_are_those_of_all_subsets(model):
-    found = comments_lime.lime_statistics(read(model, TEXTS, target="positive"))
+    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
     for text, here in zip(TEXTS, found, strict=True):
         game = one_game(model, text)
         j = attended(game)
@@ -247,8 +245,8 @@ def measured(shipped):
         "what a waste of time: bad acting, bad script and no story at all.",
         "one of the best films of the year, moving and funny, see it twice!",
     ]
-    by_word = read(shipped, texts, target="positive")
-    by_token = read(shipped, texts, target="positive", features="positions")
+    by_word = collapsed_texts(shipped, texts)
+    by_token = collapsed_texts(shipped, texts, features="positions")
     pairs = zip(
         comments_gradient.gradient_statistics(by_token),
         comments_lime.lime_statistics(by_word),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import jensenshannon
 
-from limelight.errors import InputError
+from limelight import InputError
 from limelight_reproduction.one_layer.counterfactual import (
     DIVERGENCES,
     farthest,

@@ -7,8 +7,8 @@ import pytest
 
 import limelight
 from limelight_reproduction.one_layer import figure_1, figure_2, figure_3, figure_5
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.subjects import SENTENCE
-from limelight.explainers.reading import read
 
 FIGURES = {"1": figure_1, "2": figure_2, "3": figure_3, "5": figure_5}
 
@@ -146,9 +146,9 @@ def test_rows_of_the_matrices_lack_what_padding_takes(toy_setting, toy_model):
 
 def test_autograd_agrees_with_finite_differences(toy_model):
     model = toy_model()
-    reading = read(model, ["w1 w2 w3"], target="positive")
-    found = figure_5.by_autograd(model, reading)
-    e = model.embedding[reading.ids[0]] + model.positions
+    seen = collapsed_texts(model, ["w1 w2 w3"])
+    found = figure_5.by_autograd(seen)
+    e = model.embedding[seen.arrays.ids[0]] + model.positions
 
     def f(moved):
         q = np.einsum("kae,e->ka", model.W_q, moved[0])

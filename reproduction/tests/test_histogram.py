@@ -5,12 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-from limelight_reproduction.histogram import EXPERIMENT  # noqa: E402
-from limelight_reproduction.histogram.counting_model import (  # noqa: E402
+from limelight_reproduction.histogram import EXPERIMENT
+from limelight_reproduction.histogram.copies_trained import (
+    accuracies,
+    as_words,
+    gradient_norms,
+    trained,
+)
+from limelight_reproduction.histogram.counting_model import (
     KINDS,
     attention,
     held,
@@ -18,7 +22,7 @@ from limelight_reproduction.histogram.counting_model import (  # noqa: E402
     outputs,
     start,
 )
-from limelight_reproduction.histogram.task import (  # noqa: E402
+from limelight_reproduction.histogram.task import (
     LENGTH,
     LETTERS,
     WORD,
@@ -26,13 +30,7 @@ from limelight_reproduction.histogram.task import (  # noqa: E402
     occurrences,
     words,
 )
-from limelight_reproduction.histogram.copies_trained import (  # noqa: E402
-    accuracies,
-    as_words,
-    gradient_norms,
-    trained,
-)
-from limelight_reproduction.setting import Setting  # noqa: E402
+from limelight_reproduction.setting import Setting
 
 WORDS = words(np.random.default_rng(0), 3)
 

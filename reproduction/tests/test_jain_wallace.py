@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
+from limelight import explain
 from limelight_reproduction.one_layer import jain_wallace_measured as measuring
 from limelight_reproduction.one_layer.jain_wallace import EXPERIMENT
 from limelight_reproduction.setting import Setting
-from limelight.explainers import explain
 
 from tiny_models import random_texts, tiny_model
 
-pytest.importorskip("matplotlib")
 TEXTS = [text for text in random_texts(12, 3) if len(text.split()) > 4]
 
 
@@ -41,7 +40,7 @@ def numbers(setting):
 def test_correlations_are_those_of_the_explanations(setting, numbers):
     for name, model in MODELS.items():
         for i, text in enumerate(setting.some_texts("imdb", "test", 60).texts):
-            options = {"features": "positions", "output": "probability"}
+            options = {"features": "positions", "scale": "probability"}
             attention, loo = (
                 explain(model, text, method=method, **options) for method in ("alpha-avg", "loo")
             )

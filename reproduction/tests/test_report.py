@@ -5,10 +5,10 @@ import hashlib
 import json
 import re
 
-from toy_experiments import CARRIED, Counted, experiment, stored
-
 from limelight_reproduction import report, results
 from limelight_reproduction.results import Measured
+
+from toy_experiments import CARRIED, Counted, experiment, stored
 
 
 def test_figures_tables_and_numbers_are_written(run):

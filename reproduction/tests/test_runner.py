@@ -5,11 +5,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from toy_experiments import CARRIED, Counted, experiment, stored
 
-from limelight.errors import InputError
-from limelight_reproduction import registry, reproduction
+from limelight import InputError, save_folder
+from limelight_reproduction import registry, runner
 from limelight_reproduction.spread import quartiles
+
+from toy_experiments import CARRIED, Counted, experiment, stored
 
 
 def found(output):
@@ -128,8 +129,6 @@ def test_a_whole_report_names_nothing_as_left_out(run):
 
 
 def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
-    from limelight.models.attention import save_folder
-
     save_folder(toy_model(), tmp_path / "model")
     count = Counted(2)
     one = experiment("one", {"paper": count}, needs={"paper": "paper"})
@@ -148,7 +147,7 @@ def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(ru
 
 
 def names(only):
-    return [f"{experiment.name}.{part.name}" for experiment, part in reproduction.chosen(only)]
+    return [f"{experiment.name}.{part.name}" for experiment, part in runner.chosen(only)]
 
 
 def test_experiments_and_parts_are_chosen_by_name_in_the_order_of_the_paper():

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from limelight.errors import InputError
+import limelight
+from limelight import InputError
+from limelight.text import token_strings
 from limelight_reproduction import setting as module
 from limelight_reproduction.document import TOKENS, WORDS, the_document
 from limelight_reproduction.setting import Setting
-from limelight.text import token_strings
 
 ROWS = [{"text": f"w{i} w{i + 1}", "label": i % 2} for i in range(6)]
 
@@ -160,6 +161,27 @@ def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
 def test_a_negative_seed_is_refused():
     with pytest.raises(InputError, match=r"^seed must be at least 0; got -1\.$"):
         given(Path(), seed=-1)
+
+
+# -------------------------------------------------------------- the paper's model
+
+
+def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch):
+    other = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    monkeypatch.setattr(module, "load", lambda _: other)
+    with pytest.raises(InputError) as caught:
+        _ = given(tmp_path, paper_model=tmp_path).paper
+    assert str(caught.value) == (
+        f"'{tmp_path}' holds another kind of model; the experiments need the paper's classifier, "
+        "as `limelight train --recipe paper` leaves it."
+    )
+
+
+def test_the_papers_model_is_the_one_in_the_folder(tmp_path, toy_model):
+    model = toy_model()
+    limelight.save_folder(model, tmp_path / "model")
+    found = given(tmp_path, paper_model=tmp_path / "model").paper
+    assert found.fingerprint == model.fingerprint
 
 
 # ------------------------------------------------------------------ the document

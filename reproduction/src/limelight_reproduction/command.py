@@ -1,16 +1,14 @@
-"""``limelight reproduce``."""
+"""``limelight reproduce``, which the library finds by an entry point."""
 
 __all__ = ["reproduce"]
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-
-from limelight.cli.console import error_console, timed_bar
-from limelight.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from limelight_reproduction.runner import At
@@ -58,8 +56,10 @@ def reproduce(
     paper_model
         Folder of a model trained with --recipe paper; a full run trains one if none is given.
     """
+    from limelight_reproduction import runner  # it loads torch, which --help can do without
+
     with _shown_progress() as progress:
-        page = _reproduction().reproduce(
+        page = runner.reproduce(
             data,
             output,
             quick=quick,
@@ -72,27 +72,18 @@ def reproduce(
     print(page)
 
 
-def _reproduction() -> Any:
-    try:
-        import matplotlib  # noqa: F401
-        import torch  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"the reproduction needs {error.name}", "train,plots,data"
-        ) from None
-    from limelight_reproduction import reproduction
-
-    return reproduction
-
-
 @contextlib.contextmanager
 def _shown_progress() -> Iterator[Callable[["At"], None]]:
     """Yield a callback: bars that move on a terminal, else one line per part."""
-    console = error_console()
+    from rich.console import Console
+    from rich.progress import Progress, TimeElapsedColumn
+
+    console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda at: _line(at, console) if at.ended else None
+        yield lambda at: print(_line(at), file=sys.stderr, flush=True) if at.ended else None
         return
-    with timed_bar(console) as bar:
+    columns = Progress.get_default_columns()
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         whole = bar.add_task("all parts", total=None)
         part = bar.add_task("")
 
@@ -104,5 +95,5 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
         yield moved
 
 
-def _line(at: "At", console: Any) -> None:
-    print(f"{at.number}/{at.parts} {at.part}: {_SAID[at.source]}", file=console.file, flush=True)
+def _line(at: "At") -> str:
+    return f"{at.number}/{at.parts} {at.part}: {_SAID[at.source]}"

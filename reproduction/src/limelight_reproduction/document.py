@@ -2,9 +2,9 @@
 
 __all__ = ["TOKENS", "WORDS", "the_document"]
 
-from limelight.errors import InputError
-from limelight_reproduction.setting import Setting
+from limelight import InputError
 from limelight.text import token_strings
+from limelight_reproduction.setting import Setting
 
 TOKENS, WORDS = 99, 71
 

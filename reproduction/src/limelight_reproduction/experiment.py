@@ -9,8 +9,8 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from limelight import AttentionClassifier
 from limelight_reproduction.setting import Setting
-from limelight.models.attention import AttentionClassifier
 
 # What a part measured, ready for JSON: numbers, words, and the small arrays that figures need.
 Numbers = dict[str, Any]

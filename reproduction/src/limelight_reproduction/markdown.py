@@ -20,6 +20,7 @@ something else, this page says what was measured and how. We may have read a sen
 than it was meant, and the authors may see it differently; corrections are welcome.
 
 ```
+pip install ./reproduction
 limelight reproduce --data DIR --output DIR --quick
 ```
 
@@ -38,8 +39,8 @@ one whose accuracy is nearest to the reported one; what other seeds give is meas
 alone) and *the shipped model* (`default`, the same architecture with regularisation, one seed).
 LIME, where it samples, is our `lime-sampled`: the `lime` package's draws, weights and regression on
 the model's own tokens, which tests hold against the package. This page is written by
-`python docs/reproduction.py` from `src/limelight/experiments/results.json`; a test fails when they
-differ.
+`python docs/reproduction.py` from `reproduction/src/limelight_reproduction/results.json`; a test
+fails when they differ.
 """
 
 

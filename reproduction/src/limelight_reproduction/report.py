@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from limelight_reproduction.experiment import Experiment, Findings, Table
-from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.results import Measured, Results, as_json
 from limelight.files import write_whole
 from limelight.render.figures import DOTS_PER_INCH, save_figure
 from limelight.render.markup import Html, element, raw
+from limelight_reproduction.experiment import Experiment, Findings, Table
+from limelight_reproduction.registry import EXPERIMENTS
+from limelight_reproduction.results import Measured, Results, as_json
 
 _STYLE = Path(__file__).parent / "report.css"
 

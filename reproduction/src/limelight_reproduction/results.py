@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-from limelight.errors import InputError
-from limelight_reproduction.experiment import Experiment, Numbers, Part
+from limelight import InputError
 from limelight.files import write_whole
+from limelight_reproduction.experiment import Experiment, Numbers, Part
 
 STORED = Path(__file__).parent / "results.json"
 

@@ -9,10 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
-from limelight import __version__
-from limelight.errors import InputError, MissingExtraError, nearest
+import torch
+
+from limelight import InputError, __version__
+from limelight.errors import nearest
+from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.report import write_report
@@ -74,7 +77,7 @@ def reproduce(
         models=place / "models",
         quick=quick,
         seed=seed,
-        device=_device(device),
+        device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
     )
     measured = measure(setting, wanted, place, progress=progress)
@@ -123,7 +126,6 @@ def measure(
 @contextlib.contextmanager
 def _fast_products() -> Iterator[None]:
     """Let a graphics card multiply float32 matrices with 10-bit mantissas, as most trainings do."""
-    torch = _torch()
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
@@ -205,22 +207,6 @@ def _said(progress: Report | None, part: str, number: int, parts: int) -> Callab
     return say
 
 
-def _device(given: str | None) -> str:
-    _torch()
-    from limelight.training import usable_device
-
-    return usable_device(given)
-
-
 def _made_by(device: str) -> str:
-    torch = _torch()
     machine = torch.cuda.get_device_name(device) if device != "cpu" else platform.machine()
     return f"limelight {__version__}, torch {torch.__version__}, {machine}"
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtraError("the reproduction needs torch", "train,plots,data") from None
-    return torch

@@ -11,10 +11,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from limelight.datasets import LabelledTexts, read_labelled
-from limelight.errors import InputError
-from limelight.models import load
-from limelight.models.attention import AttentionClassifier, load_folder
+from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
 
 SENTIMENT = ("negative", "positive")
 CLASSES = {
@@ -61,7 +58,7 @@ class Setting:
     def paper(self) -> AttentionClassifier:
         """The model of the paper's recipe that the experiments look at: given, or of its seed."""
         if self.paper_model is not None:
-            return load_folder(self.paper_model)
+            return _classifier(self.paper_model)
         return self._of_recipe(self.models / "paper", PAPER_SEED)
 
     def paper_of_seed(self, seed: int) -> AttentionClassifier:
@@ -72,7 +69,7 @@ class Setting:
 
     def _of_recipe(self, folder: Path, seed: int) -> AttentionClassifier:
         if not (folder / "config.json").exists():
-            from limelight.training import train
+            from limelight import train  # it loads torch, which most experiments do without
 
             train(
                 self.texts("imdb", "train"),
@@ -82,7 +79,7 @@ class Setting:
                 device=self.device,
                 progress=lambda at: self.tick(at.step, at.steps),
             )
-        return load_folder(folder)
+        return _classifier(folder)
 
     @property
     def has_paper(self) -> bool:
@@ -118,6 +115,17 @@ class Setting:
             f"the {part} texts of {name} are not in '{self.data}': there must be "
             f"{name}/{part}.parquet (or .csv, .jsonl){', or aclImdb' if name == 'imdb' else ''}."
         )
+
+
+def _classifier(folder: Path) -> AttentionClassifier:
+    """Return the model in ``folder``, which must be the paper's classifier."""
+    model = load(folder)
+    if not isinstance(model, AttentionClassifier):
+        raise InputError(
+            f"'{folder}' holds another kind of model; the experiments need the paper's classifier, "
+            "as `limelight train --recipe paper` leaves it."
+        )
+    return model
 
 
 def _file(home: Path, part: str) -> Path | None:

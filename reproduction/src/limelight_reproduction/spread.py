@@ -1,10 +1,11 @@
 """Statistics of one document, and their spread over many."""
 
-__all__ = ["Spread", "adjusted_r2", "correlation", "quartiles", "spread"]
+__all__ = ["Spread", "adjusted_r2", "correlation", "quartiles", "rank_correlation", "spread"]
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy.stats import rankdata
 
 from limelight.shapes import Float
 
@@ -31,6 +32,11 @@ def correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float
     a, b = x - x.mean(), y - y.mean()
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
+
+
+def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+    """Return Spearman's correlation, ties given their mean rank; None where one is constant."""
+    return correlation(rankdata(x), rankdata(y))
 
 
 def adjusted_r2(X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " d"]) -> float | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from limelight.render.figures import colour_map
 from limelight_reproduction.drawing import BLUE, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table
 from limelight_reproduction.histogram.task import WORD, letters_of, occurrences
 from limelight_reproduction.setting import Setting
-from limelight.render.figures import colour_map
 
 # Attention to places with the same letter over that to others, from which it counts as semantic.
 _SEMANTIC = 10.0

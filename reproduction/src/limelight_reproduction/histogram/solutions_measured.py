@@ -8,6 +8,13 @@ import numpy as np
 import torch
 
 from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.histogram.copies_trained import (
+    Words,
+    accuracies,
+    as_words,
+    gradient_norms,
+    trained,
+)
 from limelight_reproduction.histogram.counting_model import (
     KINDS,
     Weights,
@@ -18,13 +25,6 @@ from limelight_reproduction.histogram.counting_model import (
     start,
 )
 from limelight_reproduction.histogram.task import WORD, letters_of, words
-from limelight_reproduction.histogram.copies_trained import (
-    Words,
-    accuracies,
-    as_words,
-    gradient_norms,
-    trained,
-)
 from limelight_reproduction.setting import Setting
 
 _WARM_UP, _FREE, _AGAIN = 1500, 3500, 500

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
-from limelight.datasets import evaluate
-from limelight.datasets.evaluation import wilson_interval
+from limelight import AttentionClassifier, evaluate
 from limelight_reproduction.drawing import GREY, INK, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight_reproduction.one_layer.subjects import COLOURS, MODELS
 from limelight_reproduction.setting import PAPER_SEEDS, Setting
-from limelight.models.attention import AttentionClassifier
 
 REPORTED = 0.8019
 REPORTED_TEXTS = 25_000
@@ -67,8 +66,12 @@ def figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 def interval(numbers: Numbers, i: int) -> tuple[float, float]:
     """Return the 95 % Wilson interval of the i-th model's accuracy."""
-    total = numbers["test_texts"]
-    return wilson_interval(round(numbers["accuracy"][i] * total), total)
+    return _wilson(numbers["accuracy"][i], numbers["test_texts"])
+
+
+def _wilson(share: float, total: int) -> tuple[float, float]:
+    found = binomtest(round(share * total), total).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)
 
 
 def findings(numbers: Mapping[str, Numbers]) -> Findings:
@@ -116,7 +119,7 @@ def _meaning(off: float, ahead: float) -> str:
 def _table(numbers: Mapping[str, Numbers]) -> Table:
     paper, shipped = numbers["paper"], numbers["shipped"]
     right = np.array(paper["accuracy"])
-    reported = wilson_interval(round(REPORTED * REPORTED_TEXTS), REPORTED_TEXTS)
+    reported = _wilson(REPORTED, REPORTED_TEXTS)
     rows = [
         ["reported by the authors", REPORTED, None, *reported],
         [f"paper's recipe, mean of {len(right)} seeds", right.mean(), right.std(ddof=1), "", ""],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier
 from limelight_reproduction.drawing import BLUE, GREY, INK, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -30,14 +31,13 @@ from limelight_reproduction.one_layer.claims import (
     correlated,
     median,
 )
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.comments_gradient import gradient_statistics, negative_heads
 from limelight_reproduction.one_layer.comments_lime import lime_statistics
 from limelight_reproduction.one_layer.dilution import dilution
-from limelight_reproduction.one_layer.subjects import COLOURS, MODELS, SENTENCE, TARGET
+from limelight_reproduction.one_layer.subjects import COLOURS, MODELS, SENTENCE
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import spread
-from limelight.explainers.reading import read
-from limelight.models.attention import AttentionClassifier
 
 DOCUMENTS, DOCUMENTS_QUICK = 500, 60
 _CHUNK = 20  # documents whose gradients are held at a time
@@ -62,8 +62,8 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     words: list[int] = []
     for start in range(0, len(texts), _CHUNK):
         chunk = texts[start : start + _CHUNK]
-        by_word = read(model, chunk, target=TARGET)
-        by_token = read(model, chunk, target=TARGET, features="positions")
+        by_word = collapsed_texts(model, chunk)
+        by_token = collapsed_texts(model, chunk, features="positions")
         pairs = zip(gradient_statistics(by_token), lime_statistics(by_word), strict=True)
         found += [of_tokens | of_words for of_tokens, of_words in pairs]
         words += map(len, by_word.features)
@@ -73,7 +73,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             "documents": len(texts),
             "words": float(np.median(words)),
             "heads": model.sizes["K"],
-            "negative_heads": negative_heads(read(model, [SENTENCE], target=TARGET)),
+            "negative_heads": negative_heads(collapsed_texts(model, [SENTENCE])),
             "spread": spread(found),
         }
     )

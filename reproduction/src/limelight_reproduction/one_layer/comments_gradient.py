@@ -4,14 +4,12 @@ __all__ = ["PAIRS", "TYPICAL", "gradient_statistics", "negative_heads"]
 
 import numpy as np
 
-from limelight_reproduction.spread import correlation
-from limelight.explainers.games import ratio_games
-from limelight.explainers.reading import Reading
-from limelight.results.agreement import rank_correlation
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs, max_attention, mean_attention
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 from limelight.theory.leave_one_out import leave_one_out
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts
+from limelight_reproduction.spread import correlation, rank_correlation
 
 PAIRS = (
     ("alpha-avg", "g-avg"),
@@ -24,13 +22,13 @@ PAIRS = (
 TYPICAL = 0.1  # a value is typical where the rest of Eq. 14 is at most this share of its main term
 
 
-def gradient_statistics(reading: Reading) -> list[dict[str, float | None]]:
+def gradient_statistics(texts: CollapsedTexts) -> list[dict[str, float | None]]:
     """Return the statistics of every document; features must be positions, as in Theorem 4.1."""
-    scores = _scores(reading)
-    effect = leave_one_out(ratio_games(reading)).scores[:, 0]
-    atypical = _atypical(reading)
+    scores = _scores(texts)
+    effect = leave_one_out(texts.games).scores[:, 0]
+    atypical = _atypical(texts)
     found: list[dict[str, float | None]] = []
-    for i, features in enumerate(reading.features):
+    for i, features in enumerate(texts.features):
         T = len(features)
         here = {name: rows[i, :T] for name, rows in scores.items()}
         one: dict[str, float | None] = {}
@@ -47,16 +45,16 @@ def gradient_statistics(reading: Reading) -> list[dict[str, float | None]]:
     return found
 
 
-def _scores(reading: Reading) -> dict[str, Float[np.ndarray, "n T"]]:
-    """Return the scores of every token behind [cls], padding included, by method."""
-    T = reading.token_gradient.shape[1]
+def _scores(texts: CollapsedTexts) -> dict[str, Float[np.ndarray, "n T"]]:
+    """Return the scores of every token after [cls], padding included, by method."""
+    T = texts.token_gradient.shape[1]
     g_avg, g_l1, g_l2 = (
-        gradient_summary(reading.token_gradient, how) for how in ("mean", "l1", "l2")
+        gradient_summary(texts.token_gradient, how) for how in ("mean", "l1", "l2")
     )
-    gxi = gradient_times_input(reading.alpha, reading.target_u, reading.logit).mean(axis=1)
+    gxi = gradient_times_input(texts.alpha, texts.u, texts.logit).mean(axis=1)
     return {
-        "alpha-avg": mean_attention(reading.alpha)[:, 1 : T + 1],
-        "alpha-max": max_attention(reading.alpha)[:, 1 : T + 1],
+        "alpha-avg": mean_attention(texts.alpha)[:, 1 : T + 1],
+        "alpha-max": max_attention(texts.alpha)[:, 1 : T + 1],
         "g-avg": g_avg,
         "|g-avg|": np.abs(g_avg),
         "g-l1": g_l1,
@@ -65,15 +63,15 @@ def _scores(reading: Reading) -> dict[str, Float[np.ndarray, "n T"]]:
     }
 
 
-def _atypical(reading: Reading) -> Float[np.ndarray, "n K T"]:
+def _atypical(texts: CollapsedTexts) -> Float[np.ndarray, "n K T"]:
     """Return ‖(u_t − f_i) W_kᵀq/√d_att‖ / ‖W_vᵀW_ℓᵀ‖: the rest of Eq. 14 beside its main term."""
-    alpha, u = reading.alpha, reading.target_u
+    alpha, u = texts.alpha, texts.u
     rest = np.abs(u - head_outputs(alpha, u)[..., None])[..., 1:]
-    key = np.linalg.norm(reading.model.directions.key, axis=-1)[:, None]
-    value = np.linalg.norm(reading.target_value, axis=-1)[..., None]
+    key = np.linalg.norm(texts.model.directions.key, axis=-1)[:, None]
+    value = np.linalg.norm(texts.value, axis=-1)[:, None]
     return rest * key / value
 
 
-def negative_heads(reading: Reading) -> int:
+def negative_heads(texts: CollapsedTexts) -> int:
     """Return in how many heads the mean of W_vᵀW_ℓᵀ, G-avg of a typical value, is negative."""
-    return int(np.count_nonzero(reading.target_value[0].mean(axis=-1) < 0))
+    return int(np.count_nonzero(texts.value.mean(axis=-1) < 0))

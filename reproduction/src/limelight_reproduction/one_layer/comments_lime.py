@@ -7,32 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.spread import adjusted_r2, correlation
-from limelight.explainers.games import ratio_games
-from limelight.explainers.reading import Reading
-from limelight.results.agreement import rank_correlation
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts
+from limelight_reproduction.spread import adjusted_r2, correlation, rank_correlation
 
 PAIRS = (("lime", "gxi"), ("lime", "g-avg"), ("lime", "alpha u"), ("gxi", "alpha u"))
 LOWEST = 0.1  # the share of a document's words with the smallest |α u − α_h u_h|
 STEPS = 9  # values of α_t between 0 and twice its own, at most 0.95
 
 
-def lime_statistics(reading: Reading) -> list[dict[str, float | None]]:
+def lime_statistics(texts: CollapsedTexts) -> list[dict[str, float | None]]:
     """Return the statistics of every document; features must be words, as in LIME."""
-    games = ratio_games(reading)
+    games = texts.games
     beta = lime(games).scores[:, 0]
     attended = np.argmax(_attention(games).mean(axis=1), axis=-1)
     killed, unseen = _without_value(games, attended), _without_attention(games, attended)
     balanced = _like_unknown(games, attended)
     moved = _linearity(games, attended)
-    gxi = reading.pooled(_gxi(reading))
-    g_avg = reading.pooled(gradient_summary(reading.token_gradient, "mean"))
+    gxi = texts.pooled(_gxi(texts))
+    g_avg = texts.pooled(gradient_summary(texts.token_gradient, "mean"))
     found = []
-    for i, features in enumerate(reading.features):
+    for i, features in enumerate(texts.features):
         d, word = len(features), int(attended[i])
         alpha, alpha_u, unknown = (x[i, :, :d] for x in _products(games))
         scores = {
@@ -68,8 +66,8 @@ def _correlations(scores: dict[str, Float[np.ndarray, " d"]]) -> dict[str, float
     return found
 
 
-def _gxi(reading: Reading) -> Float[np.ndarray, "n T"]:
-    of_heads = gradient_times_input(reading.alpha, reading.target_u, reading.logit)
+def _gxi(texts: CollapsedTexts) -> Float[np.ndarray, "n T"]:
+    of_heads = gradient_times_input(texts.alpha, texts.u, texts.logit)
     return of_heads.mean(axis=1)[:, 1:]
 
 

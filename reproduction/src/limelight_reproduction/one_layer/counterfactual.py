@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight import InputError
+from limelight.errors import nearest
 from limelight.shapes import Array, Float
 
 

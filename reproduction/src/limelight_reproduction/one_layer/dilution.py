@@ -4,12 +4,12 @@ __all__ = ["diluting_game", "dilution"]
 
 import numpy as np
 
-from limelight_reproduction.experiment import Numbers, compact
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.experiment import Numbers, compact
 
 OTHERS = 3  # words that speak for the class, with u = 1
 ATTENTION = np.linspace(0, 0.8, 17)

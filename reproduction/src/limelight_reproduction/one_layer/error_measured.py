@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier
+from limelight.shapes import Float
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.one_layer.lime_values import EXACT, exact_values, lime_runs
 from limelight_reproduction.setting import Setting
-from limelight.models.attention import AttentionClassifier
-from limelight.shapes import Float
 
 RUNS, TEXTS = 5, 500
 QUICK_TEXTS, QUICK_EXACT = 20, 500

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier, Comparison, Explanation, compare
+from limelight.render.figures import coloured_sentence
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -18,10 +20,6 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.subjects import MODELS, SENTENCE, TARGET
 from limelight_reproduction.setting import Setting
-from limelight.explainers import compare
-from limelight.models.attention import AttentionClassifier
-from limelight.render.figures import coloured_sentence
-from limelight.results import Comparison, Explanation
 
 METHODS = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi")
 WORD, RIVAL = "questionable", "popular"
@@ -39,7 +37,7 @@ def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
             "words": list(first.features),
             "logit": first.prediction[TARGET],
             "scores": {e.method: e.scores for e in comparison},
-            "labels": {e.method: e.settings["label"] for e in comparison},
+            "labels": {e.method: e.label for e in comparison},
             "signed": [e.method for e in comparison if e.signed],
             "lime_bound": comparison["lime"].bound,
         }
@@ -71,10 +69,8 @@ def shown(numbers: Numbers) -> Comparison:
                 method=method,
                 target=TARGET,
                 prediction={TARGET: numbers["logit"]},
-                settings={
-                    "label": numbers["labels"][method],
-                    "signed": method in numbers["signed"],
-                },
+                label=numbers["labels"][method],
+                signed=method in numbers["signed"],
             )
             for method, scores in numbers["scores"].items()
         )

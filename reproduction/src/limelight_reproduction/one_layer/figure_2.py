@@ -5,6 +5,7 @@ __all__ = ["EXPERIMENT"]
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from limelight import AttentionClassifier
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, canvas
 from limelight_reproduction.experiment import (
     Experiment,
@@ -15,9 +16,8 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.subjects import MODELS
 from limelight_reproduction.setting import Setting
-from limelight.models.attention import AttentionClassifier
-from limelight.models.attention.classifier import WEIGHTS
 
+_TRAINED = ("embedding", "W_q", "W_k", "W_v", "W_l")
 _LETTERS = {
     "V": "words of the vocabulary, [cls] and UNK included",
     "T_max": "positions of the window",
@@ -37,7 +37,7 @@ def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
         "classes": list(model.classes),
         "position_base": model.position_base,
         "position_scale": model.position_scale,
-        "parameters": sum(getattr(model, name).size for name in WEIGHTS),
+        "parameters": sum(getattr(model, name).size for name in _TRAINED),
         "word_parameters": model.embedding.size,
     }
 

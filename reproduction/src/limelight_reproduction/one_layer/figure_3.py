@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier
+from limelight.render.figures import attention_figure
+from limelight.shapes import Float
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -16,12 +19,9 @@ from limelight_reproduction.experiment import (
     compact,
     on_both_models,
 )
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, SENTENCE
 from limelight_reproduction.setting import Setting
-from limelight.explainers.reading import read
-from limelight.models.attention import AttentionClassifier
-from limelight.render.figures import attention_figure
-from limelight.shapes import Float
 
 _CHUNK = 64
 DIFFERENT = 0.25  # share of attention in different places from which we call heads different
@@ -50,9 +50,9 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
 
 def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[tuple[np.ndarray, int]]:
     """Return every text's attention of [cls] over the window, and where its padding begins."""
-    reading = read(model, texts)
-    ends = [1 + len(document.input.ids) for document in reading.documents]
-    return list(zip(reading.alpha, ends, strict=True))
+    seen = collapsed_texts(model, texts)
+    ends = [1 + len(document.tokens) for document in seen.documents]
+    return list(zip(seen.alpha, ends, strict=True))
 
 
 def _statistics(alpha: Float[np.ndarray, "K T_max"], T: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier, explain
 from limelight_reproduction.document import the_document
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
@@ -20,10 +21,7 @@ from limelight_reproduction.experiment import (
 from limelight_reproduction.one_layer.lime_values import SAMPLES, exact_values, lime_runs
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import correlation
-from limelight.explainers import explain
-from limelight.models.attention import AttentionClassifier
-from limelight.results.agreement import rank_correlation
+from limelight_reproduction.spread import correlation, rank_correlation
 
 RUNS = 5
 LONG, QUICK_LONG = 400_000, 40_000
@@ -55,7 +53,7 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     return compact(
         {
             "review": number,
-            "tokens": len(model.read(text).input.ids),
+            "tokens": len(model.read(text).tokens),
             "output": float(model.logits([text])[0, -1]),
             "words": list(exact.features),
             "long_samples": samples,

@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from limelight import AttentionClassifier
+from limelight.render.figures import colour_map
+from limelight.shapes import Float
+from limelight.theory.attention import head_outputs
+from limelight.theory.gradient import token_gradients
 from limelight_reproduction.drawing import INK, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -16,26 +21,22 @@ from limelight_reproduction.experiment import (
     compact,
     on_both_models,
 )
+from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, SENTENCE, TARGET
 from limelight_reproduction.setting import Setting
-from limelight.explainers.reading import Reading, read
-from limelight.models.attention import AttentionClassifier
-from limelight.render.figures import colour_map
-from limelight.shapes import Float
-from limelight.theory.attention import head_outputs
-from limelight.theory.gradient import token_gradients
 
 
 def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the three gradients over the tokens, and how far theory is from autograd."""
-    reading = read(model, [SENTENCE], target=TARGET)
-    T = 1 + len(reading.documents[0].ids)
-    complete, printed = reading.gradient[0], _printed(reading)
-    practice = by_autograd(model, reading)
+    seen = collapsed_texts(model, [SENTENCE])
+    tokens = ["[cls]", *seen.documents[0].tokens.strings]
+    T = len(tokens)
+    complete, printed = seen.arrays.gradient(seen.weights)[0], _printed(seen)
+    practice = by_autograd(seen)
     size = np.linalg.norm(practice[0])
     return compact(
         {
-            "tokens": ["[cls]", *reading.documents[0].tokens.strings],
+            "tokens": tokens,
             "practice": practice[:T],
             "theory": complete[:T],
             "printed_cls": printed[0],
@@ -51,21 +52,21 @@ def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
     )
 
 
-def _printed(reading: Reading) -> Float[np.ndarray, "T_max d_e"]:
+def _printed(seen: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
     """Return Eq. 14 at every position, [cls] too, where it holds the query fixed."""
-    alpha, u = reading.alpha, reading.target_u
+    alpha, u = seen.alpha, seen.u
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-    key, value = reading.model.directions.key, reading.target_value
+    key, value = seen.model.directions.key, seen.value[None]
     return token_gradients(alpha, surplus, key=key, value=value)[0]
 
 
-def by_autograd(model: AttentionClassifier, reading: Reading) -> Float[np.ndarray, "T_max d_e"]:
+def by_autograd(seen: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
     """Return the gradient of the class's logit by differentiating full self-attention."""
     import torch
 
-    from limelight.training.full_attention import FullAttention
+    from limelight.training import FullAttention
 
-    module = FullAttention.from_classifier(model, dtype=torch.float64)
+    module = FullAttention.from_classifier(seen.model, dtype=torch.float64)
     embedded: list[Any] = []
 
     def keep(_module: Any, _inputs: Any, output: Any) -> None:
@@ -73,7 +74,7 @@ def by_autograd(model: AttentionClassifier, reading: Reading) -> Float[np.ndarra
         embedded.append(output)
 
     module.embedding.register_forward_hook(keep)
-    module(torch.from_numpy(reading.ids))[0, -1].backward()
+    module(torch.from_numpy(seen.arrays.ids))[0, -1].backward()
     return embedded[0].grad[0].numpy()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from limelight import methods
 from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -18,7 +19,6 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.jain_wallace_measured import MEASURES, measured
 from limelight_reproduction.one_layer.subjects import MODELS
-from limelight.explainers.registry import find_method
 
 _LN2 = math.log(2)
 _LABELS = {
@@ -131,7 +131,7 @@ def _shuffled(part: Numbers, label: str) -> str:
 
 
 def _table(numbers: Mapping[str, Numbers]) -> Table:
-    rows = []
+    rows, known = [], {row.id: row.label for row in methods()}
     for name, label in MODELS.items():
         for method in MEASURES:
             tau, rho, p = (
@@ -140,9 +140,7 @@ def _table(numbers: Mapping[str, Numbers]) -> Table:
             )
             low, middle, high = np.quantile(tau, [0.25, 0.5, 0.75])
             significant = float(np.mean((p < 0.05) & (tau > 0)))
-            rows.append(
-                [label, find_method(method).label, middle, low, high, np.median(rho), significant]
-            )
+            rows.append([label, known[method], middle, low, high, np.median(rho), significant])
     columns = (
         "model",
         "α-avg against",

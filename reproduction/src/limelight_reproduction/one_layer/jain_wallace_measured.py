@@ -7,8 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import kendalltau, spearmanr
 
+from limelight import AttentionClassifier, explain
+from limelight.shapes import Float
 from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.counterfactual import (
     farthest,
     farthest_of_all,
@@ -16,10 +20,6 @@ from limelight_reproduction.one_layer.counterfactual import (
     total_variation,
 )
 from limelight_reproduction.setting import Setting
-from limelight.explainers import explain
-from limelight.explainers.reading import read
-from limelight.models.attention import AttentionClassifier
-from limelight.shapes import Float
 
 MEASURES = ("gxi", "g-l1", "loo")
 # The running example of the authors' talk.
@@ -62,8 +62,6 @@ def _correlations(model: AttentionClassifier, texts: list[str]) -> Iterator[Numb
 
     Tokens are compared one by one; what is explained is the probability, as in their tests.
     """
-    from scipy.stats import kendalltau, spearmanr
-
     scores = {
         method: explain(model, texts, method=method, features="positions", scale="probability")
         for method in ("alpha-avg", *MEASURES)
@@ -86,10 +84,11 @@ def _text_attention(
     model: AttentionClassifier, texts: list[str]
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield attention and log-odds values of every head over the window, and the text's length."""
-    reading = read(model, texts)
-    u = reading.u[:, -1] - (reading.u[:, 0] if reading.u.shape[1] > 1 else 0)
-    for alpha, values, document in zip(reading.alpha, u, reading.documents, strict=True):
-        yield alpha, values, len(document.input.ids)
+    seen = collapsed_texts(model, texts)
+    every = seen.arrays.u
+    u = every[:, -1] - (every[:, 0] if every.shape[1] > 1 else 0)
+    for alpha, values, document in zip(seen.alpha, u, seen.documents, strict=True):
+        yield alpha, values, len(document.tokens)
 
 
 def _replaced(

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from limelight.explainers import explain
-from limelight.explainers.games import ratio_games
-from limelight.explainers.reading import read
-from limelight.models.attention import AttentionClassifier
+from limelight import AttentionClassifier, explain
 from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 
 # Each is one change away from the next; all replace removed words by UNK and none samples.
 EXACT = ("eq19", "first_order", "wide", "exact")
@@ -37,7 +35,7 @@ def exact_values(
     order = [i for i in np.argsort(distinct, kind="stable").tolist() if distinct[i] > 1]
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
-        games = ratio_games(read(model, [texts[i] for i in rows], target=model.classes[-1]))
+        games = collapsed_texts(model, [texts[i] for i in rows]).games
         found = {
             "eq19": lime_theorem(games),
             "first_order": lime_first_order(games),
@@ -59,7 +57,7 @@ def lime_runs(
 ) -> Float[np.ndarray, "runs d"]:
     """Return runs of LIME as the `lime` package computes it with all features and ridge 1.
 
-    "delete" is what the package does by default (bow=True): removed words vanish and those behind
+    "delete" is what the package does by default (bow=True): removed words vanish and those after
     them move up. No two seeds share a run.
     """
     found = [
