@@ -3,14 +3,15 @@
 import numpy as np
 import torch
 
-from limelight_reproduction.deep.networks import DeepModel, Trained
-from limelight_reproduction.deep.transformer import Shape, Transformer
 from limelight.text import Vocabulary
+from limelight_reproduction.deep.deep_classifier import DeepClassifier
+from limelight_reproduction.deep.networks import NetworkPlan
+from limelight_reproduction.deep.transformer import Shape, Transformer
 
 SHAPE = Shape(layers=2, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13, position_scale=1.0)
 WORDS = tuple(f"w{number}" for number in range(17))
 VOCABULARY = Vocabulary(("[cls]", "UNK", *WORDS))
-TOY = DeepModel(shape=SHAPE, epochs=8)
+TOY = NetworkPlan(shape=SHAPE, epochs=8)
 
 
 def network(seed=0, *, outputs=1, shape=SHAPE, words=None):
@@ -29,10 +30,9 @@ def network(seed=0, *, outputs=1, shape=SHAPE, words=None):
 def trained(seed=0, *, outputs=1, pieces=None, vocabulary=VOCABULARY, shape=SHAPE, double=True):
     """Return a random network as if it had been trained."""
     module = network(seed, outputs=outputs, shape=shape, words=len(vocabulary))
-    return Trained(
+    return DeepClassifier(
         network=(module.double() if double else module).requires_grad_(False),
         vocabulary=vocabulary,
         classes=tuple(f"class {i}" for i in range(max(outputs, 2))),
         pieces=pieces,
-        record={},
     )

@@ -5,13 +5,13 @@ import signal
 import sys
 from pathlib import Path
 
-from deep_toys import TOY
-
-from limelight_reproduction.deep import models
+from limelight_reproduction.deep import networks
 from limelight_reproduction.setting import Setting
 
+from deep_toys import TOY
+
 data, folder, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-models.MODELS["toy"] = TOY
+networks.PLANS["toy"] = TOY
 
 
 def tick(done, total):
@@ -19,4 +19,4 @@ def tick(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-models.trained(Setting(data=data, models=folder, tick=tick), "toy")
+networks.trained(Setting(data=data, models=folder, tick=tick), "toy")

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
+import limelight
+from limelight_reproduction.deep import figure_6, networks, next_checks
+from limelight_reproduction.setting import CLASSES, Setting
+
 from deep_toys import SHAPE, TOY
 from toy import toy_data
-
-from limelight_reproduction.deep import figure_6, models, next_checks, scores
-from limelight_reproduction.setting import CLASSES, Setting
 
 HERE = Path(__file__).parent
 FAST = replace(TOY, shape=replace(SHAPE, layers=1), epochs=1)
@@ -49,15 +51,15 @@ def setting(data, tmp_path):
 @pytest.fixture(autouse=True)
 def toys(monkeypatch):
     """Toy networks beside the real ones, learning at a rate that suits their size."""
-    monkeypatch.setitem(models.MODELS, "toy", TOY)
-    monkeypatch.setitem(models.MODELS, "toy-fast", FAST)
-    monkeypatch.setitem(models.MODELS, "toy-three", replace(FAST, data="ag_news"))
-    recipe = models.DeepModel.recipe.fget
+    monkeypatch.setitem(networks.PLANS, "toy", TOY)
+    monkeypatch.setitem(networks.PLANS, "toy-fast", FAST)
+    monkeypatch.setitem(networks.PLANS, "toy-three", replace(FAST, data="ag_news"))
+    recipe = networks.NetworkPlan.recipe.fget
 
     def quick(model):
         return replace(recipe(model), batch=8, learning_rate=0.01, dropout=0.1, average=0.9)
 
-    monkeypatch.setattr(models.DeepModel, "recipe", property(quick))
+    monkeypatch.setattr(networks.NetworkPlan, "recipe", property(quick))
 
 
 def weights(model):
@@ -73,8 +75,10 @@ def same(one, other):
 
 @pytest.mark.slow
 def test_a_deep_model_learns_what_can_be_learnt(setting):
-    model = models.trained(setting, "toy")
-    assert models.accuracy(model, setting.texts("imdb", "test")) > 0.9  # chance is a half
+    model = networks.trained(setting, "toy")
+    assert (
+        limelight.evaluate(model, setting.texts("imdb", "test")).accuracy > 0.9
+    )  # chance is a half
     assert model.classes == CLASSES["imdb"]
     history = model.record["history"]
     assert len(history) == TOY.epochs
@@ -83,29 +87,27 @@ def test_a_deep_model_learns_what_can_be_learnt(setting):
 
 
 def test_accuracy_counts_the_texts_that_get_their_class(setting):
-    model = models.trained(setting, "toy-three")
+    model = networks.trained(setting, "toy-three")
     data = setting.texts("ag_news", "test")
-    windows = np.concatenate([scores.seen(model, text).window for text in data.texts])
-    right = scores.outputs(model, windows).argmax(axis=1) == data.labels
-    assert models.accuracy(model, data) == pytest.approx(right.mean())
+    right = model.outputs([model.read(text) for text in data.texts]).argmax(axis=1) == data.labels
+    assert limelight.evaluate(model, data).accuracy == pytest.approx(right.mean())
 
 
 def test_a_model_is_trained_once_and_read_again_to_the_same_outputs(setting, monkeypatch):
-    first = models.trained(setting, "toy-fast")
-    monkeypatch.setattr(models, "_train", pytest.fail)
-    again = models.trained(setting, "toy-fast")
+    first = networks.trained(setting, "toy-fast")
+    monkeypatch.setattr(networks, "_train", pytest.fail)
+    again = networks.trained(setting, "toy-fast")
     assert same(first, again)
-    rows = np.concatenate(
-        [scores.seen(first, t).window for t in setting.texts("imdb", "test").texts[:20]]
-    )
-    np.testing.assert_array_equal(scores.outputs(first, rows), scores.outputs(again, rows))
+    documents = [first.read(text) for text in setting.texts("imdb", "test").texts[:20]]
+    np.testing.assert_array_equal(first.outputs(documents), again.outputs(documents))
     assert again.vocabulary.words == first.vocabulary.words
-    assert np.ptp(scores.outputs(first, rows)[:, 1]) > 0
+    assert again.fingerprint == first.fingerprint
+    assert np.ptp(first.outputs(documents)[:, -1]) > 0
 
 
 def test_training_is_a_function_of_the_seed(data, tmp_path):
     found = [
-        models.trained(Setting(data=data, models=tmp_path / place, seed=seed), "toy-fast")
+        networks.trained(Setting(data=data, models=tmp_path / place, seed=seed), "toy-fast")
         for place, seed in (("a", 0), ("b", 0), ("b", 1))
     ]
     assert same(found[0], found[1])
@@ -113,19 +115,18 @@ def test_training_is_a_function_of_the_seed(data, tmp_path):
 
 
 def test_a_repeat_is_another_training_of_the_same_network(setting, monkeypatch):
-    monkeypatch.setitem(models.MODELS, "toy-again", replace(FAST, repeat=1))
-    first, again = (models.trained(setting, name) for name in ("toy-fast", "toy-again"))
+    monkeypatch.setitem(networks.PLANS, "toy-again", replace(FAST, repeat=1))
+    first, again = (networks.trained(setting, name) for name in ("toy-fast", "toy-again"))
     assert not same(first, again)
     assert first.network.shape == again.network.shape
 
 
 def test_a_model_of_pieces_reads_them_again(setting, monkeypatch):
-    pytest.importorskip("tokenizers", reason="pieces of words need the tokenizers library")
-    monkeypatch.setitem(models.MODELS, "toy-pieces", replace(FAST, pieces=True))
-    models.trained(setting, "toy-pieces")
-    model = models.trained(setting, "toy-pieces")
-    assert model.pieces_of("w12") == list(model.pieces.of_word("w12"))
-    assert 0 < models.accuracy(model, setting.texts("imdb", "test")) <= 1
+    monkeypatch.setitem(networks.PLANS, "toy-pieces", replace(FAST, pieces=True))
+    first, again = (networks.trained(setting, "toy-pieces") for _ in range(2))
+    assert again.pieces.of_word("w12") == first.pieces.of_word("w12")
+    assert again.fingerprint == first.fingerprint
+    assert 0 < limelight.evaluate(again, setting.texts("imdb", "test")).accuracy <= 1
 
 
 @pytest.mark.slow
@@ -144,9 +145,9 @@ def test_a_full_disk_leaves_no_half_written_model(setting, monkeypatch):
     def full(_tensors):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(models, "save", full)
+    monkeypatch.setattr(networks, "save", full)
     with pytest.raises(OSError, match="No space"):
-        models.trained(setting, "toy-fast")
+        networks.trained(setting, "toy-fast")
     assert list(setting.models.iterdir()) == []
 
 
@@ -159,9 +160,9 @@ def small(monkeypatch):
     for module in (figure_6, next_checks):
         monkeypatch.setattr(module, "SAMPLES", 50)
     for name in {*next_checks.MODELS, figure_6.MODEL, *figure_6.AGAIN}:
-        shape = replace(models.MODELS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
+        shape = replace(networks.PLANS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
         monkeypatch.setitem(
-            models.MODELS, name, replace(models.MODELS[name], shape=shape, epochs=1)
+            networks.PLANS, name, replace(networks.PLANS[name], shape=shape, epochs=1)
         )
 
 
@@ -245,7 +246,7 @@ def test_figure_six_survives_what_is_not_defined(changes):
 
 
 def test_a_text_of_one_word_has_no_correlation(setting, small):
-    model = models.trained(setting, "toy-fast")
+    model = networks.trained(setting, "toy-fast")
     output, signed, absolute = figure_6._correlations(setting, model, "w1 w1", 0)
     assert isinstance(output, float)
     assert signed is None
@@ -257,7 +258,6 @@ def test_a_text_of_one_word_has_no_correlation(setting, small):
 
 @pytest.mark.slow
 def test_next_checks_follow_from_stored_numbers(setting, small, stored):
-    pytest.importorskip("tokenizers", reason="pieces of words need the tokenizers library")
     numbers = stored({part.name: part.measure(setting) for part in next_checks.EXPERIMENT.parts})
     for name, of in numbers.items():
         assert of["texts"] == 10, name
@@ -275,7 +275,7 @@ def test_next_checks_follow_from_stored_numbers(setting, small, stored):
 
 
 def test_short_texts_do_not_count(setting, small):
-    model = models.trained(setting, "toy-fast")
+    model = networks.trained(setting, "toy-fast")
     row, r2 = next_checks._one(setting, model, "w1 w2", 0)
     assert set(row) == set(next_checks.PAIRS)
     assert set(row.values()) == {None}

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from limelight import Model, evaluate, explain
+from limelight_reproduction.deep.sampled_lime import sampled_lime
 from limelight_reproduction.document import TOKENS, the_document
 from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
@@ -23,7 +25,7 @@ _NAMED = 8  # words named in the scatter
 
 
 def _measure(setting: Setting) -> Numbers:
-    from limelight_reproduction.deep.networks import accuracy, trained
+    from limelight_reproduction.deep.networks import trained  # needs torch
 
     model = trained(setting, MODEL)
     data = setting.some_texts("imdb", "test", 10 if setting.quick else TEXTS)
@@ -34,7 +36,7 @@ def _measure(setting: Setting) -> Numbers:
     output, signed, absolute = zip(*rows, strict=True)
     return compact(
         {
-            "accuracy": accuracy(model, setting.texts("imdb", "test")),
+            "accuracy": evaluate(model, setting.texts("imdb", "test")).accuracy,
             "texts": len(data),
             "samples": SAMPLES,
             "document": _document(setting, model),
@@ -48,38 +50,36 @@ def _measure(setting: Setting) -> Numbers:
 
 def _measure_again(setting: Setting, name: str) -> Numbers:
     """Return the document alone, under a network that was trained again."""
-    from limelight_reproduction.deep.networks import accuracy, trained
+    from limelight_reproduction.deep.networks import trained
 
     model = trained(setting, name)
-    right = accuracy(model, setting.texts("imdb", "test"))
+    right = evaluate(model, setting.texts("imdb", "test")).accuracy
     return compact({"accuracy": right, "document": _document(setting, model)}, digits=4)
 
 
-def _document(setting: Setting, model: Any) -> Numbers:
+def _document(setting: Setting, model: Model) -> Numbers:
     """Return five runs of LIME under deletion and under replacement, and the attention."""
-    from limelight_reproduction.deep import scores
-
     number, text = the_document(setting)
-    read = scores.seen(model, text)
-    alpha = scores.attention_scores(model, read)[0]
+    attention = explain(model, text, "alpha-avg", layer="first")
+    alpha = attention.scores
     found: Numbers = {
         "review": number,
-        "words": read.words,
+        "words": attention.features,
         "alpha": alpha,
-        "output": scores.outputs(model, read.window)[0, 1],
+        "output": attention.prediction[model.classes[-1]],
     }
-    for name, delete in (("delete", True), ("unk", False)):
+    for replacement in ("delete", "unk"):
         runs = np.array(
             [
-                scores.lime_scores(
-                    model, read, 1, samples=SAMPLES, delete=delete,
+                sampled_lime(
+                    model, text, samples=SAMPLES, replacement=replacement,
                     rng=np.random.default_rng([setting.seed, 6, run]),
                 ).scores[0]
                 for run in range(RUNS)
             ]
         )  # fmt: skip
         mean = runs.mean(axis=0)
-        found[name] = {
+        found[replacement] = {
             "mean": mean,
             "sd": runs.std(axis=0, ddof=1),
             "signed": correlation(alpha, mean),
@@ -89,18 +89,16 @@ def _document(setting: Setting, model: Any) -> Numbers:
 
 
 def _correlations(
-    setting: Setting, model: Any, text: str, number: int
+    setting: Setting, model: Model, text: str, number: int
 ) -> tuple[float, float | None, float | None]:
     """Return the output, ρ(α, LIME) and ρ(α, |LIME|) of one text, LIME under deletion."""
-    from limelight_reproduction.deep import scores
-
-    read = scores.seen(model, text)
-    output = float(scores.outputs(model, read.window)[0, 1])
-    if len(read.words) < 2:
+    document = model.read(text)
+    output = float(model.outputs([document])[0, -1])
+    if len(set(document.tokens.strings)) < 2:
         return output, None, None
-    alpha = scores.attention_scores(model, read)[0]
-    fit = scores.lime_scores(
-        model, read, 1, samples=SAMPLES, delete=True,
+    alpha = explain(model, text, "alpha-avg", layer="first").scores
+    fit = sampled_lime(
+        model, text, samples=SAMPLES, replacement="delete",
         rng=np.random.default_rng([setting.seed, 66, number]),
     )  # fmt: skip
     beta = fit.scores[0]

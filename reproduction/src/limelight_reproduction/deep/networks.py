@@ -1,30 +1,31 @@
-"""The deep models of the reproduction: which there are, and their training."""
+"""The deep networks of the reproduction: which there are, and their training."""
 
-__all__ = ["MODELS", "DeepModel", "Trained", "accuracy", "trained"]
+__all__ = ["PLANS", "NetworkPlan", "trained"]
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from safetensors.torch import load_file, save
 
-from limelight.datasets import LabelledTexts
+from limelight.files import whole_folder
+from limelight.text import Vocabulary
+from limelight.training import RECIPES, Recipe, fit, prepare
+from limelight_reproduction.deep.deep_classifier import DeepClassifier
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Shape, Transformer
 from limelight_reproduction.setting import Setting
-from limelight.files import whole_folder
-from limelight.text import Vocabulary, token_strings
-from limelight.training import RECIPES, Recipe, fit, prepare
-from limelight.training.encoding import encode_texts
-from limelight.training.loop import share_right
-from limelight.training.preparing import WEIGHTS, random_numbers
+
+# After the seed, the numbers that name the stream of first weights. They are written out, although
+# the library has them, since stored results must stay what a seed gives.
+_WEIGHTS = (1, 0)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class DeepModel:
+class NetworkPlan:
     """A network and the texts it learns from; ``pieces`` cuts words by byte-pair encoding."""
 
     data: str = "imdb"
@@ -51,68 +52,48 @@ class DeepModel:
         )
 
 
-MODELS = {
-    **{f"imdb-{n}": DeepModel(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
+PLANS = {
+    **{f"imdb-{n}": NetworkPlan(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
     **{
-        f"imdb-{n}-again-{repeat}": DeepModel(shape=Shape(layers=n), repeat=repeat)
+        f"imdb-{n}-again-{repeat}": NetworkPlan(shape=Shape(layers=n), repeat=repeat)
         for n in (1, 2, 4, 6)
         for repeat in (1, 2)
     },
     **{
-        f"imdb-2-{activation}": DeepModel(shape=Shape(layers=2, activation=activation))
+        f"imdb-2-{activation}": NetworkPlan(shape=Shape(layers=2, activation=activation))
         for activation in ("relu", "identity")
     },
-    "imdb-2-pieces": DeepModel(shape=Shape(layers=2), pieces=True),
+    "imdb-2-pieces": NetworkPlan(shape=Shape(layers=2), pieces=True),
     **{
-        f"{data}-{n}": DeepModel(data=data, shape=Shape(layers=n, T_max=T_max), epochs=12)
+        f"{data}-{n}": NetworkPlan(data=data, shape=Shape(layers=n, T_max=T_max), epochs=12)
         for data, T_max in (("sst2", 64), ("ag_news", 128))
         for n in (1, 6)
     },
 }
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Trained:
-    """A trained network with all that reading a text needs."""
-
-    network: Transformer
-    vocabulary: Vocabulary
-    classes: tuple[str, ...]
-    pieces: Pieces | None
-    record: dict[str, Any]
-
-    def pieces_of(self, word: str) -> list[str]:
-        """Return what the network reads for a word."""
-        return [word] if self.pieces is None else list(self.pieces.of_word(word))
-
-    def spelled(self, data: LabelledTexts) -> LabelledTexts:
-        """Return ``data`` in the words of the vocabulary."""
-        return data if self.pieces is None else self.pieces.spelled(data)
-
-
-def trained(setting: Setting, name: str) -> Trained:
+def trained(setting: Setting, name: str) -> DeepClassifier:
     """Return the model called ``name``, from the folder of an earlier run or trained now."""
     seed = f"-seed-{setting.seed}" if setting.seed else ""
-    model, folder = MODELS[name], setting.models / f"deep-{name}{seed}"
+    plan, folder = PLANS[name], setting.models / f"deep-{name}{seed}"
     if not folder.exists():
-        _train(setting, model, folder)
-    return _loaded(model, folder, setting.device)
+        _train(setting, plan, folder)
+    return _loaded(plan, folder, setting.device)
 
 
-def _train(setting: Setting, model: DeepModel, folder: Path) -> None:
-    data, seed = setting.texts(model.data, "train"), setting.seed + model.repeat
-    pieces = Pieces.learnt(data.texts) if model.pieces else None
-    prepared = prepare(pieces.spelled(data) if pieces else data, model.recipe, seed=seed)
+def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
+    data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
+    pieces = Pieces.learnt(data.texts) if plan.pieces else None
+    prepared = prepare(pieces.spelled(data) if pieces else data, plan.recipe, seed=seed)
     network = Transformer(
-        model.shape,
+        plan.shape,
         words=len(prepared.vocabulary),
-        outputs=prepared.outputs(model.recipe),
-        rng=random_numbers(seed, WEIGHTS),
+        outputs=prepared.outputs(plan.recipe),
+        rng=np.random.default_rng([seed, *_WEIGHTS]),
     )
     state = fit(
         prepared,
-        model.recipe,
+        plan.recipe,
         seed=seed,
         device=setting.device,
         progress=lambda at: setting.tick(at.step, at.steps),
@@ -130,30 +111,22 @@ def _train(setting: Setting, model: DeepModel, folder: Path) -> None:
             (part / "pieces.json").write_text(pieces.saved, "utf-8")
 
 
-def _loaded(model: DeepModel, folder: Path, device: str) -> Trained:
+def _loaded(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
     record = json.loads((folder / "record.json").read_text("utf-8"))
     vocabulary = Vocabulary(tuple((folder / "vocab.txt").read_text("utf-8").split("\n")))
     weights = load_file(folder / "model.safetensors")
     network = Transformer(
-        model.shape,
+        plan.shape,
         words=len(vocabulary),
         outputs=len(weights["head.bias"]),
         rng=np.random.default_rng(0),
     )
     network.load_state_dict(weights)
-    pieces = Pieces((folder / "pieces.json").read_text("utf-8")) if model.pieces else None
-    return Trained(
+    pieces = Pieces((folder / "pieces.json").read_text("utf-8")) if plan.pieces else None
+    return DeepClassifier(
         network=network.to(device).requires_grad_(False),
         vocabulary=vocabulary,
         classes=tuple(record["classes"]),
         pieces=pieces,
         record=record,
     )
-
-
-def accuracy(model: Trained, data: LabelledTexts) -> float:
-    """Return the share of texts that get their own class."""
-    usable = [i for i, text in enumerate(data.texts) if token_strings(text)]
-    data = LabelledTexts([data.texts[i] for i in usable], data.labels[usable], data.classes)
-    texts = encode_texts(model.spelled(data), model.vocabulary, T_max=model.network.shape.T_max)
-    return share_right(model.network, texts, model.network.embedding.device)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from limelight import Model, evaluate, explain
+from limelight_reproduction.deep.sampled_lime import sampled_lime
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import quartiles, spread
-from limelight.results.agreement import rank_correlation
+from limelight_reproduction.spread import quartiles, rank_correlation, spread
 
 DEPTHS = (1, 2, 4, 6)
 REPEATS = (1, 2)
@@ -33,26 +34,26 @@ PAIRS = {
     "gxi_lime": "G×I and LIME",
     "lime_lime": "LIME and LIME again, new samples",
 }
+LAYERS = ("first", "last", "mean")
 TEXTS, SAMPLES = 300, 2000
 
 
 def _measure(setting: Setting, name: str) -> Numbers:
-    from limelight_reproduction.deep.networks import MODELS, accuracy, trained
+    from limelight_reproduction.deep.networks import PLANS, trained  # needs torch
 
-    model, described = trained(setting, name), MODELS[name]
-    data = setting.some_texts(described.data, "test", 10 if setting.quick else TEXTS)
+    model, plan = trained(setting, name), PLANS[name]
+    data = setting.some_texts(plan.data, "test", 10 if setting.quick else TEXTS)
     rows = []
     for i, text in enumerate(data.texts):
         setting.tick(i, len(data))
         rows.append(_one(setting, model, text, i))
-    shape = described.shape
     return compact(
         {
-            "data": described.data,
-            "layers": shape.layers,
-            "activation": shape.activation,
-            "pieces": described.pieces,
-            "accuracy": accuracy(model, setting.texts(described.data, "test")),
+            "data": plan.data,
+            "layers": plan.shape.layers,
+            "activation": plan.shape.activation,
+            "pieces": plan.pieces,
+            "accuracy": evaluate(model, setting.texts(plan.data, "test")).accuracy,
             "texts": len(data),
             "samples": SAMPLES,
             "lime_r2": quartiles([r2 for _, r2 in rows]),
@@ -63,29 +64,23 @@ def _measure(setting: Setting, name: str) -> Numbers:
 
 
 def _one(
-    setting: Setting, model: Any, text: str, number: int
+    setting: Setting, model: Model, text: str, number: int
 ) -> tuple[dict[str, float | None], float | None]:
     """Return the rank correlations of one text, and how linear the model is around it (R²)."""
-    from limelight_reproduction.deep import scores
-
-    read = scores.seen(model, text)
-    if len(read.words) < 3:
+    if len(set(model.read(text).tokens.strings)) < 3:
         return dict.fromkeys(PAIRS), None
-    f = scores.outputs(model, read.window)[0]
-    target = 1 if len(f) == 2 else int(f.argmax())
-    alpha = scores.attention_scores(model, read)
-    g, gxi = scores.gradient_scores(model, read, target)
+    alpha = {layer: explain(model, text, "alpha-avg", layer=layer).scores for layer in LAYERS}
+    g, gxi = (explain(model, text, method).scores for method in ("g-l1", "gxi"))
     lime, again = (
-        scores.lime_scores(
-            model, read, target, samples=SAMPLES, delete=False,
+        sampled_lime(
+            model, text, samples=SAMPLES, replacement="unk",
             rng=np.random.default_rng([setting.seed, number, run]),
         )
         for run in range(2)
     )  # fmt: skip
     beta = lime.scores[0]
-    pairs = {"first": alpha[0], "last": alpha[-1], "mean": alpha.mean(axis=0)}
-    row = {f"{layer}_g": rank_correlation(a, g) for layer, a in pairs.items()}
-    row |= {f"{layer}_lime": rank_correlation(a, np.abs(beta)) for layer, a in pairs.items()}
+    row = {f"{layer}_g": rank_correlation(a, g) for layer, a in alpha.items()}
+    row |= {f"{layer}_lime": rank_correlation(a, np.abs(beta)) for layer, a in alpha.items()}
     row["gxi_lime"] = rank_correlation(gxi, beta)
     row["lime_lime"] = rank_correlation(beta, again.scores[0])
     return row, float(lime.r2[0])

@@ -5,10 +5,11 @@ __all__ = ["Pieces"]
 import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
-from limelight.datasets import LabelledTexts
-from limelight.errors import MissingExtraError
+from tokenizers import Tokenizer, models, trainers
+
+from limelight import LabelledTexts
 from limelight.text import token_strings
 
 _INSIDE = "##"  # before a piece that continues a word
@@ -24,16 +25,14 @@ class Pieces:
 
     def __init__(self, saved: str) -> None:
         self.saved = saved
-        self._tokenizer = _tokenizers().Tokenizer.from_str(saved)
+        self._tokenizer = Tokenizer.from_str(saved)
         self.of_word = lru_cache(maxsize=None)(self._of_word)
 
     @classmethod
     def learnt(cls, texts: Iterable[str], *, size: int = 8000) -> "Pieces":
         """Return the ``size`` most useful pieces of the words of ``texts``."""
-        library = _tokenizers()
-        model = library.models.BPE(continuing_subword_prefix=_INSIDE)
-        tokenizer = library.Tokenizer(model)
-        trainer = library.trainers.BpeTrainer(
+        tokenizer = Tokenizer(models.BPE(continuing_subword_prefix=_INSIDE))
+        trainer = trainers.BpeTrainer(
             vocab_size=size, continuing_subword_prefix=_INSIDE, show_progress=False
         )
         tokenizer.train_from_iterator((w for text in texts for w in token_strings(text)), trainer)
@@ -46,11 +45,3 @@ class Pieces:
         """Return texts whose words are the pieces: a word model of them is a piece model."""
         texts = [" ".join(p for w in token_strings(t) for p in self.of_word(w)) for t in data.texts]
         return LabelledTexts(texts, data.labels, data.classes, data.source)
-
-
-def _tokenizers() -> Any:
-    try:
-        import tokenizers
-    except ModuleNotFoundError:
-        raise MissingExtraError("pieces of words need the tokenizers library", "hf") from None
-    return tokenizers

@@ -34,7 +34,7 @@ class Shape:
 
 @final
 class Transformer(nn.Module):  # type: ignore[misc]
-    """Layers of self-attention and perceptron, each behind a layer norm and beside a skip
+    """Layers of self-attention and perceptron, each after a layer norm and beside a skip
     connection; then one linear map of [cls].
 
     Words, positions and padding are as in the paper: padding is UNK and takes part in attention.
@@ -69,20 +69,20 @@ class Transformer(nn.Module):  # type: ignore[misc]
             outputs = self.of_embedded(words + self.positions)
         return outputs.float()
 
-    def of_embedded(self, e: Float[Array, "B T d_e"]) -> Float[Array, "B C"]:
-        """Return the outputs for embedded documents: what gradients are taken through."""
-        for layer in self.layers:
-            e = layer(e)
-        return self.head(self.norm(e[:, 0]))
+    def embedded(self, ids: Int[Array, "B T"]) -> Float[Array, "B T d_e"]:
+        """Return the embedded documents, positions included."""
+        return F.embedding(ids, self.embedding) + self.positions
 
-    def attention(self, ids: Int[Array, "B T"]) -> Float[Array, "layers B K T"]:
-        """Return the attention of [cls] to every position, for every layer and head."""
-        e = F.embedding(ids, self.embedding) + self.positions
-        rows = []
+    def of_embedded(
+        self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
+    ) -> Float[Array, "B C"]:
+        """Return the outputs for embedded documents: what gradients are taken through.
+
+        Every layer appends its ``attention`` (B, K, T, T), where a list is given for it.
+        """
         for layer in self.layers:
-            rows.append(layer.attention_of_cls(e))
-            e = layer(e)
-        return torch.stack(rows)
+            e = layer(e, attention)
+        return self.head(self.norm(e[:, 0]))
 
 
 class _Layer(nn.Module):  # type: ignore[misc]
@@ -96,20 +96,21 @@ class _Layer(nn.Module):  # type: ignore[misc]
         self.hidden = _linear(shape.d_e, shape.d_hidden, rng)
         self.back = _linear(shape.d_hidden, shape.d_e, rng)
 
-    def forward(self, e: Float[Array, "B T d_e"]) -> Float[Array, "B T d_e"]:
+    def forward(
+        self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
+    ) -> Float[Array, "B T d_e"]:
         x = self.norm_attention(e)
         query, key, value = (
             self._split(project(x)) for project in (self.query, self.key, self.value)
         )
-        pooled = F.scaled_dot_product_attention(query, key, value)
+        if attention is None:
+            pooled = F.scaled_dot_product_attention(query, key, value)
+        else:  # the fused kernel above is several times faster, and shows no weights
+            logit = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
+            attention.append(torch.softmax(logit, dim=-1))
+            pooled = attention[-1] @ value
         e = e + self.mixed(pooled.transpose(1, 2).flatten(2))
         return e + self.back(self.activation(self.hidden(self.norm_hidden(e))))
-
-    def attention_of_cls(self, e: Float[Array, "B T d_e"]) -> Float[Array, "B K T"]:
-        x = self.norm_attention(e)
-        query, key = self._split(self.query(x[:, :1])), self._split(self.key(x))
-        logit = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
-        return torch.softmax(logit[:, :, 0], dim=-1)
 
     def _split(self, x: Float[Array, "B T wide"]) -> Float[Array, "B K T d_att"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
