@@ -90,9 +90,11 @@ def test_links_lead_somewhere(page):
 
 @pages
 def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """In one session per page: a later block may use what an earlier one made."""
     monkeypatch.chdir(tmp_path)
+    names = {}
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), {})
+        exec(compile(block, page.name, "exec"), names)
 
 
 def test_numbers_in_the_readme_block_are_the_printed_ones(tmp_path, monkeypatch, capsys):

@@ -203,7 +203,7 @@ class Collapses(Protocol):
 
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
-    unsaid = f"{type(model).__name__} does not offer it"
+    unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
 
 
