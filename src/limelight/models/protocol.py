@@ -151,10 +151,10 @@ class Differentiates(Protocol):
 
 @runtime_checkable
 class Cuts(Protocol):
-    """Capability "cuts": a model that reads so many tokens of a text and no more."""
+    """Capability "cuts": a model that does not read all of a long text."""
 
     def in_windows(self, window: str | int) -> "Model":
-        """Return the same model for whole texts, read in windows of so many tokens."""
+        """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
 
 @runtime_checkable
@@ -217,7 +217,7 @@ def resolved_replacement(model: Model, name: str) -> str:
 
 
 def replacement_in_place(model: Model, name: str) -> str:
-    """Return the replacement that leaves every other word where it is; "auto" never deletes."""
+    """Return the replacement that leaves every other word in its place; "auto" never deletes."""
     if name != "auto":
         return resolved_replacement(model, name)
     staying = [one for one in model.replacements if one != "delete"]
@@ -230,7 +230,7 @@ def replacement_in_place(model: Model, name: str) -> str:
 
 
 def checked_model(model: Any) -> Model:
-    """Return ``model`` if it is one; a class of somebody's own is told what it lacks."""
+    """Return ``model`` if it is one; otherwise an error says what it lacks."""
     members = [name for name in vars(Model) if not name.startswith("_")]
     # Looked up without being computed: a fingerprint reads every weight.
     missing = [n for n in members if inspect.getattr_static(model, n, None) is None]
@@ -240,7 +240,9 @@ def checked_model(model: Any) -> Model:
             f"{type(model).__name__}. Write limelight.wrap(…)."
         )
     if missing:
-        raise InputError(f"a model needs {', '.join(missing)}; {type(model).__name__} lacks them.")
+        raise InputError(
+            f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
+        )
     known = get_args(Capability)
     if odd := [name for name in model.capabilities if name not in known]:
         raise InputError(nearest("capability", odd[0], known))
