@@ -21,7 +21,7 @@ _MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
     "differentiates": "models with gradients",
-    None: "any model",
+    None: "any other model",
 }
 
 
