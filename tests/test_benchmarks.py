@@ -56,8 +56,14 @@ IDS = {
         "memory_many",
         "memory_growth_classes",
     },
+    "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
-    "corpus_cpu": {"corpus_reading", "corpus_seconds_1e-09", "corpus_difference_1e-09"},
+    "corpus_cpu": {
+        "corpus_reading",
+        "corpus_seconds_1e-09",
+        "corpus_difference_1e-09",
+        "corpus_explain_seconds",
+    },
 }
 NEEDS = {
     "prediction": ("torch",),

@@ -250,7 +250,7 @@ def game(
     if not isinstance(text, str):
         raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
-        model,
+        checked_model(model),
         [text],
         target=0,
         features=features,

@@ -76,13 +76,14 @@ WRONG_TYPES = {
     'compare(model, "good film", target=["a"])': (
         "a target must be a class, by name or number; got ['a']."
     ),
+    'game(model, ["good film"])': "a game is of one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, compare, explain, load\n"
+        "from limelight import InputError, compare, explain, game, load\n"
         "model = load()\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"

@@ -32,7 +32,7 @@ def changed(model, text, features, keep, protect, *, delete):
         new = []
         for t, word in enumerate(text.split()):
             inside = t < len(features.of_token)
-            if features.kind == "positions":
+            if features.unit == "positions":
                 stays = not inside or features.of_token[t] < 0 or mask[features.of_token[t]]
             else:
                 stays = word in protect or word in kept or word not in features.strings

@@ -90,7 +90,7 @@ def test_groups_of_the_callers_own():
     features = features_of(document, [7, 7, -1, -1, 3, 7, 3])
     assert features.strings == ("a great … great", "a … day")
     assert features.of_token.tolist() == [0, 0, -1, -1, 1, 0, 1]
-    assert features.kind == "groups"
+    assert features.unit == "groups"
     with pytest.raises(InputError) as error:
         features_of(document, [0, 1])
     assert str(error.value) == (

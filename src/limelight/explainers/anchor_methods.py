@@ -252,6 +252,7 @@ ROWS = (
                 # Asking a model costs a thousand times what asking the tables does.
                 defaults={"batch": 50, "samples": 500, "max_samples": 2000},
                 calls=_calls,
+                cost="hundreds to thousands of calls of the model",
             ),
         ),
     ),

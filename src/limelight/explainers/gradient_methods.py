@@ -16,6 +16,7 @@ from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 
+_BACKWARD = "one forward and one backward pass"
 _ROUNDING = 1e-4  # of the mean size of the gradient
 _PER_HEAD = {
     "per_head": "also score every head's own gradient; norms of those do not average to the whole"
@@ -127,6 +128,7 @@ def _ways(summary: Summary) -> tuple[Way, ...]:
             needs="differentiates",
             exactness="exact",
             explain=partial(_at_pieces, summary=summary),
+            cost=_BACKWARD,
         ),
     )
 
@@ -176,7 +178,7 @@ ROWS = (
         settings=GxI,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_input_from_tables),
-            Way(needs="differentiates", exactness="exact", explain=_times_input),
+            Way(needs="differentiates", exactness="exact", explain=_times_input, cost=_BACKWARD),
         ),
     ),
 )

@@ -160,6 +160,7 @@ ROWS = (
                     "replacement": "the token at which the path to the word starts",
                 },
                 defaults={"tolerance": 0.01},
+                cost="one forward and one backward pass per step",
                 replaced=replacement_in_place,
             ),
         ),

@@ -200,6 +200,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
+                cost="one call of the model per sample",
             ),
         ),
     ),
@@ -209,7 +210,7 @@ ROWS = (
         formula="weighted ridge regression of f on n random masks of words",
         sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
         blind="interactions of words; it carries sampling noise, shown as standard error",
-        cost="n forward passes on the tables (5000: tens of milliseconds)",
+        cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
         settings=LimeSampled,
         ways=(
             Way(

@@ -174,7 +174,7 @@ class Regression:
 
 def _instead(one: Reading) -> str:
     """Say what can explain a text of one word; a model may know pieces of the word."""
-    pieces = why_not(one.model, "pieces") is None and one.features[0].kind != "tokens"
+    pieces = why_not(one.model, "pieces") is None and one.features[0].unit != "tokens"
     return "'loo', or features='tokens'" if pieces else "'loo'"
 
 

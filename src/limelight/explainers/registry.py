@@ -93,18 +93,19 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 
 def _row(method: Method, model: Model | None) -> MethodRow:
-    ways, why = method.ways, None
+    ways, why, cost = method.ways, None, method.cost
     if model is not None:
         way = chosen_way(method, model)
         ways = () if way is None else (way,)
         why = refusal(method, model, []) if way is None else None
+        cost = (way and way.cost) or cost
     return MethodRow(
         id=method.id,
         label=method.label,
         formula=method.formula,
         sees=method.sees,
         blind=method.blind,
-        cost=method.cost,
+        cost=cost,
         signed=method.signed,
         ways=tuple(_way_row(method, way) for way in ways),
         refused=why,

@@ -70,6 +70,7 @@ ROWS = (
                 explain=_loo_by_asking,
                 settings={"replacement": "what stands for a removed word"},
                 calls=lambda _, d: d + 2,
+                cost="one call of the model per word",
             ),
         ),
     ),

@@ -171,6 +171,7 @@ ROWS = (
                     "max_pairs": "the most pairs to draw",
                 },
                 calls=_calls_by_orders,
+                cost="2 (d − 1) calls of the model for each pair of orders of d words",
             ),
         ),
     ),

@@ -67,12 +67,12 @@ class TextGame:
     def refuses_nothing(self) -> bool:
         """Whether the model has no answer to the text of which every feature is removed."""
         if self._remember and not self._tried:  # tables have an answer to everything
-            self._tried = True
             try:
                 if self._nothing_kept not in self._known:
                     self._answers(np.zeros((1, len(self)), bool))
             except Exception as error:
                 self._instead = self._mean_of_single_features(error)
+            self._tried = True
         return self._instead is not None
 
     @property

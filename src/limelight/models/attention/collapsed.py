@@ -256,7 +256,7 @@ def _inexact(document: Document, features: Features) -> str | None:
     if len(features) == len(strings):
         return None
     repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.kind == "words" and repeated is not None and (features.of_token >= 0).all():
+    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
         return f"{repeated!r} repeats"
     return "not every word is a feature of its own"
 
