@@ -1,6 +1,7 @@
 """What the documentation says is true: pages, commands, outputs, Python."""
 
 import importlib
+import importlib.util
 import io
 import pkgutil
 import re
@@ -22,6 +23,7 @@ HEADINGS = (
     "What it sees",
     "What it cannot see",
     "Cost",
+    "Settings",
     "How far to trust it",
     "Oracle",
     "How to read its scores",
@@ -57,6 +59,22 @@ def test_every_method_has_its_page_and_every_page_a_method():
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
 def test_a_method_page_says_what_a_reader_needs(page):
     assert tuple(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.M)) == HEADINGS
+
+
+def settings_maker():
+    place = ROOT / "docs" / "methods" / "settings.py"
+    spec = importlib.util.spec_from_file_location("method_settings", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_page_lists_the_settings_of_the_registry(name):
+    """Where this fails, ``python docs/methods/settings.py`` mends it."""
+    maker, text = settings_maker(), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    assert text == maker.page_with_settings(name)
+    assert maker.section(METHODS[name]) in text
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)

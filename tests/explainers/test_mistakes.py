@@ -76,7 +76,7 @@ WRONG_TYPES = {
     'compare(model, "good film", target=["a"])': (
         "a target must be a class, by name or number; got ['a']."
     ),
-    'game(model, ["good film"])': "a game is of one text, a string; got list.",
+    'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
