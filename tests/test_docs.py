@@ -1,15 +1,19 @@
 """What the documentation says is true: pages, commands, outputs, Python."""
 
 import importlib
+import importlib.util
 import io
 import pkgutil
 import re
 import shlex
 import sys
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import limelight as package
 from limelight import explainers
 from limelight.cli import COMMANDS
 from limelight.explainers import METHODS
@@ -22,6 +26,7 @@ HEADINGS = (
     "What it sees",
     "What it cannot see",
     "Cost",
+    "Settings",
     "How far to trust it",
     "Oracle",
     "How to read its scores",
@@ -59,6 +64,22 @@ def test_a_method_page_says_what_a_reader_needs(page):
     assert tuple(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.M)) == HEADINGS
 
 
+def settings_maker():
+    place = ROOT / "docs" / "methods" / "settings.py"
+    spec = importlib.util.spec_from_file_location("method_settings", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_page_lists_the_settings_of_the_registry(name):
+    """Where this fails, ``python docs/methods/settings.py`` mends it."""
+    maker, text = settings_maker(), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    assert text == maker.page_with_settings(name)
+    assert maker.section(METHODS[name]) in text
+
+
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
 def test_an_oracle_that_a_page_names_is_there(page):
     (section,) = re.findall(r"^## Oracle\n(.*?)^## ", page.read_text("utf-8"), re.M | re.S)
@@ -90,9 +111,11 @@ def test_links_lead_somewhere(page):
 
 @pages
 def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """In one session per page: a later block may use what an earlier one made."""
     monkeypatch.chdir(tmp_path)
+    names = {}
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), {})
+        exec(compile(block, page.name, "exec"), names)
 
 
 def test_numbers_in_the_readme_block_are_the_printed_ones(tmp_path, monkeypatch, capsys):
@@ -143,6 +166,24 @@ def printed_by(command):
 
 def lines(output):
     return [line.rstrip() for line in output.strip().splitlines()]
+
+
+def test_the_method_that_contributing_shows_is_complete(monkeypatch, tiny_model):
+    (block,) = blocks(ROOT / "CONTRIBUTING.md", "python")
+    names = {"__name__": "alone_methods"}
+    monkeypatch.setitem(sys.modules, "alone_methods", types.ModuleType("alone_methods"))
+    exec(compile(block, "CONTRIBUTING.md", "exec", dont_inherit=True), names)
+    (row,) = names["ROWS"]
+    monkeypatch.setitem(METHODS, row.id, row)
+    model = tiny_model()
+    e = package.explain(model, "w1 w2 w3", "alone")
+    unknown = ["xx", "yy", "zz"]  # which the model has never seen
+    texts = [" ".join((*unknown[:i], f"w{i + 1}", *unknown[i + 1 :])) for i in range(3)]
+    gained = (model.logits(texts) - model.logits([" ".join(unknown)]))[:, 0]
+    np.testing.assert_allclose(e.scores, gained, rtol=1e-9)
+    assert (e.label, e.settings["replacement"]) == ("Alone", "unk")
+    with pytest.raises(package.InputError, match="no setting of method 'alone' 'seed'"):
+        package.explain(model, "w1 w2 w3", "alone", seed=1)
 
 
 @pages

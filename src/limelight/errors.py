@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 class InputError(ValueError):
     """What the caller handed over cannot be used; the message says what to do instead.
 
-    ``one_text`` says that a text is at fault: others may do.
+    ``one_text`` says that one text is at fault: others may be fine.
     """
 
     one_text = False

@@ -70,7 +70,7 @@ def _errors_about(path: str | os.PathLike[str], *, nameless: bool = False) -> It
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder that takes the place of ``path`` when the block ends without error.
 
-    All that a folder at ``path`` holds is lost then: the caller has made sure that it may be.
+    Whatever a folder at ``path`` held is lost then: the caller has made sure that it may be.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():

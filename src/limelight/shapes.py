@@ -1,6 +1,6 @@
 """Shape annotations: jaxtyping's while tests and type checkers look, nothing otherwise.
 
-jaxtyping is imported only where somebody already has (its pytest plugin does); in a user's
+jaxtyping is imported only if it is loaded already (its pytest plugin loads it); in a user's
 process ``Float[Array, "T d_e"]`` is a comment and costs nothing.
 """
 

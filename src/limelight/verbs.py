@@ -61,7 +61,7 @@ def explain(
     **keywords: Unpack[Keywords],
 ) -> list[Explanation]: ...
 def explain(
-    model: Any,  # what is no model or no text is told so in a sentence
+    model: Any,  # anything else is refused in a sentence
     text: Any,
     method: Any = "lime",
     *,
@@ -92,13 +92,13 @@ def explain(
         "sentences"; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer.
     scale
-        What is explained: the "logit" of the target, or its "probability"; of a model whose
-        outputs are not log-odds, its "score", whatever is said here.
+        What is explained: the "logit" of the target, or its "probability"; for a model whose
+        outputs are not log-odds it is always the "score".
     protect
         Words that stay as they are and get no score.
     window
         For texts that are longer than a Hugging Face model reads: cut them into windows of that
-        many tokens ("auto": as many as the model reads), after sentences where it can be, and
+        many tokens ("auto": as many as the model reads), after a sentence where possible, and
         explain the mean of the model's outputs over them. None explains the first window.
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
@@ -209,7 +209,7 @@ def compare(
     ``methods`` are by default the paper's and ours, as far as the model allows them; one that is
     not defined for a text (LIME of a single word) is then left out with a notice, while a method
     that was asked for by name and is not defined is an error. A setting goes to every method that
-    has it and must be one of some method's; a method may also be given as its settings object.
+    has it, and one of them must; a method may also be given as its settings object.
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
     head, which nothing else needs). The other arguments are those of :func:`explain`.
     """
@@ -248,7 +248,7 @@ def game(
     the other arguments are those of :func:`explain`.
     """
     if not isinstance(text, str):
-        raise InputError(f"a game is of one text, a string; got {type(text).__name__}.")
+        raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
         checked_model(model),
         [text],

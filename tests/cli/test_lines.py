@@ -65,8 +65,8 @@ def test_errors_about_no_line_in_particular_come_once(limelight, lines, command)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "no line of the input has a text."),
-        (b"\n \n", "no line of the input has a text."),
+        (b"", "no line of the input has any text."),
+        (b"\n \n", "no line of the input has any text."),
         (b"\xff\n\xfe\n", "none of the 2 lines could be used."),
     ],
 )

@@ -177,7 +177,7 @@ def test_a_precision_below_the_threshold_is_announced():
     model = next(m for m in map(tiny_model, range(99)) if len(explained(m).anchor.features) > 1)
     found = explained(model, max_size=1)
     assert len(found.anchor.features) == 1
-    assert any("not surely above the threshold 0.95" in notice for notice in found.notices)
+    assert any("does not clear the threshold 0.95" in notice for notice in found.notices)
 
 
 def test_one_word_and_huge_logits_are_fine():

@@ -271,7 +271,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"target": 3},
-            "there are 3 classes, so a target index lies in 0..2; got 3. "
+            "there are 3 classes, so a target index must lie in 0..2; got 3. "
             "The classes are: class 0, class 1, class 2.",
         ),
         (

@@ -67,12 +67,16 @@ WRONG_TYPES = {
     'explain(model, b"good film")': "a text must be a string, or a list of them; got bytes.",
     'explain(model, {"good film": 1})': "a text must be a string, or a list of them; got dict.",
     "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",
-    'explain(model, "good film", target=1.0)': "a target is a class by name or number; got 1.0.",
-    'explain(model, "good film", target=True)': "a target is a class by name or number; got True.",
-    'compare(model, "good film", target=["a"])': (
-        "a target is a class by name or number; got ['a']."
+    'explain(model, "good film", target=1.0)': (
+        "a target must be a class, by name or number; got 1.0."
     ),
-    'game(model, ["good film"])': "a game is of one text, a string; got list.",
+    'explain(model, "good film", target=True)': (
+        "a target must be a class, by name or number; got True."
+    ),
+    'compare(model, "good film", target=["a"])': (
+        "a target must be a class, by name or number; got ['a']."
+    ),
+    'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
@@ -140,6 +144,6 @@ def test_a_text_of_one_word_is_explained_with_a_notice(method):
 
 
 def test_a_text_without_letters_is_explained_with_a_notice():
-    signs = "The text holds no letters and no digits, only other signs."
+    signs = "The text has no letters and no digits, only other signs."
     assert signs in limelight.explain(MODEL, "?! 😀").notices
     assert signs not in limelight.explain(MODEL, "?! 7").notices

@@ -82,7 +82,7 @@ def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
 
 def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
     monkeypatch.setattr(Function, "capabilities", MappingProxyType({}))
-    assert why_not(FUNCTION, "attends") == "Function does not offer it"
+    assert why_not(FUNCTION, "attends") == "Function does not offer that"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_scores_have_games_too():
 
 
 def test_several_texts_are_a_list_and_a_tuple_is_refused():
-    with pytest.raises(InputError, match="several texts are a list; got a tuple"):
+    with pytest.raises(InputError, match="several texts must be a list; got a tuple"):
         limelight.explain(tiny_model(), ("w1 w2", "w3"))
     assert len(limelight.explain(tiny_model(), np.array(["w1 w2", "w3"]), "gxi")) == 2
 

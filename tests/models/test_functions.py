@@ -79,14 +79,14 @@ def test_functions_answer_these_methods():
         (
             chances([-1.0, 2.0]),
             {},
-            "probabilities lie between 0 and 1; the function returned -1 to 2. "
+            "probabilities must lie between 0 and 1; the function returned -1 to 2. "
             "Pass scale='logit' if these are logits.",
         ),
         (
             chances([0.5, 0.9]),
             {},
-            "the probabilities of a text sum to 1; the function returned a row that sums to 1.4. "
-            "Pass multi_label=True if each class is a yes or no of its own.",
+            "the probabilities of a text must sum to 1; the function returned a row that sums to "
+            "1.4. Pass multi_label=True if each class is a yes or no of its own.",
         ),
         (
             lambda _: [{"label": "good"}],
@@ -112,7 +112,7 @@ def test_functions_answer_these_methods():
             lambda _: np.array([[0.5, None]]),
             {},
             "the function must return numbers, 1 row of 2; got ndarray of objects. "
-            "Return rows of one length that hold numbers alone.",
+            "Return rows of equal length that hold only numbers.",
         ),
         (
             lambda _: [[0.5], [0.5, 0.5]],
@@ -150,7 +150,7 @@ def test_functions_answer_these_methods():
         (
             chances([0.5, 0.5]),
             {"batch_size": 0},
-            "batch_size must be a whole number from 1; got 0.",
+            "batch_size must be a whole number, 1 or more; got 0.",
         ),
         (
             chances([0.5, 0.5]),
@@ -256,7 +256,7 @@ def test_half_a_character_is_refused():
     with pytest.raises(InputError) as error:
         limelight.explain(model, "a \ud800 b", "loo")
     assert str(error.value) == (
-        "a text must hold whole characters; number 2 (counting from 0) is a lone surrogate. "
+        "a text must hold whole characters; character 2 (counting from 0) is a lone surrogate. "
         "Replace it: text.encode('utf-8', 'replace').decode()."
     )
 
@@ -535,7 +535,7 @@ def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_on
     assert str(error.value) == (
         "the scikit-learn model answers 2 questions at once, each with classes of its own; explain "
         "one of them: limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=[…]), "
-        "or let OneVsRestClassifier learn labels."
+        "or fit a OneVsRestClassifier."
     )
     one = limelight.wrap(lambda texts: model.predict_proba(texts)[0], classes=["no", "yes"])
     assert one.predict_proba(["good"])[0, 1] > 0.5
@@ -555,17 +555,17 @@ def test_what_can_be_explained_already_comes_back_as_it_is():
     with pytest.raises(InputError) as error:
         limelight.wrap(Own())
     assert str(error.value) == (
-        "a model needs link, fingerprint, replacements, read, outputs; Own lacks them."
+        "Own is not a model yet; it lacks link, fingerprint, replacements, read, outputs."
     )
 
 
 # Under pytest a type checker would answer first; a user has none.
 WRONG_TYPES = {
     'wrap(len, classes=["a", "b"], batch_size="x")': (
-        "batch_size must be a whole number from 1; got 'x'."
+        "batch_size must be a whole number, 1 or more; got 'x'."
     ),
     'wrap(len, classes=["a", "b"], batch_size=2.5)': (
-        "batch_size must be a whole number from 1; got 2.5."
+        "batch_size must be a whole number, 1 or more; got 2.5."
     ),
     'wrap(len, classes=["a", "b"], mask=7)': (
         "mask must be a string, or None to delete words; got 7."
@@ -575,9 +575,7 @@ WRONG_TYPES = {
     ),
     "wrap(len, classes=2)": "classes must be a list of two names or more; got 2.",
     "wrap(len)": "classes must be a list of two names or more; got None.",
-    "load(3)": (
-        "load takes a path or a name; got int. What is in memory already goes to limelight.wrap."
-    ),
+    "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
 }
 
 

@@ -157,7 +157,7 @@ def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
     e = limelight.explain(model, text, "loo", replacement="delete", features="positions", target=2)
     assert len(e.features) == LIMIT - 2
     assert e.notices[0] == (
-        "The text has 40 tokens; the model reads the first 29, the last 11 were cut off; "
+        "The text has 40 tokens; the model reads the first 29, and the last 11 were cut off; "
         "window='auto' (--window auto) explains all."
     )
     assert text[: e.explained_end].split() == text.split()[:29]
@@ -217,7 +217,8 @@ def test_several_scores_have_no_probabilities_either():
         limelight.explain(model, TEXT, "anchors")
     assert str(error.value) == (
         "an anchor holds the predicted class; it needs a model that predicts one of its classes, "
-        "and this one predicts scores, of which it chooses none. Use 'lime', 'shapley' or 'loo'."
+        "and this one predicts scores and does not choose among them. Use 'lime', 'shapley' or "
+        "'loo'."
     )
 
 
@@ -294,7 +295,7 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
         (
             "no/where",
             "there is no model folder at 'no/where'; check the path, or write 'hub:no/where' "
-            "if it is a model of the Hugging Face hub.",
+            "if it is a model on the Hugging Face hub.",
         ),
         ("nowhere", "there is no model folder at 'nowhere'; check the path."),
         ("hub:nowhere", "a hub id is written hub:owner/name; got 'hub:nowhere'."),
@@ -397,7 +398,7 @@ def test_texts_are_strings_and_may_be_none_at_all():
     with pytest.raises(InputError, match="text 1 must be a string; got int"):
         model.logits(["a", 3])
     for ask in (model.logits, lambda texts: limelight.explain(model, texts, "gxi")):
-        with pytest.raises(InputError, match="must hold whole characters; number 2"):
+        with pytest.raises(InputError, match="must hold whole characters; character 2"):
             ask(["a \ud800 b"])
 
 

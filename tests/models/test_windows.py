@@ -261,11 +261,11 @@ def test_several_texts_and_methods_share_one_reading(monkeypatch):
 @pytest.mark.parametrize(
     ("window", "sentence"),
     [
-        (2, "a window has at least 3 tokens; got 2."),
+        (2, "a window must have at least 3 tokens; got 2."),
         *(
             (
                 wrong,
-                "window must be 'auto' or a number of tokens up to 31, which this model reads; "
+                "window must be 'auto' or a number of tokens up to 31, all that this model reads; "
                 f"got {wrong!r}.",
             )
             for wrong in (32, 0, True, "all")

@@ -67,6 +67,6 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
     with pytest.raises(limelight.InputError) as error:
         limelight.explain(model, TEXT, "shapley", pairs=2, max_pairs=5, tolerance=0.1)
     assert str(error.value) == (
-        "max_pairs must be at least 10 with a tolerance, for fewer pairs do not show their "
+        "max_pairs must be at least 10 with a tolerance, because fewer pairs do not show their "
         "spread; got 5."
     )

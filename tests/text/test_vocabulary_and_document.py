@@ -40,7 +40,7 @@ def test_what_was_cut_off_is_reported():
     assert document.tokens.strings == ("a", "great", "film")
     assert document.cut == len("a great film")
     assert document.notices == (
-        "The text has 5 tokens; the model reads the first 3, the last 2 were cut off.",
+        "The text has 5 tokens; the model reads the first 3, and the last 2 were cut off.",
     )
 
 
@@ -94,7 +94,7 @@ def test_groups_of_the_callers_own():
     with pytest.raises(InputError) as error:
         features_of(document, [0, 1])
     assert str(error.value) == (
-        "features must give one group per token; the text has 7 tokens in the window, got 2 groups."
+        "features must give one group per token; the text has 7 tokens in the window; got 2 groups."
     )
 
 

@@ -285,7 +285,7 @@ def test_a_bandwidth_that_leaves_one_size_is_refused_and_a_little_more_is_exact(
     assert (np.abs(result.scores - exact.scores).max(axis=-1) <= result.bound).all()
     with pytest.raises(DomainError) as caught:
         lime(game, bandwidth=0.01)
-    said = "bandwidth 0.01 leaves weight on one size of the samples of 3 words only; "
+    said = "bandwidth 0.01 leaves weight on only one size of the samples of 3 words; "
     assert str(caught.value) == said + "use a larger one."
     assert np.isfinite(lime(game, bandwidth=0.01, penalty=1e-3).scores).all()
 

@@ -28,7 +28,7 @@ SIGMAS = 5.0
 
 
 def verify(model: Model, text: str, *, seed: int = 0) -> Iterator[Check]:
-    """Return one check after the other of the exact methods, on ``model`` and ``text``.
+    """Return checks of the exact methods on ``model`` and ``text``, one after another.
 
     Gradients are checked by complex steps, values by all subsets of the first words, and by
     sampling where the text is longer.

@@ -48,7 +48,7 @@ for _name, (_module, _help) in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; leave with 0, with 1 where a check failed, or with 2 and one sentence."""
+    """Run one command; exit with 0, with 1 if a check failed, or with 2 and one sentence."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text

@@ -24,7 +24,8 @@ def compare(
     text
         The text to explain; "-" reads standard input.
     methods
-        Names from "limelight methods", with commas; by default the paper's seven and shapley.
+        Names from "limelight methods", separated by commas; by default the paper's seven and
+        shapley, or loo, lime and shapley for a model that does not allow all of those.
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form

@@ -30,7 +30,7 @@ def explain(
     method
         A name from "limelight methods".
     all_classes
-        Explain every class of the model, one after the other, instead of the target.
+        Explain every class of the model, one after another, instead of the target.
     """
     form = question.form  # refused before any work is done
     if all_classes and question.target is not None:

@@ -15,7 +15,7 @@ from limelight.cli.texts import from_outside, given_texts
 from limelight.errors import InputError
 
 Answer = TypeVar("Answer")
-_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are no UTF-8
+_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
 
 
 def answers_to(
@@ -40,7 +40,7 @@ def answers_to(
 def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file, or of standard input, that are not blank, counted from 1.
 
-    A line ends where an editor ends it; bytes that are no UTF-8 are escaped, not refused.
+    A line ends where an editor ends it; bytes that are not UTF-8 are escaped, not refused.
     """
     source = file.open("rb") if file is not None else sys.stdin.buffer
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
@@ -81,7 +81,7 @@ class Answers(Generic[Answer]):
             self._seen += len(chunk)
             yield from self._answers(first, chunk)
         if not self._seen:
-            raise InputError("no line of the input has a text.")
+            raise InputError("no line of the input has any text.")
         if self._refused == self._seen:
             raise InputError(f"none of the {self._seen} lines could be used.")
 

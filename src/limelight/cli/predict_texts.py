@@ -49,7 +49,7 @@ def predict(
         is 2.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model of the package if none is given.
+        sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
     format

@@ -28,9 +28,10 @@ class Question:
         else the predicted one.
     features
         "words": all occurrences of a word together; "positions": every token by itself;
-        "sentences"; of a Hugging Face model also "tokens".
+        "sentences"; with a Hugging Face model also "tokens".
     scale
-        Explain the "logit" of the class or its "probability".
+        Explain the "logit" of the class or its "probability"; a model without probabilities has a
+        "score", which is always what is explained.
     protect
         Word that stays as it is and gets no score. May be repeated.
     window
@@ -45,7 +46,7 @@ class Question:
         are found; a line that cannot be used is named on standard error, and the exit code is 2.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model of the package if none is given.
+        sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
         and for a Hugging Face model a GPU if there is one.

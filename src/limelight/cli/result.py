@@ -32,7 +32,7 @@ FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
 
 
 def chosen_format(format: str | None, output: Path | None) -> str:
-    """Return the format asked for; the name of the output file says it where nobody did."""
+    """Return the format asked for, or else the one that the output file's name implies."""
     if format is None:
         suffix = "" if output is None else output.suffix.removeprefix(".").lower()
         return suffix if suffix in FORMATS else "terminal"
@@ -54,7 +54,7 @@ def only(results: Iterable[Result], form: str) -> Result:
 
 
 def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is no number stays a string."""
+    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is not a number stays a string."""
     settings = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

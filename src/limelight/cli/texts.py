@@ -30,7 +30,9 @@ def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
     if sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())):
         return True
     if not arguments:
-        raise InputError("no text was given; pass it as an argument, with --file, or through '-'.")
+        raise InputError(
+            "no text was given; pass it as an argument, with --file, or on standard input with '-'."
+        )
     return False
 
 

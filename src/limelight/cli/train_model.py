@@ -52,7 +52,8 @@ def train(
         File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
         everything and keeps the last epoch.
     classes
-        Names of the classes in the order of their numbers, with commas: "negative,positive".
+        Names of the classes in the order of their numbers, separated by commas:
+        "negative,positive".
     seed
         Same seed, same model.
     epochs
@@ -60,7 +61,7 @@ def train(
     set
         Change any other setting of the recipe: "dropout=0.4". May be repeated.
     device
-        "cpu" or "cuda"; the graphics card is used where there is one.
+        "cpu" or "cuda"; by default the graphics card if there is one.
     fresh
         Start over instead of continuing, and replace a model that is there already.
     precision

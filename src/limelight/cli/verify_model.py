@@ -30,12 +30,12 @@ def verify(
 ) -> int:
     """Check every method on this model and text against an oracle that takes another road.
 
-    Leaves with 1 if a check fails.
+    Exits with 1 if a check fails.
 
     Parameters
     ----------
     model
-        Folder of the model; the IMDB sentiment model of the package if none is given.
+        Folder of the model; the IMDB sentiment model that comes with the package if none is given.
     text
         The text to check on; a short review if none is given.
     seed

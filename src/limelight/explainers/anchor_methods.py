@@ -35,13 +35,13 @@ _CHUNK = 4096
 class Anchors:
     """Settings of anchors (Ribeiro et al., 2018).
 
-    Held is the predicted class, whatever the target (of a model with several labels, whether the
-    text has the target's), while every word outside the anchor is kept or removed by a fair coin.
-    ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the search; the
-    precision that is reported comes from ``samples`` masks which the search never saw (from all
-    masks where there are no more, and for one head from a rigorous bracket). The score of an
-    anchor word is what precision loses when the anchor lets go of it, negative where what is held
-    is not the target; words outside the anchor have 0.
+    An anchor holds the predicted class, whatever the target (in a model with several labels,
+    whether the text has the target's), while every word outside it is kept or removed by a fair
+    coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the
+    search; the precision that is reported comes from ``samples`` masks that the search never saw
+    (from all masks if there are no more than that, and for one head from a rigorous bracket). The
+    score of an anchor word is what precision loses when the anchor lets go of it, negative where
+    what is held is not the target; words outside the anchor have 0.
     """
 
     threshold: float = 0.95
@@ -146,7 +146,7 @@ def _notices(found: FoundAnchor, precision: _Precision, threshold: float) -> tup
     if precision.interval[0] < threshold:
         low, high = precision.interval
         notices.append(
-            f"The precision lies in {low:.3f}–{high:.3f}, not surely above the threshold "
+            f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
             f"{threshold:g}."
         )
     return tuple(notices)
@@ -208,21 +208,21 @@ def _bracket(one: Reading, words: list[int], held: int) -> tuple[float, float] |
 
 
 _SETTINGS = {
-    "threshold": "precision that the anchor is to have",
-    "delta": "chance that an interval of a precision misses it",
-    "slack": "how far apart the precisions of two candidates must be known",
-    "batch": "masks that are drawn at a time in the search",
-    "beam": "candidates that are kept at each size",
-    "max_size": "words of an anchor at most; None: all",
+    "threshold": "the precision that an anchor must reach",
+    "delta": "the chance that a precision lies outside its interval",
+    "slack": "precisions that differ by less than this count as equal in the search",
+    "batch": "masks drawn at a time in the search",
+    "beam": "candidates kept at each size",
+    "max_size": "the most words an anchor may have; None: no limit",
     "samples": "masks for the precision that is reported",
-    "max_samples": "masks of the whole search at most",
+    "max_samples": "the most masks that the search may draw",
     "replacement": "what stands for a removed word",
     "seed": "same seed, same anchor",
 }
 
 
 def _calls(settings: Anchors, d: int) -> int:
-    """Masks of the reported precision; what the search asks beyond is announced as it goes."""
+    """Masks of the reported precision; what the search asks besides is announced as it goes."""
     return min(cast(int, settings.samples), 2**d)
 
 

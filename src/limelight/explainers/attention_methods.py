@@ -87,7 +87,7 @@ def _from_tables(_: AnyAlpha, reading: Reading, *, summary: Summary) -> list[Fin
 def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
     mean, end = alpha.mean(axis=0), 1 + len(document.tokens)
     return (
-        f"Of the attention {mean[1:end].sum():.0%} goes to the text, {mean[0]:.0%} to [cls] "
+        f"{mean[1:end].sum():.0%} of the attention goes to the text, {mean[0]:.0%} to [cls] "
         f"and {mean[end:].sum():.0%} to padding."
     )
 
@@ -161,7 +161,7 @@ def _by_flow(_: Flow, reading: Reading) -> list[Finding]:
 
 
 def _attended(one: Reading) -> Iterator[Attended]:
-    """Yield the attention of one window after the other: that of all may not fit in memory."""
+    """Yield the attention of one window after another: that of all may not fit in memory."""
     return cast(Attends, one.model).attended(one.documents[0])
 
 
@@ -171,7 +171,7 @@ def _read_rows(found: Attended) -> Float[np.ndarray, "L H T"]:
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
     share = float(pooled_pieces(one, mass).sum() / mass.sum())
-    return f"Of the attention {share:.0%} goes to the words, {1 - share:.0%} to other tokens."
+    return f"{share:.0%} of the attention goes to the words, {1 - share:.0%} to other tokens."
 
 
 def _ways(summary: Summary, deep: Callable[..., list[Finding]], **settings: str) -> tuple[Way, ...]:
@@ -236,7 +236,7 @@ ROWS = (
         id="flow",
         label="Flow",
         formula="maximum flow from the read position to the word, capacities (α + I)/2",
-        sees="the widest ways of attention through all layers",
+        sees="the widest paths of attention through all layers",
         blind=_BLIND,
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
         signed=False,

@@ -1,4 +1,4 @@
-"""Ways of attention through the layers of a deep model: one layer, rollout, maximum flow."""
+"""Paths of attention through the layers of a deep model: one layer, rollout, maximum flow."""
 
 __all__ = ["chosen_layer", "largest_flows", "mean_over_windows", "rolled_out", "with_residual"]
 

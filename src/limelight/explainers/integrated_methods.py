@@ -46,7 +46,7 @@ class IG:
 
 
 def _from_tables(settings: IG, reading: Reading) -> list[Finding]:
-    """Score every feature by the gradient summed along its way from UNK to the word."""
+    """Score every feature by the gradient summed along its path from UNK to the word."""
     arrays, tolerance = reading.collapsed, cast(float, settings.tolerance)
     ig = integrated_gradients(
         arrays.logit,
@@ -80,7 +80,7 @@ def _open_gap(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
 
 
 def _along_points(settings: IG, reading: Reading) -> list[Finding]:
-    """Score every feature by the gradient summed along its way to the word."""
+    """Score every feature by the gradient summed along its path to the word."""
     return [_along(settings, one) for one in reading.apart()]
 
 
@@ -137,8 +137,8 @@ ROWS = (
         id="ig",
         label="IG",
         formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-        sees="the whole way from UNK to the word; scores add up to f − f(all UNK)",
-        blind="mixtures of kept and removed words off that way",
+        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
+        blind="mixtures of kept and removed words off that path",
         cost="32 to 128 forward passes on the tables",
         settings=IG,
         ways=(
@@ -146,7 +146,7 @@ ROWS = (
                 needs="collapses",
                 exactness="exact",
                 explain=_from_tables,
-                settings={"tolerance": "how far the scores may be from adding up to the change"},
+                settings={"tolerance": "the largest gap to adding up to f − f(all UNK)"},
                 defaults={"tolerance": 1e-11},
             ),
             Way(
@@ -154,10 +154,10 @@ ROWS = (
                 exactness="exact",
                 explain=_along_points,
                 settings={
-                    "tolerance": "how far the scores may be from adding up, as a share",
-                    "steps": "Gauss–Legendre nodes at first; doubled until tolerance holds",
-                    "max_steps": "nodes at most",
-                    "replacement": "the token from which the way to the word begins",
+                    "tolerance": "the largest gap to adding up, as a share of the change",
+                    "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
+                    "max_steps": "the most nodes",
+                    "replacement": "the token at which the path to the word starts",
                 },
                 defaults={"tolerance": 0.01},
                 cost="one forward and one backward pass per step",

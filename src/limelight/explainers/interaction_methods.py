@@ -69,9 +69,9 @@ ROWS = (
                 exactness="bound",
                 explain=_interactions,
                 settings={
-                    "index": 'weights of the sets S: "shapley" or "banzhaf"',
+                    "index": 'how sets S are weighted: "shapley" or "banzhaf"',
                     "tolerance": "largest error of a score, relative to the range of f",
-                    "top": "pairs that are kept, strongest first; None keeps all d(d−1)/2",
+                    "top": "pairs to keep, strongest first; None: all d(d−1)/2",
                 },
             ),
         ),

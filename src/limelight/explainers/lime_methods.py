@@ -22,8 +22,8 @@ _POOR_FIT = 0.5
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
 _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _REPLACEMENT = "what stands for a removed word"
-_SIZES = 'numbers of removed words: "uniform", or drawn by weight: "balanced" (√ψ), "importance"'
-_UNTIL = "draw on until no standard error exceeds it; None draws `samples`"
+_SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
+_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `samples`"
 
 
 @final
@@ -52,7 +52,7 @@ class Lime:
             raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
         if self.sizes not in SIZES:
             raise InputError(nearest("sizes", self.sizes, SIZES))
-        _ = self.regression  # whose own checks are made before any work
+        _ = self.regression  # its own checks come before any work
 
     @property
     def regression(self) -> Regression:
@@ -101,7 +101,7 @@ class LimeSampled:
     max_samples: int = 500_000
 
     def __post_init__(self) -> None:
-        _ = self.regression  # whose own checks are made before any work
+        _ = self.regression  # its own checks come before any work
 
     @property
     def regression(self) -> Regression:
@@ -177,7 +177,7 @@ ROWS = (
                 settings={
                     "bandwidth": _BANDWIDTH,
                     "penalty": "the ridge penalty per sample",
-                    "rows": "adds the untouched text beside that many samples, as `lime` does",
+                    "rows": "add the untouched text to that many samples, as `lime` does",
                     "tolerance": "largest error of a score, relative to the range of f",
                     "replacement": _REPLACEMENT,
                     "per_head": "also score every head alone",
@@ -190,14 +190,14 @@ ROWS = (
                 exactness="sampled",
                 explain=_by_asking,
                 settings={
-                    "samples": "masks; None draws five for each word, 1000 at least. Where all 2^d "
-                    "masks are no more, they are asked instead",
+                    "samples": "masks to draw; None: five for each word, at least 1000. If there "
+                    "are no more than that, all 2^d are asked instead",
                     "bandwidth": _BANDWIDTH,
                     "replacement": _REPLACEMENT,
                     "sizes": _SIZES,
                     "seed": "same seed, same scores",
                     "tolerance": _UNTIL,
-                    "max_samples": "masks at most",
+                    "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
                 cost="one call of the model per sample",
@@ -218,17 +218,17 @@ ROWS = (
                 exactness="sampled",
                 explain=_by_asking,
                 settings={
-                    "samples": "masks; None draws five for each word, 1000 at least",
+                    "samples": "masks to draw; None: five for each word, at least 1000",
                     "bandwidth": _BANDWIDTH,
                     "ridge": "the penalty of the fit",
                     "row0": "the first row is the untouched text",
-                    "num_features": "words that are kept; None keeps all",
+                    "num_features": "words to keep; None: all",
                     "feature_selection": "how those words are chosen, as in `lime`",
                     "replacement": _REPLACEMENT,
                     "sizes": _SIZES,
                     "seed": "same seed, same scores",
                     "tolerance": _UNTIL,
-                    "max_samples": "masks at most",
+                    "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
             ),

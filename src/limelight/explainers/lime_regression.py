@@ -38,15 +38,15 @@ _PER_WORD = 5  # with fewer, one regression on all words wastes samples and over
 class Regression:
     """How masks are drawn and fitted.
 
-    ``samples`` rows (None: five for each word, 1000 at least, ``max_samples`` at most), of which
+    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
     the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
     are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
     proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
     "importance" (1): the limit is the same, and which has the smallest error depends on the model
     (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. What
-    ``enumerates`` asks all 2^d masks where they are no more than the samples, and has no sampling
-    error; it knows neither penalty nor row 0 nor selection.
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. With
+    ``enumerates`` all 2^d masks are asked if they are no more than the samples: there is then no
+    sampling error, and neither penalty nor row 0 nor selection.
     """
 
     samples: int | None
@@ -173,7 +173,7 @@ class Regression:
 
 
 def _instead(one: Reading) -> str:
-    """What a text of one word can be explained by; a model may know pieces of the word."""
+    """Say what can explain a text of one word; a model may know pieces of the word."""
     pieces = why_not(one.model, "pieces") is None and one.features[0].unit != "tokens"
     return "'loo', or features='tokens'" if pieces else "'loo'"
 

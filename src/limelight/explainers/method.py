@@ -53,8 +53,8 @@ class Way:
 class Method:
     """One row of the catalogue that ``limelight methods`` prints.
 
-    ``settings`` is a frozen dataclass; a value of it may take the place of the method's name. Of
-    the ``ways`` the first is taken whose capability the model has.
+    ``settings`` is a frozen dataclass; a value of it may take the place of the method's name. The
+    first of the ``ways`` whose capability the model has is the one that is used.
     """
 
     id: str
@@ -87,7 +87,7 @@ def chosen_way(method: Method, model: Model) -> Way | None:
 
 
 def refusal(method: Method, model: Model, usable: list[str]) -> str:
-    """Say why ``method`` is not there for ``model``, and what is."""
+    """Say why ``model`` does not allow ``method``, and what it does allow."""
     needs = method.ways[-1].needs or "chooses"
     instead = f"; use {_listed(usable)}" if usable else ""
     return (

@@ -21,7 +21,7 @@ def listed(text: Any) -> list[Any]:
         return [text]
     if isinstance(text, tuple):
         raise InputError(
-            "several texts are a list; got a tuple, which will stand for a pair of sentences. "
+            "several texts must be a list; got a tuple, which is kept for a pair of sentences. "
             "Write [...]."
         )
     if not isinstance(text, Sequence) or isinstance(text, bytes):

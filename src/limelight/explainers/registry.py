@@ -59,7 +59,7 @@ def find_method(name: Any) -> Method:
 
 
 def usable_methods(model: Model) -> list[str]:
-    """Return the methods that are there for ``model``."""
+    """Return the methods that ``model`` allows."""
     return [name for name, method in METHODS.items() if chosen_way(method, model) is not None]
 
 

@@ -6,8 +6,9 @@ from typing import TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """What may be given to ``explain`` and ``compare`` by name; ``limelight methods`` says which
-    method takes what, and what it means there.
+    """What ``explain`` and ``compare`` take by name.
+
+    ``limelight methods`` says which method takes which, and what each means there.
     """
 
     bandwidth: float

@@ -27,6 +27,7 @@ from limelight.theory.shapley import shapley
 
 _TOLERANCE = "largest error of a score, relative to the range of f"
 _PER_HEAD = "also score every head alone"
+_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"
 
 
 @final
@@ -53,8 +54,8 @@ class Shapley:
             )
         if self.tolerance is not None and self.max_pairs < FEWEST:
             raise InputError(
-                f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not "
-                f"show their spread; got {self.max_pairs}."
+                f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
+                f"not show their spread; got {self.max_pairs}."
             )
 
 
@@ -162,12 +163,12 @@ ROWS = (
                 exactness="sampled",
                 explain=_shapley_by_orders,
                 settings={
-                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; where "
-                    "all 2^d masks take no more calls they are asked instead",
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; if "
+                    "all 2^d masks take no more calls, they are asked instead",
                     "replacement": "what stands for a removed word",
                     "seed": "same seed, same scores",
-                    "tolerance": "draw on until no standard error exceeds it; None draws `pairs`",
-                    "max_pairs": "pairs at most",
+                    "tolerance": _UNTIL,
+                    "max_pairs": "the most pairs to draw",
                 },
                 calls=_calls_by_orders,
                 cost="2 (d − 1) calls of the model for each pair of orders of d words",

@@ -60,8 +60,8 @@ class TargetGame:
             return ()
         return (
             f"The model answered the same text with {self._whole:.4g} and with {self._again:.4g}: "
-            "its answers are noise in part, which no standard error of single calls shows. "
-            "Switch off what is random in it.",
+            "its answers are partly noise, which no standard error here accounts for. "
+            "Switch off whatever is random in it.",
         )
 
     def _certain(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ class Targets:
 
     With a single model output f the second class has the logit f and the first the logit -f.
     ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
-    "none" there are none, and the ``scale`` on which is explained is "score". One class alone is a
-    score that is predicted, not a class.
+    "none" there are none, and the ``scale`` is "score". One class alone is a score that is
+    predicted, not a class.
     """
 
     index: Int[np.ndarray, " n"]
@@ -82,11 +82,11 @@ def target_indices(
             raise InputError(nearest("class", target, [*classes, "predicted"]))
         target = classes.index(target)
     if isinstance(target, bool) or not hasattr(target, "__index__"):
-        raise InputError(f"a target is a class by name or number; got {target!r}.")
+        raise InputError(f"a target must be a class, by name or number; got {target!r}.")
     if not -len(classes) <= target < len(classes):
         raise InputError(
-            f"there are {len(classes)} classes, so a target index lies in 0..{len(classes) - 1}; "
-            f"got {target}. The classes are: {', '.join(classes)}."
+            f"there are {len(classes)} classes, so a target index must lie in "
+            f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target % len(classes))
 

@@ -22,7 +22,7 @@ class TextGame:
     Masks (n, d) in, True where a feature stays; outputs (n, C) out. Where asking the model is
     costly, answers are remembered, so that all classes and all methods share the same calls.
 
-    A model may refuse a text of which nothing is left. It then has no ``nothing``, and the mean of
+    A model may refuse a text of which nothing is left. Then ``nothing`` is None, and the mean of
     its answers to each feature alone stands in for the answer, so that values which need one, such
     as Shapley's, stay defined; ``stood_in`` counts how often.
     """

@@ -60,7 +60,7 @@ def _described(found: Any) -> str:
     if hasattr(found, "toarray"):
         return f"{kind}, which is sparse. Return it as an array: scores.toarray()."
     if getattr(getattr(found, "dtype", None), "kind", "") == "O":
-        return f"{kind} of objects. Return rows of one length that hold numbers alone."
+        return f"{kind} of objects. Return rows of equal length that hold only numbers."
     if isinstance(first, int | float):
         return f"{kind} of rows that differ in length. Return one number per class in each."
     return f"{kind}."
@@ -89,14 +89,15 @@ def _check_probabilities(answers: Float[np.ndarray, "n C"], *, multi_label: bool
     low, high = answers.min(), answers.max()
     if low < -_SLACK or high > 1 + _SLACK:
         raise InputError(
-            f"probabilities lie between 0 and 1; the function returned {low:.4g} to {high:.4g}. "
+            f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
+            f"{high:.4g}. "
             "Pass scale='logit' if these are logits."
         )
     sums = answers.sum(axis=1)
     if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
         worst = sums[np.abs(sums - 1).argmax()]
         raise InputError(
-            f"the probabilities of a text sum to 1; the function returned a row that sums to "
+            "the probabilities of a text must sum to 1; the function returned a row that sums to "
             f"{worst:.4g}. Pass multi_label=True if each class is a yes or no of its own."
         )
 

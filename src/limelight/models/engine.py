@@ -1,4 +1,4 @@
-"""One way to call any model: each item once, alike lengths together, as much as memory allows."""
+"""One way to call any model: each item once, equal lengths together, as memory allows."""
 
 __all__ = ["Engine"]
 
@@ -74,6 +74,6 @@ class Engine:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Whether ``error`` is Python's or torch's way to say so (torch's is a RuntimeError)."""
+    """Whether ``error`` is Python's or torch's way of saying so (torch's is a RuntimeError)."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said

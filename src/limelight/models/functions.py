@@ -80,7 +80,7 @@ class Function:
         if len(self.classes) == 1:
             chooses = "this one predicts a score and not a class"
         elif self.multi_label:
-            chooses = "the labels of this one are a yes or no each"
+            chooses = "each label of this one is a yes or no of its own"
         return {
             "chooses": chooses,
             "attends": hidden,
@@ -91,7 +91,7 @@ class Function:
         }
 
     def read(self, text: str, *, pieces: bool = False) -> Document:
-        """Return the words of ``text`` as they are written, punctuation marks among them."""
+        """Return the words of ``text`` as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         checked_text(text)
@@ -118,7 +118,7 @@ class Function:
         return class_probabilities(self.logits(texts), self.link)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; a deleted word takes the space after it along."""
+        """Return the outputs for each mask; the space after a deleted word goes with it."""
         mask = self.mask if replacement == "mask" else None
         gaps, words = _segments(document)
 
@@ -186,7 +186,7 @@ def wrapped_function(
 
 def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number from 1; got {batch_size!r}.")
+        raise InputError(f"batch_size must be a whole number, 1 or more; got {batch_size!r}.")
     if mask is not None and not isinstance(mask, str):
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
@@ -194,7 +194,7 @@ def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:
-    """Words stand in order, inside the text, and share no letter."""
+    """Refuse words that are out of order, overlap, or lie outside the text."""
     end = 0
     for span in spans:
         match span:
@@ -202,13 +202,13 @@ def _check_words(spans: Sequence[Any], text: str) -> None:
                 end = stop
             case _:
                 raise InputError(
-                    "words must return the (start, end) of every word, in order, apart and inside "
-                    f"the text of {len(text)} characters; got {span!r} after {end}."
+                    "words must return the (start, end) of every word, in order, without overlap "
+                    f"and inside the text of {len(text)} characters; got {span!r} after {end}."
                 )
 
 
 def _segments(document: Document) -> tuple[list[str], list[str]]:
-    """What stands before, between and after the words, and the words."""
+    """Return what stands before, between and after the words, and the words."""
     gaps, words, end = [], [], 0
     for start, stop in document.tokens.spans:
         gaps.append(document.text[end:start])

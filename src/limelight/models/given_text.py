@@ -11,12 +11,12 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def checked_text(text: Any) -> str:
-    """Return ``text`` if it is a string of characters; half a character is none."""
+    """Return ``text`` if it is a string of characters; half a character is not one."""
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
     if half := _LONE_SURROGATE.search(text):
         raise InputError(
-            f"a text must hold whole characters; number {half.start()} (counting from 0) is a lone "
-            "surrogate. Replace it: text.encode('utf-8', 'replace').decode()."
+            f"a text must hold whole characters; character {half.start()} (counting from 0) is a "
+            "lone surrogate. Replace it: text.encode('utf-8', 'replace').decode()."
         )
     return text

@@ -1,4 +1,4 @@
-"""Models by path, by hub id, or the one of this package."""
+"""Models by path, by hub id, or the one that comes with this package."""
 
 __all__ = ["SHIPPED", "load"]
 
@@ -22,25 +22,25 @@ def load(path: None = None, *, device: str | None = None) -> AttentionClassifier
 @overload
 def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model: ...
 def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model:
-    """Return a model that can be explained; without arguments the one of this package.
+    """Return a model that can be explained; without a path, the one that comes with limelight.
 
     Parameters
     ----------
     path
         A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). "hub:owner/name" is a
-        model of the Hugging Face hub, and the only thing for which the network may be used.
+        model on the Hugging Face hub; nothing else uses the network.
     device
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
 
-    What is in memory already, a model or a function, goes to :func:`limelight.wrap`.
+    A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
     if path is None:
         return _moved(_shipped(), device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
-            f"load takes a path or a name; got {type(path).__name__}. What is in memory already "
-            "goes to limelight.wrap."
+            f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
+            "limelight.wrap."
         )
     name = os.fspath(path)
     if name.startswith(_HUB):
@@ -61,7 +61,7 @@ def _from_folder(folder: Path, device: str | None) -> Model:
     if not folder.is_dir() and re.fullmatch(r"[\w.-]+/[\w.-]+", str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
-            "if it is a model of the Hugging Face hub."
+            "if it is a model on the Hugging Face hub."
         )
     if _is_hugging_face(folder):
         from limelight.models.hugging_face.pretrained import from_pretrained

@@ -13,8 +13,8 @@ import numpy as np
 def object_fingerprint(thing: Any) -> str:
     """Return the SHA-256 of everything that ``thing`` holds: settings, arrays, words, functions.
 
-    Nothing is serialised: the attributes are walked through, and what is none of the known kinds
-    counts by its type and by the state that it shows.
+    Nothing is serialised: the attributes are walked through, and an object of no known kind counts
+    by its type and by the state that it shows.
     """
     digest = hashlib.sha256()
     _add(digest, thing, [])

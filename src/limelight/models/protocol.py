@@ -153,10 +153,10 @@ class Differentiates(Protocol):
 
 @runtime_checkable
 class Cuts(Protocol):
-    """Capability "cuts": a model that reads so many tokens of a text and no more."""
+    """Capability "cuts": a model that does not read all of a long text."""
 
     def in_windows(self, window: str | int) -> "Model":
-        """Return the same model for whole texts, read in windows of so many tokens."""
+        """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
 
 @runtime_checkable
@@ -205,7 +205,7 @@ class Collapses(Protocol):
 
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
-    unsaid = f"{type(model).__name__} does not offer it"
+    unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
 
 
@@ -219,7 +219,7 @@ def resolved_replacement(model: Model, name: str) -> str:
 
 
 def replacement_in_place(model: Model, name: str) -> str:
-    """Return the replacement that leaves every other word where it is; "auto" never deletes."""
+    """Return the replacement that leaves every other word in its place; "auto" never deletes."""
     if name != "auto":
         return resolved_replacement(model, name)
     staying = [one for one in model.replacements if one != "delete"]
@@ -232,7 +232,7 @@ def replacement_in_place(model: Model, name: str) -> str:
 
 
 def checked_model(model: Any) -> Model:
-    """Return ``model`` if it is one; a class of somebody's own is told what it lacks."""
+    """Return ``model`` if it is one; otherwise an error says what it lacks."""
     # Looked up without being computed: a fingerprint reads every weight.
     family, own = type(model), getattr(model, "__dict__", {})
     missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in own]
@@ -242,7 +242,9 @@ def checked_model(model: Any) -> Model:
             f"{type(model).__name__}. Write limelight.wrap(…)."
         )
     if missing:
-        raise InputError(f"a model needs {', '.join(missing)}; {type(model).__name__} lacks them.")
+        raise InputError(
+            f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
+        )
     if odd := [name for name in model.capabilities if name not in CAPABILITIES]:
         raise InputError(nearest("capability", odd[0], CAPABILITIES))
     checked: Model = model

@@ -15,14 +15,12 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     """Return a fitted pipeline that takes texts; ``options`` are those of a function."""
     classes = getattr(pipeline, "classes_", None)
     if classes is None:
-        raise InputError(
-            "the scikit-learn model has no classes_ yet; fit it before it is explained."
-        )
+        raise InputError("the scikit-learn model has no classes_ yet; fit it before explaining it.")
     if isinstance(classes, list) and any(np.ndim(one) for one in classes):
         raise InputError(
             f"the scikit-learn model answers {len(classes)} questions at once, each with classes "
             "of its own; explain one of them: limelight.wrap(lambda texts: "
-            "model.predict_proba(texts)[0], classes=[…]), or let OneVsRestClassifier learn labels."
+            "model.predict_proba(texts)[0], classes=[…]), or fit a OneVsRestClassifier."
         )
     last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
     if getattr(last, "multilabel_", False):
@@ -49,6 +47,5 @@ def _check_reads_texts(pipeline: Any, answer: Any) -> None:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
             f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
-            f"({reason}). Put what makes numbers of texts before it: "
-            "make_pipeline(TfidfVectorizer(), model)."
+            f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
         ) from None

@@ -42,7 +42,7 @@ def wrap(
         A Hugging Face model (with its ``tokenizer``), a ``transformers.pipeline``, a fitted
         scikit-learn pipeline that takes texts, or a function from a list of texts to one row of
         scores per text, one column per class. One column may stand for two classes: it is then
-        the second's. What is a model already comes back as it is.
+        the second's. A limelight model comes back as it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
     classes

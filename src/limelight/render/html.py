@@ -80,7 +80,7 @@ def explanation_fragment(e: Explanation) -> str:
 def explanations_fragment(several: Sequence[Explanation]) -> str:
     """Return explanations of several texts for a notebook: the words of each, and its prediction.
 
-    A page of thousands would freeze the notebook, so the first stand for all.
+    A page of thousands would freeze the notebook, so only the first ones are shown.
     """
     shown = several[:FRAGMENT_TEXTS]
     cards = [
@@ -154,9 +154,7 @@ def _page(target: str, by: str, main: Sequence[Html], json: str) -> str:
     body = raw(
         _masthead(title),
         element("main", *main),
-        element(
-            "footer", "Made by limelight. This page holds its own data and asks for no network."
-        ),
+        element("footer", "Made by limelight. This page holds its own data and needs no network."),
         data_block("limelight-data", json),
         Html(f'<script type="module">{script}</script>'),
     )

@@ -1,6 +1,6 @@
 """The methods as a list for a terminal, or as a table for a notebook."""
 
-__all__ = ["method_html", "method_list"]
+__all__ = ["EXACTNESS", "MODELS", "method_html", "method_list"]
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from rich.text import Text
 from limelight.render.markup import Html, element
 from limelight.results.method_table import MethodRow, SettingRow, WayRow
 
-_EXACTNESS = {
+EXACTNESS = {
     "bound": "exact, with a proven bound",
-    "exact": "exact to rounding",
+    "exact": "as defined, without sampling",
     "sampled": "sampled, with standard errors",
 }
-_MODELS = {
+MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
     "differentiates": "models with gradients",
-    None: "any model",
+    None: "any other model",
 }
 
 
@@ -66,8 +66,8 @@ def _entry(row: MethodRow) -> RenderableType:
 
 
 def _how(way: WayRow, *, several: bool) -> str:
-    exactness = _EXACTNESS[way.exactness]
-    return f"{_MODELS[way.needs]}: {exactness}" if several or way.needs else exactness
+    exactness = EXACTNESS[way.exactness]
+    return f"{MODELS[way.needs]}: {exactness}" if several or way.needs else exactness
 
 
 def _setting(setting: SettingRow) -> Text:

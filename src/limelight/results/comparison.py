@@ -84,7 +84,7 @@ class Comparison:
         raise KeyError(method)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the comparison as JSON, without loss (but for the attention matrices)."""
+        """Return the comparison as JSON, without loss, except for the attention matrices."""
         from limelight.results.json_format import comparison_to_json
 
         return comparison_to_json(self, indent=indent)

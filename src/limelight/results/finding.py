@@ -44,7 +44,7 @@ class Finding:
     """What a method finds for one document; the rest of an explanation is question and method.
 
     ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
-    methods for which removing a word is not what it is for the others.
+    methods that remove words in a way of their own.
     """
 
     scores: Float[np.ndarray, " d"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SettingRow(NamedTuple):
-    """One setting, what it is if nobody says anything, and what it means."""
+    """One setting, its default, and what it means."""
 
     name: str
     default: Any
@@ -35,7 +35,7 @@ class WayRow(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodRow:
-    """One method; ``refused`` says why it is not there for the model that was asked about."""
+    """One method; ``refused`` says why the model that was asked about does not allow it."""
 
     id: str
     label: str

@@ -37,7 +37,7 @@ def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[s
 def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
     """Yield CSV text, a header and one row per feature of each (document, explanation).
 
-    It comes in parts, as the explanations do; nothing before the first is there.
+    It comes in parts, as the explanations do, and nothing comes before the first of them.
     """
     for number, (document, explanation) in enumerate(explanations):
         part = io.StringIO()

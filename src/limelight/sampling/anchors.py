@@ -116,7 +116,7 @@ def _best(trials: _Trials, candidates: Sequence[Words], search: AnchorSearch) ->
     """KL-LUCB (Kaufmann & Kalyanakrishnan, 2013): the ``beam`` best candidates up to ``slack``.
 
     The original draws the weakest of the best and the strongest of the rest; ours draws the
-    ``beam`` strongest of the rest and all of the best in one call, for calls cost more than masks.
+    ``beam`` strongest of the rest and all of the best in one call: calls cost more than masks.
     """
     trials.draw(trials.untried(candidates), search.batch)
     count = min(search.beam, len(candidates))

@@ -61,7 +61,7 @@ def ridge_fit(
     mean_x, mean_y = centred.x[rows], centred.y[outputs]
     beta = inverse @ centred.xy[np.ix_(rows, outputs)]
     sums = _Squares.zero(len(outputs), len(rows))
-    # A second pass over the rows, for residuals need β. A row's influence is w e H x̃ on the slopes
+    # A second pass over the rows: residuals need β. A row's influence is w e H x̃ on the slopes
     # and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
         x = chunk.keep[:, rows] - mean_x

@@ -224,6 +224,6 @@ def _answer(game: Game, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m
     if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
         raise InputError(
             f"a model must answer {len(keep)} masks with {len(keep)} rows of finite numbers; "
-            f"got shape {outputs.shape} and {np.count_nonzero(~np.isfinite(outputs))} not finite."
+            f"got shape {outputs.shape}, {np.count_nonzero(~np.isfinite(outputs))} not finite."
         )
     return outputs

@@ -1,4 +1,4 @@
-"""Who watches a long sampling hears how many masks are still to come and how many are answered."""
+"""How a long sampling run tells a watcher which masks are still to come and which are answered."""
 
 __all__ = ["Watch", "answered", "expect", "in_parts", "watched"]
 
@@ -13,10 +13,10 @@ class Watch(Protocol):
     """Hears of the masks that a model is asked."""
 
     def expect(self, masks: int | float) -> None:
-        """Hear that so many more masks will be asked than was known."""
+        """Hear that this many more masks will be asked than was known."""
 
     def answered(self, masks: int | float) -> None:
-        """Hear that the model has answered so many more masks."""
+        """Hear that the model has answered this many more masks."""
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
@@ -24,7 +24,7 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 @contextlib.contextmanager
 def watched(watch: Watch | None) -> Iterator[None]:
-    """Let ``watch`` hear of what is asked in a block; None lets nobody."""
+    """Let ``watch`` hear of what is asked in a block; with None nobody hears of it."""
     token = _WATCH.set(watch)
     try:
         yield

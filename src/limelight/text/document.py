@@ -25,8 +25,8 @@ class Document:
     """The tokens of ``text`` that the model reads, and what a reader must know about the reading.
 
     ``cut`` is the character at which the model stops reading; None if it reads everything.
-    ``input`` is the model's own business: ids, pieces, windows. ``windows`` is there where the
-    text was read in several parts.
+    ``input`` is the model's own business: ids, pieces, windows. ``windows`` is set if the text
+    was read in several parts.
     """
 
     text: str

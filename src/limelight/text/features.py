@@ -24,7 +24,7 @@ _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 class Features:
     """Feature strings, every place of each in the text, and the feature of each token.
 
-    ``of_token`` is -1 at tokens that stay as they are and are no features.
+    ``of_token`` is -1 at tokens that are not features and stay as they are.
     """
 
     unit: str
@@ -45,10 +45,10 @@ def features_of(
     """Return what is scored: "words", "positions", "sentences", or groups of the caller's own.
 
     "words" takes all occurrences of a token string together, "positions" every token by itself,
-    "sentences" what stands between full stops. A sequence of integers gives the group of every
-    token inside the window; a negative one leaves its token as it is. Features stand in the order
-    of their first occurrence. Strings outside the vocabulary stay distinct, although the model
-    sees UNK for each.
+    "sentences" what lies between full stops. A sequence of integers gives the group of every token
+    inside the window; a negative one leaves its token as it is. Features come in the order of
+    their first occurrence. Strings outside the vocabulary stay distinct, although the model sees
+    UNK for each.
     """
     groups = _groups(document, unit)
     if protect:
@@ -79,7 +79,7 @@ def _groups(document: Document, unit: str | Sequence[int]) -> list[Hashable]:
     if len(unit) != len(strings):
         raise InputError(
             f"features must give one group per token; the text has {len(strings)} tokens in the "
-            f"window, got {len(unit)} groups."
+            f"window; got {len(unit)} groups."
         )
     return [None if group < 0 else int(group) for group in unit]
 

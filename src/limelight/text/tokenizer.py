@@ -55,8 +55,8 @@ def tokenize(text: str) -> Tokens:
 def _places(strings: list[str], plain: str) -> list[Span]:
     """Return where the tokens of ``plain`` stand in it.
 
-    Between two tokens stand only characters that no token has, so the next one is found where it
-    is first seen. A match object per token takes three times as long.
+    Whatever lies between two tokens has no character of a token in it, so the next token starts
+    where it is first found. A match object per token takes three times as long.
     """
     spans, end = [], 0
     for string in strings:

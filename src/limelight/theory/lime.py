@@ -6,7 +6,7 @@ Population weighted least squares with intercept. With m_0, m_1, V, κ the momen
     β_j = [c_j − κ/(V + ρ + dκ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
 
 E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals
-(`removal_mixture`), with the sets of size 0 and d, of which there is one each, put right by hand.
+(`removal_mixture`), with the sets of size 0 and d, of which there is one each, corrected by hand.
 Where no mixture serves (few words and a small bandwidth), the answer comes from `lime_recurrence`,
 within the same tolerance.
 """

@@ -1,4 +1,4 @@
-"""LIME's limit by the other road: dynamic programming over numbers of kept words.
+"""LIME's limit by another road: dynamic programming over numbers of kept words.
 
 Slower than `lime` (O(d²) per node λ and head) but exact in the sizes, without a mixture over p:
 hence its oracle, and its stand-in where d and the bandwidth are so small that no mixture serves.

@@ -99,7 +99,7 @@ def lime_design(
     spread = float(weight @ excess**2) / d
     if spread + penalty < np.finfo(np.float64).tiny:
         raise DomainError(
-            f"bandwidth {bandwidth} leaves weight on one size of the samples of {d} words only; "
+            f"bandwidth {bandwidth} leaves weight on only one size of the samples of {d} words; "
             "use a larger one."
         )
     return LimeDesign(
@@ -117,7 +117,7 @@ def lime_design(
 def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
     if d < 2:
         raise DomainError(
-            f"'lime' needs at least 2 words, for with one every sample is the same; got d = {d}. "
+            f"'lime' needs at least 2 words: with one, every sample is the same; got d = {d}. "
             "Use 'loo' (leave-one-out) instead."
         )
     if not bandwidth > 0:

@@ -1,6 +1,6 @@
 """The same classifier written the usual way: full self-attention, then the row of [cls].
 
-Slow on purpose of clarity; tests compare with it and benchmarks measure against it.
+Slow for the sake of clarity; tests compare with it and benchmarks measure against it.
 """
 
 __all__ = ["FullAttention"]

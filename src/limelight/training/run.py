@@ -45,8 +45,7 @@ def train(
     ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the model
     is fitted on everything and its last epoch is kept. The same arguments give the same model on
     the same machine; a run that was killed continues where it was when called again with them,
-    unless ``resume`` is false. ``precision`` "float16" rounds the finished weights to half their
-    size.
+    unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))

@@ -129,8 +129,7 @@ class CollapsedDocuments:
     def game(self) -> RatioGame:
         """The games of all documents, each feature kept or replaced by UNK at all its places.
 
-        One class for each output. Documents with fewer features are padded by words that weigh
-        nothing.
+        One class for each output. Documents with fewer features are padded by words of weight 0.
         """
         sizes = np.array([len(features) for features in self.features])
         if (device_tables := self.model.device_tables) is not None:
@@ -236,8 +235,7 @@ class CollapsedDocuments:
     def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
         """Return, for every document, scores of tokens summed over each feature's places.
 
-        Tokens count from the one after [cls]; what follows a document's own is padding and left
-        out.
+        Tokens count from the one after [cls]; the padding after a document's own is left out.
         """
         flat = scores.reshape(len(scores), -1, scores.shape[-1])
         pooled = []

@@ -67,10 +67,10 @@ def _notices(
     if beyond:
         notices.append(
             f"The text has {seen + len(beyond)} tokens; the model reads the first {seen}, "
-            f"the last {len(beyond)} were cut off."
+            f"and the last {len(beyond)} were cut off."
         )
     if not any(character.isalnum() for string in inside.strings for character in string):
-        notices.append("The text holds no letters and no digits, only other signs.")
+        notices.append("The text has no letters and no digits, only other signs.")
     if unknown == seen:
         notices.append("No word of the text is in the model's vocabulary: it sees only UNK.")
     elif unknown:

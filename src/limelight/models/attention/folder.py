@@ -105,5 +105,5 @@ def _config(content: bytes) -> dict[str, Any]:
         if not isinstance(config[name], kind) or isinstance(config[name], bool):
             raise InputError(f"config.json has an unusable {name!r}: {config[name]!r}.")
     if not all(isinstance(name, str) for name in config["classes"]):
-        raise InputError("config.json must name its classes by strings.")
+        raise InputError("config.json must list its classes as strings.")
     return config

@@ -1,6 +1,6 @@
 r"""A trained classifier collapsed into two tables per head.
 
-The query of [cls] is the same vector for every document and everything behind the softmax is
+The query of [cls] is the same vector for every document and everything after the softmax is
 linear, so logits and values split into a part of the word and a part of the position:
 
 .. math:: \ell(w, t) = x_w + y_t, \qquad u(w, t) = x'_w + y'_t .

@@ -42,7 +42,7 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     layers = [layer for layer in getattr(out, "attentions", None) or () if layer is not None]
     if not layers:
         raise DomainError(
-            f"{type(network).__name__} shows no attention of one stack of layers; "
+            f"{type(network).__name__} does not show the attention of a single stack of layers; "
             "use 'lime', 'shapley' or 'loo'."
         )
     shapes = {tuple(layer.shape[-2:]) for layer in layers}

@@ -21,7 +21,7 @@ def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
 
 
 def from_pretrained(name: str, *, network: bool, device: str | None = None) -> HuggingFace:
-    """Return the model in a folder, or with ``network`` one of the hub; no code of it is run."""
+    """Return the model in a folder, or with ``network`` one on the hub; its code is never run."""
     try:
         import torch
         from safetensors import SafetensorError

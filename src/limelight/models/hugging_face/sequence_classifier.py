@@ -81,8 +81,9 @@ class HuggingFace:
 
     @property
     def link(self) -> Link:
-        """The sigmoid of each output where a text may have several labels, else the softmax; none
-        for a regression.
+        """How outputs become probabilities: by sigmoids where labels are independent, else softmax.
+
+        A regression has none.
         """
         links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
         return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
@@ -92,11 +93,11 @@ class HuggingFace:
         """What the network shows; what it predicts follows from its configuration."""
         chooses = None
         if self.link == "none":
-            chooses = "this one predicts scores, of which it chooses none"
+            chooses = "this one predicts scores and does not choose among them"
             if len(self.classes) == 1:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
-            chooses = "the labels of this one are a yes or no each"
+            chooses = "each label of this one is a yes or no of its own"
         return MappingProxyType({**_CAPABILITIES, "chooses": chooses})
 
     @property
@@ -113,7 +114,7 @@ class HuggingFace:
         """How many pieces the model reads, special ones included."""
         longest = [int(self.tokenizer.model_max_length)]
         if (places := getattr(self.network.config, "max_position_embeddings", None)) and places > 0:
-            # RoBERTa counts places from behind the index of the padding.
+            # RoBERTa counts places from after the index of the padding.
             offsets = [
                 module.padding_idx + 1
                 for name, module in self.network.named_modules()
@@ -237,7 +238,7 @@ class HuggingFace:
         return outputs_at(self.network, ids_read(document), points)
 
     def in_windows(self, window: str | int) -> Any:
-        """Return this model as one of whole texts, read in windows of so many tokens."""
+        """Return this model for whole texts, which it reads in windows of that many tokens."""
         from limelight.models.hugging_face.windowed import windowed  # it is made of this class
 
         return windowed(self, window)
@@ -289,7 +290,7 @@ class HuggingFace:
         if found.shape[1] != (labels := len(self.network.config.id2label)):
             raise InputError(
                 f"the model returns {found.shape[1]} outputs, but its config.id2label names "
-                f"{labels} classes; make them as many."
+                f"{labels} classes; make the two agree."
             )
         return found
 

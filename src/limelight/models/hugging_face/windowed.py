@@ -69,7 +69,7 @@ class Windowed:
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """Those of the model, but for what is done already."""
+        """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
         return MappingProxyType({**self.inner.capabilities, "cuts": done})
 
@@ -102,7 +102,7 @@ class Windowed:
         room = self.size - pieces.before - pieces.after
         if room < 1:
             least = pieces.before + pieces.after + 1
-            raise InputError(f"a window has at least {least} tokens; got {self.size}.")
+            raise InputError(f"a window must have at least {least} tokens; got {self.size}.")
         last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
         stops = set(sentence_ends(text, spans))
         return window_ends(
@@ -182,7 +182,7 @@ _ENDLESS = 1 << 62  # what limits a text that is cut later
 
 
 def windowed(model: HuggingFace, window: Any) -> Windowed:
-    """Return ``model`` as one of whole texts.
+    """Return ``model`` for whole texts.
 
     ``window`` is "auto", as many tokens as the model reads, or a smaller number of them.
     """
@@ -190,8 +190,8 @@ def windowed(model: HuggingFace, window: Any) -> Windowed:
     whole = isinstance(size, int) and not isinstance(size, bool)
     if not whole or not 1 <= size <= model.limit:
         raise InputError(
-            f"window must be 'auto' or a number of tokens up to {model.limit}, which this model "
-            f"reads; got {window!r}."
+            f"window must be 'auto' or a number of tokens up to {model.limit}, all that this "
+            f"model reads; got {window!r}."
         )
     return Windowed(inner=model, size=size)
 

@@ -35,7 +35,7 @@ def _notices(pieces: Pieces) -> tuple[str, ...]:
     total = len(pieces.ids) - pieces.before - pieces.after
     return (
         f"The text has {total} tokens; the model reads the first {pieces.room}, "
-        f"the last {pieces.cut} were cut off; window='auto' (--window auto) explains all.",
+        f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all.",
     )
 
 
@@ -71,8 +71,8 @@ def _tokens(
     """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
 
     A piece that is only white space belongs to its word if that has other pieces, else to none.
-    Pieces of the same character, such as the bytes of an emoji, are one: nobody could show them
-    apart.
+    Pieces of the same character, such as the bytes of an emoji, are one: a page could not show
+    them apart.
     """
     token, spans = np.full(len(words), -1), list[Span]()
     number: dict[int, int] = {}
@@ -91,7 +91,7 @@ def _tokens(
 
 
 def _stripped(text: str, span: Span) -> Span:
-    """Return the place without the white space that byte-level tokenizers count in."""
+    """Return the place without the white space that byte-level tokenizers include."""
     start, end = span
     while start < end and text[start].isspace():
         start += 1

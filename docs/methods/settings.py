@@ -1,0 +1,47 @@
+"""Write the settings of every method into its page, as the registry has them.
+
+python docs/methods/settings.py
+"""
+
+import re
+from pathlib import Path
+
+from limelight.explainers import METHODS
+from limelight.explainers.method import Method, Way, setting_defaults
+from limelight.render.method_list import EXACTNESS, MODELS
+
+HERE = Path(__file__).parent
+SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
+
+
+def section(method: Method) -> str:
+    """Return what a page says under "Settings": one table for each way to compute the method."""
+    parts = [_way(method, way) for way in method.ways]
+    if method.ways[-1].needs is not None:
+        parts.append("Any other model is refused, in a sentence that says why.\n")
+    return "\n".join(parts) + "\n"
+
+
+def _way(method: Method, way: Way) -> str:
+    single = len(method.ways) == 1 and way.needs is None
+    title = f"On {'any model' if single else MODELS[way.needs]} ({EXACTNESS[way.exactness]})"
+    if not way.settings:
+        return f"{title}: none.\n"
+    defaults = {**setting_defaults(method), **way.defaults}
+    rows = [
+        f"| `{name}` | `{defaults[name]!r}` | {means} |" for name, means in way.settings.items()
+    ]
+    return "\n".join(
+        [f"{title}:\n", "| setting | default | meaning |", "| --- | --- | --- |", *rows, ""]
+    )
+
+
+def page_with_settings(name: str) -> str:
+    """Return the page of a method with its settings brought up to date."""
+    text = (HERE / f"{name}.md").read_text("utf-8")
+    return SECTION.sub(lambda _: f"\n{section(METHODS[name])}", text)
+
+
+if __name__ == "__main__":
+    for name in METHODS:
+        (HERE / f"{name}.md").write_text(page_with_settings(name), "utf-8")
