@@ -1,7 +1,7 @@
 """Exact LIME of every review of IMDB's test set.
 
     python benchmarks/corpus.py                                    the public API, NumPy, two cores
-    python benchmarks/corpus.py --device cuda --data test.jsonl.gz    the same theory on a GPU
+    python benchmarks/corpus.py --device cuda --data test.jsonl.gz    the same on a GPU
 
 The second needs torch, numpy, safetensors and array_api_compat only, with ``src`` on the path.
 """
@@ -14,14 +14,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.models import load
-from limelight.models.attention import AttentionClassifier, padded_ids
-from limelight.text import UNK, token_strings
+from limelight.models.attention import AttentionClassifier, encoded, padded_ids
+from limelight.text import UNK, Document, Features, features_of
 from limelight.theory.lime import lime
+from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame
 from measuring import on_cores, peak_memory
 from results import Measure, command_line, report
@@ -40,7 +41,7 @@ def main() -> None:
         measures = list(by_public_api(model, texts, threads=arguments.threads))
         report("corpus", measures, arguments, data=f"{len(texts)} reviews")
         return
-    measures = list(on_torch(model, texts, device=arguments.device, batch=arguments.batch))
+    measures = list(on_device(model.on(arguments.device), texts, batch=arguments.batch))
     context = {"data": f"{len(texts)} reviews", "device": _device_name(arguments.device)}
     report(f"corpus_{arguments.device}", measures, arguments, **context)
 
@@ -54,7 +55,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=IMDB, help=".parquet or .jsonl.gz with texts")
     parser.add_argument("--limit", type=int, help="read only so many reviews")
     parser.add_argument("--threads", type=int, default=2, help="of the public API")
-    parser.add_argument("--batch", type=int, default=500, help="documents at a time on a device")
+    parser.add_argument("--batch", type=int, default=512, help="documents at a time on a device")
     return parser.parse_args()
 
 
@@ -122,60 +123,56 @@ def by_public_api(
 
 
 class Corpus(NamedTuple):
-    """Documents sorted by their number d of distinct words."""
+    """Documents sorted by their number d of distinct words, and their features."""
 
-    ids: np.ndarray  # n T_max
-    word: np.ndarray  # n T_max: which distinct word stands there, -1 at [cls] and padding
-    sizes: np.ndarray  # n: d
+    documents: list[Document]
+    features: list[Features]
 
-
-def tokenised(model: AttentionClassifier, texts: list[str]) -> Corpus:
-    """Return the corpus as arrays; texts of one distinct word, which have no LIME, are left out."""
-    rows, words = [], []
-    for text in texts:
-        strings = token_strings(text)[: model.T_max - 1]
-        number: dict[str, int] = {}
-        words.append(np.array([number.setdefault(s, len(number)) for s in strings]))
-        rows.append(model.vocabulary.encode(strings))
-    sizes = np.array([1 + int(word.max(initial=-1)) for word in words])
-    order = [i for i in np.argsort(sizes, kind="stable") if sizes[i] > 1]
-    places = np.full((len(order), model.T_max), -1)
-    for line, i in zip(places, order, strict=True):
-        line[1 : 1 + len(words[i])] = words[i]
-    return Corpus(padded_ids([rows[i] for i in order], T_max=model.T_max), places, sizes[order])
+    @property
+    def sizes(self) -> list[int]:
+        """The number d of every document."""
+        return [len(one) for one in self.features]
 
 
-def on_torch(
-    model: AttentionClassifier, texts: list[str], *, device: str, batch: int
-) -> Iterator[Measure]:
-    """The theory on torch tensors in float64, batch by batch, shortest documents first."""
+def read_corpus(model: AttentionClassifier, texts: list[str]) -> Corpus:
+    """Return the texts as the model reads them; those of one distinct word have no LIME."""
+    documents = [model.read(text) for text in texts]
+    features = [features_of(document) for document in documents]
+    order = sorted(range(len(texts)), key=lambda i: len(features[i]))
+    order = [i for i in order if len(features[i]) > 1]
+    return Corpus([documents[i] for i in order], [features[i] for i in order])
+
+
+def on_device(model: AttentionClassifier, texts: list[str], *, batch: int) -> Iterator[Measure]:
+    """``limelight.load(device=…)``: what the device does for each batch, then the public verb."""
+    import limelight
+
     start = time.perf_counter()
-    corpus = tokenised(model, texts)
+    corpus = read_corpus(model, texts)
     reading = time.perf_counter() - start
-    n = len(corpus.sizes)
+    n = len(corpus.documents)
     print(f"{n:,} documents read in {reading:.1f} s", flush=True)
     yield Measure(
         id="corpus_reading", what="tokenising, one core", value=reading, unit="s",
-        note="not counted below",
+        note="not counted in the next rows",
     )  # fmt: skip
-    tables = torch_tables(model, device)
     for tolerance in (1e-6, 1e-9):
         few = slice(0, n, max(1, n // 20))  # starts the device; nodes for most d are still to come
-        _explained(corpus, tables, device, batch, tolerance, few)
+        _explained(model, corpus, batch, tolerance, few)
         start = time.perf_counter()
-        scores, bounds = _explained(corpus, tables, device, batch, tolerance, slice(0, n))
+        scores, bounds = _explained(model, corpus, batch, tolerance, slice(0, n))
         taken = time.perf_counter() - start
         start = time.perf_counter()
-        _explained(corpus, tables, device, batch, tolerance, slice(0, n))
+        _explained(model, corpus, batch, tolerance, slice(0, n))
         again = time.perf_counter() - start
         print(f"tolerance {tolerance:.0e}: {taken:.2f} s, again {again:.2f} s", flush=True)
         yield Measure(
             id=f"corpus_seconds_{tolerance:.0e}",
-            what=f"{n:,} exact LIME explanations on {device}, tolerance {tolerance:.0e}",
+            what=f"{n:,} exact LIME explanations on {model.device}, tolerance {tolerance:.0e}",
             value=taken,
             best=again,
             unit="s",
-            below=8 if device.startswith("cuda") else None,
+            below=8 if str(model.device).startswith("cuda") else None,
             note=f"float64, batches of {batch}; the first time with quadrature nodes, then again",
         )
         yield Measure(
@@ -191,79 +188,36 @@ def on_torch(
             below=1,
             note=f"largest sum of bounds {allowed:.1g}",
         )
-
-
-class TorchTables(NamedTuple):
-    """The model on a device, its single output or the difference of its two."""
-
-    word_logit: Any  # V K
-    word_value: Any  # V K
-    position_logit: Any  # T_max K
-    position_value: Any  # T_max K
-
-
-def torch_tables(model: AttentionClassifier, device: str) -> TorchTables:
-    """Return the tables of the logit of the last class on a device."""
-    import torch
-
-    tables = model.tables
-    arrays = (
-        tables.word_logit,
-        tables.word_value[:, -1],
-        tables.position_logit,
-        tables.position_value[:, -1],
+    start = time.perf_counter()
+    found = limelight.explain(model, [one.text for one in corpus.documents], "lime")
+    whole = time.perf_counter() - start
+    yield Measure(
+        id="corpus_explain_seconds",
+        what=f"{len(found):,} explanations by limelight.explain, from texts to values",
+        value=whole,
+        unit="s",
+        note="tokenising on one core and an Explanation for each text included",
     )
-    return TorchTables(*(torch.from_numpy(np.ascontiguousarray(x)).to(device) for x in arrays))
 
 
 def _explained(
-    corpus: Corpus, tables: TorchTables, device: str, batch: int, tolerance: float, some: slice
+    model: AttentionClassifier, corpus: Corpus, batch: int, tolerance: float, some: slice
 ) -> tuple[list[np.ndarray], list[float]]:
     """Return scores and bounds of some documents, each on the host."""
-    ids, word, sizes = corpus.ids[some], corpus.word[some], corpus.sizes[some]
+    documents, features = corpus.documents[some], corpus.features[some]
     scores: list[np.ndarray] = []
     bounds: list[float] = []
     # The longest first: the device's memory then never has to grow.
-    for first in reversed(range(0, len(ids), batch)):
+    for first in reversed(range(0, len(documents), batch)):
         rows = slice(first, first + batch)
-        games = torch_games(tables, ids[rows], word[rows], sizes[rows], device=device)
-        found = lime(games, tolerance=tolerance)
-        beta = found.scores[:, 0].cpu().numpy()
-        scores = [row[:d] for row, d in zip(beta, sizes[rows], strict=True)] + scores
-        bounds = found.bound[:, 0].tolist() + bounds
-        print(f"\r{len(scores):,} of {len(ids):,}", end="", flush=True)
+        found = lime(model.collapsed(documents[rows], features[rows]).game, tolerance=tolerance)
+        beta, bound = host_array(found.scores[:, -1]), host_array(found.bound[:, -1])
+        sizes = map(len, features[rows])
+        scores = [row[:d] for row, d in zip(beta, sizes, strict=True)] + scores
+        bounds = bound.tolist() + bounds
+        print(f"\r{len(scores):,} of {len(documents):,}", end="", flush=True)
     print()
     return scores, bounds
-
-
-def torch_games(
-    tables: TorchTables, ids: np.ndarray, word: np.ndarray, sizes: np.ndarray, *, device: str
-) -> RatioGame:
-    """Return the games of some documents, each word kept or replaced by UNK at all its places."""
-    import torch
-
-    d = int(sizes.max())
-    at, rows = (torch.from_numpy(x).to(device).long() for x in (word, ids))
-    place = torch.where(at >= 0, at, d)
-    unk = torch.where(at >= 0, UNK, rows)
-    logit, base = (tables.word_logit[x] + tables.position_logit for x in (rows, unk))
-    top = torch.maximum(logit, base).amax(dim=1, keepdim=True)
-    g, g_h = torch.exp(logit - top), torch.exp(base - top)
-    u, u_h = (tables.word_value[x] + tables.position_value for x in (rows, unk))
-    every = torch.stack([g, g_h, g * u, g_h * u_h], dim=1)  # n 4 T_max K
-    sums = torch.zeros(len(ids), 4, d + 1, every.shape[-1], dtype=every.dtype, device=device)
-    sums.scatter_add_(2, place[:, None, :, None].expand_as(every), every)
-    sums = sums.transpose(2, 3).contiguous()
-    a, b, A, B = sums.unbind(dim=1)
-    return RatioGame(
-        D0=a[..., -1],
-        a=a[..., :-1],
-        b=b[..., :-1],
-        N0=A[:, None, :, -1],
-        A=A[:, None, :, :-1],
-        B=B[:, None, :, :-1],
-        sizes=torch.from_numpy(sizes).to(device),
-    )
 
 
 def checked(
@@ -288,10 +242,14 @@ def checked(
 
 def numpy_game(model: AttentionClassifier, corpus: Corpus, i: int) -> RatioGame:
     """Return the game of one document by its definition, position after position."""
-    tables, d, K = model.tables, int(corpus.sizes[i]), model.tables.word_logit.shape[1]
-    a, b, A, B = np.zeros((4, K, d))
+    tables, K = model.tables, model.tables.word_logit.shape[1]
+    features, tokens = corpus.features[i], encoded(corpus.documents[i]).ids
+    a, b, A, B = np.zeros((4, K, len(features)))
     D0, N0 = np.zeros((2, K))
-    for t, (token, j) in enumerate(zip(corpus.ids[i], corpus.word[i], strict=True)):
+    ids = padded_ids([tokens], T_max=model.T_max)[0]
+    word = np.full(model.T_max, -1)
+    word[1 : 1 + len(tokens)] = features.of_token
+    for t, (token, j) in enumerate(zip(ids, word, strict=True)):
         g = np.exp(tables.word_logit[token] + tables.position_logit[t])
         gu = g * (tables.word_value[token, -1] + tables.position_value[t, -1])
         if j < 0:

@@ -15,8 +15,8 @@ from captum.attr import InputXGradient, IntegratedGradients, Saliency
 from torch import nn
 
 import limelight
-from limelight.explainers.reading import Reading, read
-from limelight.explainers.registry import find_method
+from limelight.explainers import Reading, read
+from limelight.explainers.registry import configured
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, Document
 from limelight.training import FullAttention
@@ -150,7 +150,9 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
 
 def _scores(reading: Reading, method: str) -> np.ndarray:
     """Return the scores of a document that is read already but of which nothing is computed."""
-    return find_method(method).configured({})(replace(reading))[0].scores
+    chosen = configured(method, reading.model, {})
+    fresh = replace(reading, shared=type(reading.shared)())
+    return chosen.way.explain(chosen.settings, fresh)[0].scores
 
 
 def family(

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 
 import limelight
-from limelight.explainers import METHODS
-from limelight.explainers.method import settings_of
+from limelight.explainers import Lime
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.sampling.masks import SIZES
 from measuring import Work, on_cores, peak_memory, process, worked
@@ -44,7 +43,7 @@ WORDS = 100
 LONG = 25_000  # samples of a long run
 VARIANCES = {"cpu": 1, "cuda": 5}  # texts whose standard errors are compared
 HOWS = ("mask", "delete")
-OURS = settings_of(METHODS["lime"], "deep")["sizes"]
+OURS = Lime().sizes
 FASTER = {"mask": 1.3, "delete": 2.5}  # wanted at the same standard error
 
 

@@ -61,7 +61,12 @@ def test_a_method_page_says_what_a_reader_needs(page):
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
 def test_an_oracle_that_a_page_names_is_there(page):
-    for path in re.findall(r"`(tests/[\w/.]+)`", page.read_text("utf-8")):
+    (section,) = re.findall(r"^## Oracle\n(.*?)^## ", page.read_text("utf-8"), re.M | re.S)
+    if same := re.search(r"The same as for \[.*\]\((.*)\)", section):
+        section = (page.parent / same[1]).read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/.]+)`", section)
+    assert named
+    for path in named:
         assert (ROOT / path).exists(), path
 
 

@@ -12,6 +12,7 @@ import limelight as package
 from limelight.cli import COMMANDS
 from limelight.models.loading import SHIPPED
 
+pytestmark = pytest.mark.smoke
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "matplotlib", "scipy", "pandas", "pyarrow", "transformers")
 

@@ -61,11 +61,11 @@ def explain(
     **keywords: Unpack[Keywords],
 ) -> list[Explanation]: ...
 def explain(
-    model: Model,
-    text: str | Texts,
-    method: str | object = "lime",
+    model: Any,  # what is no model or no text is told so in a sentence
+    text: Any,
+    method: Any = "lime",
     *,
-    target: str | int | None = None,
+    target: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -132,9 +132,9 @@ def explain_classes(
     model: Model, text: Texts, method: str | object = "lime", **keywords: Unpack[Keywords]
 ) -> list[dict[str, Explanation]]: ...
 def explain_classes(
-    model: Model,
-    text: str | Texts,
-    method: str | object = "lime",
+    model: Any,
+    text: Any,
+    method: Any = "lime",
     *,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
@@ -191,11 +191,11 @@ def compare(
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
 def compare(
-    model: Model,
-    text: str | Texts,
+    model: Any,
+    text: Any,
     *,
     methods: str | Sequence[str | object] | None = None,
-    target: str | int | None = None,
+    target: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -250,7 +250,7 @@ def game(
     if not isinstance(text, str):
         raise InputError(f"a game is of one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
-        model,
+        checked_model(model),
         [text],
         target=0,
         features=features,

@@ -148,7 +148,7 @@ def test_a_reader_sees_the_first_result_before_the_last_line_is_written():
         "import numpy as np, sys, limelight, limelight.cli.question as q\n"
         "from limelight.cli import main\n"
         "model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=['a', 'b'])\n"
-        "q.load = lambda _: model\n"
+        "q.load = lambda _, device: model\n"
         "main(['explain', '-', '--lines', '-m', 'loo', '--format', 'json'])\n"
     )
     with subprocess.Popen(

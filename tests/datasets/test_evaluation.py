@@ -1,24 +1,21 @@
 import numpy as np
 import pytest
 
+import limelight
 from limelight.datasets import LabelledTexts, evaluate, wilson_interval
 from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model
 
 
-class Parrot:
-    """Gives a text the class that it names."""
-
-    classes = ("a", "b", "c")
-
-    def predict_proba(self, texts):
-        return np.array([[0.5 + (name == text) for name in self.classes] for text in texts])
+def parrot(texts):
+    """Give a text the class that it names."""
+    return np.array([[0.25 + 0.5 * (name == text) for name in "abc"] for text in texts])
 
 
 def test_confusion_precision_and_recall_by_hand():
     data = LabelledTexts(list("aabbba"), np.array([0, 0, 0, 1, 1, 1]), ("a", "b", "c"), "hand")
-    result = evaluate(Parrot(), data)
+    result = evaluate(limelight.wrap(parrot, classes=list("abc"), multi_label=True), data)
     np.testing.assert_array_equal(result.confusion, [[2, 1, 0], [1, 2, 0], [0, 0, 0]])
     assert result.accuracy == pytest.approx(4 / 6)
     told = result.to_dict()
@@ -42,7 +39,10 @@ def test_the_interval_solves_its_equation():
     """Oracle: at its ends the observed share is z standard errors away."""
     z = 1.959963984540054
     for right, total in ((0, 7), (3, 7), (7, 7), (21_700, 25_000)):
-        for end in wilson_interval(right, total):
+        low, high = wilson_interval(right, total)
+        assert low - 1e-12 < right / total < high + 1e-12
+        assert low < high
+        for end in (low, high):
             distance = abs(right / total - end)
             assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
 
@@ -61,4 +61,6 @@ def test_a_text_without_words_names_its_row():
     data = LabelledTexts(texts, np.zeros(701, dtype=int), None, "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
-    assert str(caught.value) == "row 701 of 'd.csv' has a text without words; remove the row."
+    assert str(caught.value) == (
+        "row 701 of 'd.csv' cannot be read: the text has no words; give at least one word."
+    )

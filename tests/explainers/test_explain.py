@@ -91,10 +91,8 @@ def test_a_words_score_is_the_sum_over_its_occurrences(method):
 
 @every_method
 def test_the_settings_of_a_method_are_recorded(method):
-    from limelight.explainers import settings_of
-
     e = limelight.explain(MODEL, TEXT, method)
-    assert set(settings_of(METHODS[method])) <= set(e.settings)
+    assert set(METHODS[method].ways[0].settings) <= set(e.settings)
 
 
 @pytest.mark.parametrize("method", LINEAR)
@@ -148,6 +146,7 @@ def test_shapley_is_the_mean_over_all_orders_of_the_real_model(seed):
     for j, score in enumerate(e.scores):
         exact = sum((f[S | {j}] - f[S]) / (d * comb(d - 1, len(S))) for S in f if j not in S)
         assert abs(score - exact) <= e.bound + 1e-12
+    assert e.bound < 1e-8
     assert abs(e.scores.sum() - (e.prediction["class 1"] - e.base_value)) <= d * e.bound + 1e-12
 
 
@@ -168,16 +167,28 @@ def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
     X, y, w = map(np.array, (rows, values, weights))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-10)
+    assert e.bound < 1e-8
     np.testing.assert_allclose(e.intercept, beta[0], atol=1e-8)
 
 
 def test_the_fit_of_lime_comes_with_its_bound():
-    e = limelight.explain(MODEL, TEXT, "lime", fit=True)
-    assert 0 <= e.diagnostics["r2"] <= 1
-    assert e.diagnostics["r2_bound"] < 1e-3
+    from math import comb
+
+    from sklearn.linear_model import LinearRegression
+
     from limelight.explainers.lime_methods import _quality
 
-    assert _quality(0.9, 1e-6) == {"settings": {"r2": 0.9, "r2_bound": 1e-6}}
+    e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
+    d = len(e.features)
+    inside, values = zip(*list(all_subsets(e, MODEL, 2))[:-1], strict=True)  # the last is the text
+    keep = np.array([[j in kept for j in range(d)] for kept in inside])
+    s = d - keep.sum(axis=1)
+    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
+    weights = psi / [comb(d, size) for size in s]
+    r2 = LinearRegression().fit(keep, values, weights).score(keep, values, weights)
+    assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
+
+    assert _quality(0.9, 1e-6) == {"diagnostics": {"r2": 0.9, "r2_bound": 1e-6}}
     assert "explains 20% of the variation" in _quality(0.2, 1e-6)["notices"][0]
     assert "not known: R² is 1.00 ± 1.00" in _quality(1.0, 1.0)["notices"][0]
 
@@ -202,6 +213,7 @@ def test_lime_under_deletion_really_deletes():
     X, y, w = map(np.array, (rows, values, weights))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
+    assert e.bound < 1e-8
     for options, why in (
         ({}, "'w5' repeats"),
         ({"protect": ["w1"]}, "not every word is a feature of its own"),
@@ -239,11 +251,10 @@ def test_targets_by_name_by_number_predicted_and_all():
     predicted = int(MODEL.predict_proba([TEXT]).argmax())
     assert limelight.explain(MODEL, TEXT, "gxi").target == f"class {predicted}"
     assert limelight.explain(MODEL, TEXT, "gxi", target=-1).target == "class 2"
-    every = limelight.explain(MODEL, [TEXT, "w3"], "gxi", target="all")
-    assert [[e.target for e in row] for row in every] == [list(MODEL.classes)] * 2
-    assert [e.target for e in limelight.explain(MODEL, TEXT, "gxi", target="all")] == list(
-        MODEL.classes
-    )
+    every = limelight.explain_classes(MODEL, [TEXT, "w3"], "gxi")
+    assert [list(row) for row in every] == [list(MODEL.classes)] * 2
+    for name, e in limelight.explain_classes(MODEL, TEXT, "gxi").items():
+        assert e == limelight.explain(MODEL, TEXT, "gxi", target=name)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +267,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         (
             {"target": "clas 1"},
             "no class 'clas 1'. Did you mean 'class 1'? "
-            "Choose from: class 0, class 1, class 2, predicted, all.",
+            "Choose from: class 0, class 1, class 2, predicted.",
         ),
         (
             {"target": 3},
@@ -264,8 +275,8 @@ def test_targets_by_name_by_number_predicted_and_all():
             "The classes are: class 0, class 1, class 2.",
         ),
         (
-            {"output": "logits"},
-            "no output 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
+            {"scale": "logits"},
+            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},
@@ -287,7 +298,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
-            {"method": "shapley", "output": "probability"},
+            {"method": "shapley", "scale": "probability"},
             "method 'shapley' is exact for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities.",
         ),

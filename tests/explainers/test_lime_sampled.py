@@ -5,21 +5,20 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from findings import findings
 from limelight.errors import DomainError, InputError
-from limelight.explainers.lime_methods import LimeSampled
-from limelight.explainers.reading import read
-from limelight.models.attention import DeletionScorer, ReplacementScorer
+from limelight.explainers import METHODS, LimeSampled, read
+from limelight.explainers.registry import configured
 from limelight.theory.lime_weights import size_weight
 
 from tiny_models import random_texts, tiny_model
 
 TEXT = "w1 w2 w3 w4 w2 w5 w6 w1 w7 never w8"
-SCORERS = {"unk": ReplacementScorer, "delete": DeletionScorer}
 
 
 def explained(model=None, text=TEXT, *, question=None, **settings):
     reading = read(model or tiny_model(5), [text], **(question or {}))
-    return LimeSampled(**settings)(reading)[0]
+    return findings(LimeSampled(**settings), reading)[0]
 
 
 def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", ridge=1.0):
@@ -31,7 +30,7 @@ def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", r
     sets = np.array([comb(d, k) for k in range(d + 1)])
     weight = (samples - 1) * size_weight(d, 0.25)[s] / (d * sets[s])
     weight[s == 0] = 1.0  # row 0
-    score = SCORERS[replacement].of(model, reading.documents[0], reading.features[0])
+    score = model.game(reading.documents[0], reading.features[0], replacement)
     y = reading.targets.value(score(keep)[:, None])[:, 0]
     return Ridge(alpha=ridge).fit(keep, y, sample_weight=weight)
 
@@ -53,7 +52,9 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
     there = in_the_long_run(model, samples=samples, replacement=replacement, output=output)
     reading = read(model, [TEXT], scale=output)
     found = [
-        LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes)(reading)[0]
+        findings(
+            LimeSampled(samples=samples, seed=seed, replacement=replacement, sizes=sizes), reading
+        )[0]
         for seed in range(250)
     ]
     scores = np.array([one.scores for one in found])
@@ -78,11 +79,11 @@ def test_many_samples_come_close_to_the_long_run_value():
 def test_a_text_has_the_same_scores_alone_in_a_list_and_in_any_order():
     model = tiny_model(2, outputs=5)
     texts = [text for text in random_texts(9, seed=1) if len(set(text.split())) > 1]
-    explainer = LimeSampled(samples=60, seed=3)
-    together = explainer(read(model, texts, target=2))
-    backwards = explainer(read(model, texts[::-1], target=2))[::-1]
+    settings = LimeSampled(samples=60, seed=3)
+    together = findings(settings, read(model, texts, target=2))
+    backwards = findings(settings, read(model, texts[::-1], target=2))[::-1]
     for text, one, other in zip(texts, together, backwards, strict=True):
-        alone = explainer(read(model, [text], target=2))[0]
+        alone = findings(settings, read(model, [text], target=2))[0]
         for found in (one, other):
             np.testing.assert_array_equal(found.scores, alone.scores)
             np.testing.assert_array_equal(found.stderr, alone.stderr)
@@ -101,7 +102,7 @@ def test_explaining_the_other_class_changes_the_sign():
 
 def test_probabilities_of_all_classes_have_scores_that_cancel():
     model = tiny_model(1, outputs=5)
-    question = {"output": "probability"}
+    question = {"scale": "probability"}
     scores = [
         explained(model, samples=200, question={**question, "target": c}).scores for c in range(5)
     ]
@@ -141,10 +142,16 @@ def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
 
 def test_a_poor_fit_is_announced():
     # Random logits spread wide: one word takes all the attention, whichever it is.
-    notices = [
-        explained(with_logits(tiny_model(seed), 300.0), samples=400).notices for seed in range(9)
-    ]
-    assert any("of the variation of the output" in notice for one in notices for notice in one)
+    found = [explained(with_logits(tiny_model(seed), 300.0), samples=400) for seed in range(9)]
+    assert (
+        min(one.diagnostics["r2"] for one in found)
+        < 0.5
+        < max(one.diagnostics["r2"] for one in found)
+    )
+    for one in found:
+        said = [notice for notice in one.notices if "of the variation of the output" in notice]
+        assert len(said) == (one.diagnostics["r2"] < 0.5)
+        assert all(f"explains {one.diagnostics['r2']:.0%} of" in notice for notice in said)
 
 
 def with_logits(model, spread):
@@ -221,7 +228,7 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 def test_a_replacement_that_the_model_does_not_know_is_refused():
     with pytest.raises(InputError) as error:
         explained(replacement="mask")
-    assert str(error.value) == "no replacement 'mask'. Choose from: unk, delete."
+    assert str(error.value) == "no replacement 'mask'. Choose from: auto, unk, delete."
 
 
 def test_a_bandwidth_that_leaves_no_weight_is_refused():
@@ -239,9 +246,13 @@ def test_scores_that_the_penalty_shrinks_are_announced():
 
 
 def test_no_weights_are_a_bandwidth_of_infinity():
-    assert np.isfinite(explained(samples=100, bandwidth=np.inf).scores).all()
+    unweighted, wide, usual = (explained(bandwidth=width) for width in (np.inf, 1e6, 0.25))
+    np.testing.assert_allclose(unweighted.scores, wide.scores, rtol=1e-9)
+    assert np.abs(unweighted.scores - usual.scores).max() > 5 * usual.stderr.max()
 
 
 def test_the_row_of_the_catalogue():
-    assert [(row.id, row.label) for row in ROWS] == [("lime-sampled", "LIME (sampled)")]
-    assert ROWS[0].configured({"samples": 7}) == LimeSampled(samples=7)
+    row = METHODS["lime-sampled"]
+    assert (row.label, row.settings) == ("LIME (sampled)", LimeSampled)
+    chosen = configured("lime-sampled", tiny_model(5), {"samples": 7})
+    assert chosen.settings == LimeSampled(samples=7, replacement="unk")

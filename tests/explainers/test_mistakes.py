@@ -72,13 +72,14 @@ WRONG_TYPES = {
     'compare(model, "good film", target=["a"])': (
         "a target is a class by name or number; got ['a']."
     ),
+    'game(model, ["good film"])': "a game is of one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, compare, explain, load\n"
+        "from limelight import InputError, compare, explain, game, load\n"
         "model = load()\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"
@@ -90,12 +91,6 @@ def test_wrong_types_get_a_sentence_too():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == list(WRONG_TYPES.values())
-
-
-def test_a_comparison_is_of_one_class():
-    assert complaint(limelight.compare, TEXT, target="all") == (
-        "compare explains one class at a time; name one, or use explain for all."
-    )
 
 
 def test_one_method_may_be_given_by_its_name_and_counts_once():
@@ -113,7 +108,7 @@ def test_half_a_character_is_replaced_and_said():
     e = limelight.explain(MODEL, "\ud800 w1 w5")
     assert e.text == "\ufffd w1 w5"
     assert e.notices[0] == (
-        "1 lone surrogate(s) in the text are no characters; each was read as U+FFFD."
+        "The text holds 1 lone surrogate(s), which are not characters; each was read as U+FFFD."
     )
     assert limelight.Explanation.from_json(e.to_json()).text == e.text
     np.testing.assert_array_equal(e.scores, limelight.explain(MODEL, "never w1 w5").scores)
@@ -139,7 +134,7 @@ def test_a_count_below_zero_has_no_top():
 
 @pytest.mark.parametrize("method", ["alpha-avg", "alpha-max", "g-avg", "g-l1", "g-l2", "gxi", "ig"])
 def test_a_text_of_one_word_is_explained_with_a_notice(method):
-    one = "There is only one feature: its score can be compared with no other."
+    one = "There is only one feature: its score cannot be compared with any other."
     assert one in limelight.explain(MODEL, "w1 w1", method).notices
     assert one not in limelight.explain(MODEL, "w1 w2", method).notices
 

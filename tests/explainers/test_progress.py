@@ -68,7 +68,8 @@ def test_a_tolerance_that_is_not_met_lets_more_come():
 def test_anchors_say_what_they_draw():
     parts = [done for done, _ in heard(limelight.explain, TEXT, "anchors", samples=400)]
     assert parts[-1] == 1
-    assert max(parts) <= 1
+    assert len(parts) > 40  # batches of 50
+    assert parts.count(1) < len(parts) / 8  # what is drawn next was not known before
 
 
 def test_several_methods_share_the_way():
@@ -79,7 +80,7 @@ def test_several_methods_share_the_way():
 
 
 def test_texts_come_one_after_the_other_and_classes_share_answers():
-    seen = heard(limelight.explain, [TEXT] * 3, "lime", samples=100, target="all")
+    seen = heard(limelight.explain_classes, [TEXT] * 3, "lime", samples=100)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (3, 3)
     assert any(0 < done < 1 for done, _ in seen)

@@ -10,8 +10,8 @@ from tiny_models import tiny_model
 CLASSES = {1: ("no", "yes"), 3: ("a", "b", "c")}
 
 
-def targets(index, outputs, output):
-    return Targets(np.array(index), CLASSES[outputs], output)
+def targets(index, outputs, output, link="softmax"):
+    return Targets(np.array(index), CLASSES[outputs], output, link)
 
 
 def test_the_explained_number_is_the_logit_or_the_probability():
@@ -26,10 +26,10 @@ def test_the_explained_number_is_the_logit_or_the_probability():
 
 
 @pytest.mark.parametrize("output", ["logit", "probability"])
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_weights_are_the_derivative_of_the_explained_number(outputs, output):
+@pytest.mark.parametrize(("outputs", "link"), [(1, "softmax"), (3, "softmax"), (3, "sigmoid")])
+def test_weights_are_the_derivative_of_the_explained_number(outputs, link, output):
     f = np.random.default_rng(0).standard_normal((2, outputs))
-    asked = targets([0, len(CLASSES[outputs]) - 1], outputs, output)
+    asked = targets([0, len(CLASSES[outputs]) - 1], outputs, output, link)
     step = 1e-6 * np.eye(outputs)
     slopes = [(asked.value(f + h) - asked.value(f - h)) / 2e-6 for h in step]
     np.testing.assert_allclose(asked.weights(f), np.stack(slopes, axis=-1), atol=1e-9)
@@ -38,7 +38,7 @@ def test_weights_are_the_derivative_of_the_explained_number(outputs, output):
 @pytest.mark.parametrize("method", ["g-avg", "gxi", "ig"])
 def test_what_raises_one_probability_lowers_the_others(method):
     model = tiny_model(2, outputs=3, scale=0.6)
-    every = limelight.explain(model, "w1 w5 w8", method, target="all", scale="probability")
-    scores = np.array([e.scores for e in every])
+    every = limelight.explain_classes(model, "w1 w5 w8", method, scale="probability")
+    scores = np.array([e.scores for e in every.values()])
     assert np.abs(scores).max() > 1e-3
     np.testing.assert_allclose(scores.sum(axis=0), 0, atol=1e-10)

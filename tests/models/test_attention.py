@@ -32,7 +32,7 @@ def attention_by_hand(family):
 
 
 def by_word(family, scores):
-    token = loaded(family).read(TEXT).pieces.token
+    token = loaded(family).read(TEXT).input.token
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
@@ -171,7 +171,8 @@ def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier
     model = tiny_model(2, outputs=3, scale=0.6)
     e = limelight.explain(model, "w1 w5 w8", "alpha-grad", target=1)
     reading = read(model, ["w1 w5 w8"], target=1)
-    rest = (reading.alpha * reading.target_u)[0].mean(axis=0)
+    arrays = reading.collapsed
+    rest = (arrays.alpha * arrays.target_u(reading.target_weights))[0].mean(axis=0)
     other = rest[0] + rest[4:].sum()
     assert e.scores.sum() + other == pytest.approx(e.prediction["class 1"])
 
@@ -183,7 +184,7 @@ def test_attention_times_gradient_is_the_change_when_attention_changes():
     network = model.network.double()
     network.set_attn_implementation("eager")
     given = model.tokenizer(TEXT, return_tensors="pt", return_token_type_ids=False)
-    token = model.read(TEXT).pieces.token
+    token = model.read(TEXT).input.token
     last = network.bert.encoder.layer[-1].attention.self
 
     def output(place, step):

@@ -84,9 +84,9 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
     asked = []
     inner = type(model).differentiated
 
-    def watched(self, passage, points, weigh):
+    def watched(self, document, points, weigh):
         asked.append(len(points))
-        return inner(self, passage, points, weigh)
+        return inner(self, document, points, weigh)
 
     monkeypatch.setattr(type(model), "differentiated", watched)
     monkeypatch.setattr(integrated_methods, "_NODES", 5)

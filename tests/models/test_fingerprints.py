@@ -39,11 +39,11 @@ def trained(last, texts=TEXTS, labels=LABELS):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_pipelines_are_told_apart_by_what_they_learned(last):
-    one, again = (limelight.load(model=trained(last())) for _ in range(2))
+    one, again = (limelight.wrap(trained(last())) for _ in range(2))
     assert one.fingerprint == again.fingerprint
     assert one.fingerprint.startswith("Pipeline ")
-    upside_down = limelight.load(model=trained(last(), labels=[1 - label for label in LABELS]))
-    other_words = limelight.load(model=trained(last(), texts=[t + " plot" for t in TEXTS]))
+    upside_down = limelight.wrap(trained(last(), labels=[1 - label for label in LABELS]))
+    other_words = limelight.wrap(trained(last(), texts=[t + " plot" for t in TEXTS]))
     assert len({one.fingerprint, upside_down.fingerprint, other_words.fingerprint}) == 3
     assert repr(trained(last())) == repr(upside_down.function.__self__)  # which tells nothing
 
@@ -117,15 +117,15 @@ def test_a_network_whose_weights_change_has_another_fingerprint():
 
 
 def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
-    from limelight.models import network_fingerprint as fingerprints
+    from limelight.models.hugging_face import network_fingerprint as fingerprints
 
     network, tokenizer = tiny("bert")
-    model = limelight.wrap(network, tokenizer=tokenizer)
     read = []
     once = fingerprints._weights_digest
     monkeypatch.setattr(fingerprints, "_weights_digest", lambda ts: read.append(1) or once(ts))
+    model = limelight.wrap(network, tokenizer=tokenizer)
     assert model.fingerprint == model.fingerprint
-    limelight.explain(model, ["a good film", "a bad film"], "gxi", target="all")
+    limelight.explain_classes(model, ["a good film", "a bad film"], "gxi")
     assert read == [1]
 
 

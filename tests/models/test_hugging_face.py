@@ -10,6 +10,7 @@ import torch
 import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
+from limelight.models import resolved_replacement
 from limelight.models.hugging_face.windowed import windowed
 
 from tiny_transformers import FAMILIES, LIMIT, tiny
@@ -48,11 +49,11 @@ def test_outputs_are_the_models_own_whatever_stands_in_the_batch(family):
 
 
 def test_words_are_whole_and_stand_where_they_are_in_the_text():
-    passage = loaded().read(TEXT)
-    assert passage.tokens.strings == (
+    document = loaded().read(TEXT)
+    assert document.tokens.strings == (
         "a", "superb", "film", ",", "but", "the", "plot", "is", "predictable", ".", "superb", "!"
     )  # fmt: skip
-    for string, (start, end) in zip(*(passage.tokens.strings, passage.tokens.spans), strict=True):
+    for string, (start, end) in zip(*(document.tokens.strings, document.tokens.spans), strict=True):
         assert TEXT[start:end].lower() == string
     e = limelight.explain(loaded(), TEXT, "gxi")
     assert e.features.count("superb") == 1
@@ -86,7 +87,8 @@ def test_every_family_answers_every_method(family, method):
     )
     assert len(e.features) == 3
     assert np.isfinite(e.scores).all()
-    assert np.abs(e.scores).max() > 0 or method == "anchors"
+    scored = np.flatnonzero(e.scores).tolist()
+    assert scored == list(e.anchor.features) if method == "anchors" else scored
     assert set(METHODS[method].ways[-1].settings) <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
@@ -96,14 +98,14 @@ def test_every_family_answers_every_method(family, method):
 def test_leave_one_out_is_what_really_happens(family, replacement):
     model = loaded(family)
     if family == "gpt2" and replacement in ("mask", "unk"):
-        with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
+        with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
             limelight.explain(model, TEXT, "loo", replacement=replacement)
         return
     words = ["a", "good", "film"]
     e = limelight.explain(model, " ".join(words), "loo", target=2, replacement=replacement)
     assert e.settings["replacement"] == replacement
-    passage = model.read(" ".join(words))
-    ids, token = passage.pieces.ids, passage.pieces.token
+    document = model.read(" ".join(words))
+    ids, token = document.input.ids, document.input.token
     tokens = model.tokenizer
     put = {"mask": tokens.mask_token_id, "unk": tokens.unk_token_id, "pad": tokens.pad_token_id}
     for j in range(3):
@@ -128,7 +130,7 @@ def test_pieces_of_one_character_are_one_feature():
     assert e.spans == (((0, 1),), ((2, 6),), ((7, 8),))
     assert e.settings["aggregation"] == "sum over pieces of one character"
     both = limelight.explain(loaded("gpt2"), text, "loo", features="tokens", replacement="pad")
-    pieces = loaded("gpt2").read(text, pieces=True).pieces
+    pieces = loaded("gpt2").read(text, pieces=True).input
     assert (np.bincount(pieces.token[pieces.token >= 0]) == [4, 1, 3]).all()
     assert np.abs(both.scores).min() > 0.01
 
@@ -143,16 +145,16 @@ def test_an_unknown_token_that_is_padding_too_replaces_no_word():
     model, tokenizer = tiny("gpt2")
     tokenizer.add_special_tokens({"unk_token": "a"})
     adapted = limelight.wrap(model, tokenizer=tokenizer)
-    assert adapted.replacement("auto") == "unk"
+    assert adapted.replacements[0] == "unk"
     model.config.pad_token_id = tokenizer.unk_token_id
-    assert adapted.replacement("auto") == "delete"
-    with pytest.raises(InputError, match="Choose from: auto, pad, delete"):
-        adapted.replacement("unk")
+    assert adapted.replacements[0] == "delete"
+    with pytest.raises(InputError, match="Choose from: auto, delete, pad"):
+        resolved_replacement(adapted, "unk")
 
 
 def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
     model, text = loaded(), "good film " * 20
-    e = limelight.explain(model, text, "loo", replacement="delete", features="positions")
+    e = limelight.explain(model, text, "loo", replacement="delete", features="positions", target=2)
     assert len(e.features) == LIMIT - 2
     assert e.notices[0] == (
         "The text has 40 tokens; the model reads the first 29, the last 11 were cut off; "
@@ -161,7 +163,9 @@ def test_a_long_text_is_cut_with_a_notice_and_deleting_lets_later_words_in():
     assert text[: e.explained_end].split() == text.split()[:29]
     whole = model.logits([text])[0]
     without = model.logits([text.replace("good ", "", 1)])[0]
-    assert e.scores[0] == pytest.approx(whole[2] - without[2], abs=1e-5) or e.target != "LABEL_2"
+    assert e.scores[0] == pytest.approx(whole[2] - without[2], abs=1e-5)
+    only_shorter = model.logits([" ".join(text.split()[1:29])])[0]
+    assert abs(only_shorter[2] - without[2]) > 1e-2  # the word that came in matters
 
 
 def test_several_labels_have_a_probability_each():
@@ -187,7 +191,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     assert model.classes == ("score",)
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
-    with pytest.raises(InputError, match="explain output='score'"):
+    with pytest.raises(InputError, match="explain scale='score'"):
         limelight.explain(model, TEXT, "gxi", scale="probability")
     score = by_hand(model, TEXT)[0]
     for target in (None, "score", "predicted", 0):
@@ -199,7 +203,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     assert "%" not in e.as_html().split("</style>")[-1].split("<script")[0]
     model.network.config.id2label = {0: "stars"}
     assert model.classes == ("stars",)
-    with pytest.raises(limelight.DomainError, match="predicts a score and no class"):
+    with pytest.raises(limelight.DomainError, match="predicts a score and not a class"):
         limelight.explain(model, TEXT, "anchors")
 
 
@@ -212,8 +216,8 @@ def test_several_scores_have_no_probabilities_either():
     with pytest.raises(limelight.DomainError) as error:
         limelight.explain(model, TEXT, "anchors")
     assert str(error.value) == (
-        "an anchor holds the predicted class; this model predicts scores, of which it chooses "
-        "none. Use 'lime', 'shapley' or 'loo'."
+        "an anchor holds the predicted class; it needs a model that predicts one of its classes, "
+        "and this one predicts scores, of which it chooses none. Use 'lime', 'shapley' or 'loo'."
     )
 
 
@@ -276,7 +280,7 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
     ways = [
         limelight.load(tmp_path / "model"),
         limelight.wrap(model, tokenizer=tokenizer),
-        limelight.load(model=pipeline("text-classification", model=model, tokenizer=tokenizer)),
+        limelight.wrap(pipeline("text-classification", model=model, tokenizer=tokenizer)),
     ]
     for one in ways[1:]:
         np.testing.assert_allclose(one.logits([TEXT]), ways[0].logits([TEXT]), atol=1e-5)
@@ -299,13 +303,18 @@ def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):
 def test_a_mistyped_path_is_an_error_and_never_a_look_up(path, sentence, monkeypatch):
     import socket
 
+    used = []
+
     def refuse(*_, **__):
-        raise AssertionError("the network was used")
+        used.append(path)
+        raise OSError("no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     with pytest.raises(InputError) as error:
         limelight.load(path)
     assert str(error.value) == sentence
+    assert used == []
 
 
 def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypatch):
@@ -315,14 +324,19 @@ def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypa
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
 
+    used = []
+
     def refuse(*_, **__):
-        raise AssertionError("the network was used")
+        used.append(1)
+        raise OSError("no network")
 
     for way in ("connect", "connect_ex", "sendto"):
         monkeypatch.setattr(socket.socket, way, refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     found = limelight.load(tmp_path / "model")
-    assert limelight.compare(found, TEXT, methods=["gxi", "loo"])
+    comparison = limelight.compare(found, TEXT, methods=["gxi", "loo"])
+    assert [e.method for e in comparison] == ["gxi", "loo"]
+    assert used == []  # nor was a refusal caught on the way
 
 
 def test_offline_mode_is_respected():
@@ -408,14 +422,13 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"model": 3}, "load takes a Hugging Face model, .* got int. For a function use"),
-        ({"tokenizer": 3}, "load takes a tokenizer together with a model; got no model."),
-        ({"path": "x", "model": 3}, "load takes a path or a model; got both."),
+        ({"anything": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
+        ({"anything": len, "tokenizer": 3}, "a tokenizer belongs to a Hugging Face model; got"),
     ],
 )
-def test_what_cannot_be_loaded_gets_one_sentence(options, sentence):
+def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):
     with pytest.raises(InputError, match=sentence):
-        limelight.load(**options)
+        limelight.wrap(**options)
 
 
 def test_a_model_needs_its_tokenizer_and_its_head():
@@ -423,7 +436,7 @@ def test_a_model_needs_its_tokenizer_and_its_head():
     with pytest.raises(InputError, match="comes with its tokenizer"):
         limelight.wrap(model)
     with pytest.raises(InputError, match=r"must be a sequence classifier .* got BertModel"):
-        limelight.load(model=model.bert, tokenizer=tokenizer)
+        limelight.wrap(model.bert, tokenizer=tokenizer)
     with pytest.raises(InputError, match="needs its fast tokenizer"):
         limelight.wrap(model, tokenizer="bert")
 
@@ -494,9 +507,16 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
     folder = shared / "models" / "minilm-imdb"
     if not folder.is_dir():
         pytest.skip(f"needs the model in {folder}")
+    from transformers import pipeline
+
     model = limelight.load(folder)
     assert model.classes == ("negative", "positive")
-    assert model.predict_proba([TEXT])[0, 1] > 0.9
+    own = pipeline("text-classification", str(folder), dtype=torch.float32, top_k=None)
+    said = {answer["label"]: answer["score"] for answer in own([TEXT])[0]}
+    assert dict(zip(model.classes, model.predict_proba([TEXT])[0], strict=True)) == (
+        pytest.approx(said, abs=1e-5)
+    )
+    assert said["positive"] > 0.9
     e = limelight.explain(model, TEXT, "lime", samples=200)
     assert e.top(1)[0][0] == "superb"
     ig = limelight.explain(model, TEXT, "ig")

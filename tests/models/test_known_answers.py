@@ -69,6 +69,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
     assert np.abs(known).max() > 0.03
     np.testing.assert_allclose(e.scores, known, atol=1e-7)
     assert e.base_value == pytest.approx(pipeline[1].intercept_[0], abs=1e-9)
+    assert (e.stderr is None) == (method == "loo")
     if e.stderr is not None:  # nothing is left to chance
         assert e.stderr.max() < 1e-6
     shifted = np.roll(known, 1)

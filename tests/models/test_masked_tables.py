@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.models.attention import DeletionScorer, ReplacementScorer
 from limelight.text import features_of
 
 from tiny_models import WORDS, tiny_model
@@ -33,7 +32,7 @@ def changed(model, text, features, keep, protect, *, delete):
         new = []
         for t, word in enumerate(text.split()):
             inside = t < len(features.of_token)
-            if features.kind == "positions":
+            if features.unit == "positions":
                 stays = not inside or features.of_token[t] < 0 or mask[features.of_token[t]]
             else:
                 stays = word in protect or word in kept or word not in features.strings
@@ -65,7 +64,7 @@ def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, 
     model = tiny_model(seed, outputs=outputs)
     document, features, protect = read_with(model, text, kind, protect)
     keep = some_masks(len(features), seed)
-    found = ReplacementScorer.of(model, document, features)(keep)
+    found = model.game(document, features, "unk")(keep)
     wanted = changed(model, text, features, keep, protect, delete=False)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
@@ -76,7 +75,7 @@ def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, k
     model = tiny_model(seed, outputs=outputs)
     document, features, protect = read_with(model, text, kind, protect)
     keep = some_masks(len(features), seed)
-    found = DeletionScorer.of(model, document, features)(keep)
+    found = model.game(document, features, "delete")(keep)
     wanted = changed(model, text, features, keep, protect, delete=True)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
@@ -86,10 +85,10 @@ def test_words_cut_off_move_into_the_window_when_others_are_deleted():
     text = " ".join([*WORDS[:12], "w15", "w0", "w16"])
     document = model.read(text)
     features = features_of(document)
-    assert (document.cut, len(features)) == (3, 12)
+    assert (len(document.input.beyond), len(features)) == (3, 12)
     keep = np.ones((1, 12), bool)
     keep[0, :2] = False  # w0 inside the window, and its second occurrence beyond it
-    window = DeletionScorer.of(model, document, features).windows(keep)[0]
+    window = model.game(document, features, "delete").windows(keep)[0]
     shortened = model.vocabulary.encode([*WORDS[2:12], "w15", "w16"])
     np.testing.assert_array_equal(window[1:], shortened)
 
@@ -99,8 +98,8 @@ def test_deleting_and_replacing_differ():
     document = model.read("w1 w2 w3 w4")
     features = features_of(document)
     keep = np.array([[True, False, True, True]])
-    deleted = DeletionScorer.of(model, document, features)(keep)
-    assert deleted != assert_same(ReplacementScorer.of(model, document, features)(keep), rel=1e-3)
+    deleted = model.game(document, features, "delete")(keep)
+    assert deleted != assert_same(model.game(document, features, "unk")(keep), rel=1e-3)
 
 
 def with_logits(model, spread):
@@ -110,23 +109,23 @@ def with_logits(model, spread):
 
 
 @pytest.mark.parametrize("spread", [80.0, 2000.0])
-@pytest.mark.parametrize("scorer", [ReplacementScorer, DeletionScorer])
-def test_huge_logits_lose_no_digits(scorer, spread):
+@pytest.mark.parametrize("replacement", ["unk", "delete"])
+def test_huge_logits_lose_no_digits(replacement, spread):
     text = " ".join(WORDS[:10])
     for seed in range(20):
         model = with_logits(tiny_model(seed), spread)
         document = model.read(text)
         features = features_of(document)
         keep = some_masks(len(features), seed)
-        delete = scorer is DeletionScorer
+        delete = replacement == "delete"
         wanted = changed(model, text, features, keep, (), delete=delete)
-        found = scorer.of(model, document, features)(keep)
+        found = model.game(document, features, replacement)(keep)
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_no_masks_give_no_outputs():
     model = tiny_model(0, outputs=5)
     document = model.read("w1 w2")
-    for scorer in (ReplacementScorer, DeletionScorer):
-        game = scorer.of(model, document, features_of(document))
+    for replacement in ("unk", "delete"):
+        game = model.game(document, features_of(document), replacement)
         assert game(np.ones((0, 2), bool)).shape == (0, 5)

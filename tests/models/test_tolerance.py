@@ -30,9 +30,7 @@ def scikit():
     from sklearn.pipeline import make_pipeline
 
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(C=30))
-    return limelight.load(
-        model=pipeline.fit(["w1 w5 w2", "w8 w11 w7", "w5 w9", "w7 w4"], [1, 0] * 2)
-    )
+    return limelight.wrap(pipeline.fit(["w1 w5 w2", "w8 w11 w7", "w5 w9", "w7 w4"], [1, 0] * 2))
 
 
 def transformer():
@@ -59,7 +57,7 @@ def test_it_is_met_for_every_score(make, text, method):
     options = {**SETTINGS[method], "tolerance": float(few.stderr.max()) / 3}
     e = limelight.explain(model, text, method, **options)
     assert 0 < e.stderr.max() <= options["tolerance"]
-    assert e.settings[DRAWN[method]] > few.settings[DRAWN[method]]
+    assert e.diagnostics[DRAWN[method]] > few.diagnostics[DRAWN[method]]
     assert e.settings["tolerance"] == options["tolerance"]
     assert not any("tolerance" in notice for notice in e.notices)
     again = limelight.explain(model, text, method, **options)
@@ -81,7 +79,7 @@ def test_where_it_cannot_be_met_a_notice_says_so(make, text, method, most, name,
     tolerance = float(few.stderr.max()) / 100
     options = {**SETTINGS[method], "tolerance": tolerance, name: most}
     e = limelight.explain(model, text, method, **options)
-    assert e.settings[DRAWN[method]] == most
+    assert e.diagnostics[DRAWN[method]] == most
     worst = float(e.stderr.max())
     assert worst > tolerance
     assert e.notices[-1] == (

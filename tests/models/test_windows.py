@@ -245,11 +245,15 @@ def test_the_notice_of_a_cut_text_names_the_remedy():
     assert e.notices[0].endswith("window='auto' (--window auto) explains all.")
 
 
-def test_several_texts_and_methods_share_one_reading():
-    model = loaded()
+def test_several_texts_and_methods_share_one_reading(monkeypatch):
+    model, texts = loaded(), []
+    kind = type(windowed(model, SIZE))
+    read = kind.read
+    monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))
     found = limelight.compare(
         model, [TEXT, "good film"], methods=["gxi", "loo"], window=SIZE, target=1
     )
+    assert texts == [TEXT, "good film"]
     assert [len(c.explanations[0].diagnostics["windows"]) for c in found] == [len(spans(
         limelight.explain(model, TEXT, "gxi", window=SIZE))), 1]  # fmt: skip
 
@@ -278,8 +282,8 @@ def test_models_without_a_known_limit_refuse_windows():
     with pytest.raises(InputError) as error:
         limelight.explain(tiny_model(), "w1 w2", "loo", window="auto")
     assert str(error.value) == (
-        "window cuts texts for Hugging Face models, whose limit is known; the paper's classifier "
-        "is explained exactly, on the window it was trained for. Leave window away."
+        "window needs a model that reads so many tokens and no more, and the paper's classifier is "
+        "explained exactly, on the window it was trained for. Leave window out."
     )
     model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     with pytest.raises(InputError, match="a function gets every text whole, and may cut it itself"):

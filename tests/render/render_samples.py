@@ -36,18 +36,12 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
     rng = np.random.default_rng([seed, *method.encode()])
     scores = rng.normal(size=len(features)) ** 3 / 5
     signed = method not in SIGNLESS
-    settings = {
+    given = {
         "label": LABELS.get(method, method),
         "signed": signed,
-        "classes": ["negative", "positive"],
-        "features": kind,
-        "output": "logit",
-        "seed": seed,
+        "classes": ("negative", "positive"),
+        "cut": document.cut,
         "model": "sha256:0123456789abcdef",
-    }
-    if document.cut:
-        settings["cut_at"] = document.tokens.spans[-1][1]
-    given = {
         "text": text,
         "features": features.strings,
         "spans": features.spans,
@@ -59,7 +53,7 @@ def explanation(text=SENTENCE, method="lime", *, seed=0, kind="words", T_max=256
         "prediction": {"positive": 1.234},
         "base_value": 0.1,
         "notices": document.notices,
-        "settings": settings,
+        "settings": {"features": kind, "seed": seed},
     }
     return Explanation(**(given | fields))
 

@@ -5,7 +5,7 @@ import pytest
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.render import figures
-from limelight.render.pieces import token_strings_of
+from limelight.render.coloured_pieces import token_strings_of, visible
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
@@ -47,16 +47,29 @@ def test_bars_have_error_bars_where_there_are_standard_errors():
 
 
 def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp_path):
-    for text in ("costs $5 or $6_x", HOSTILE, "שלום 😀 日本語", "x" * 300):
-        figures.coloured_sentence(explanation(text), tmp_path / "a.svg")
-        figures.save_figure(figures.bar_chart(explanation(text)), tmp_path / "b.png")
+    for text in (r"costs $5$ or $\foo$ \$6_x$", HOSTILE, "שלום 😀 日本語", "x" * 300):
+        e = explanation(text)
+        sentence = figures.coloured_sentence(e, tmp_path / "a.svg")
+        bars = figures.bar_chart(e)
+        figures.save_figure(bars, tmp_path / "b.png")
+        words = sentence.axes[0].texts
+        assert "".join(word.get_text() for word in words) == f"lime{visible(text)}"
+        labels = bars.axes[0].get_yticklabels()
+        strongest = [visible(name) for name, _ in e.as_list()]
+        assert [name.get_text()[:23] for name in labels] == [name[:23] for name in strongest]
+        assert not any(name.get_parse_math() for name in [*words, *labels])
 
 
 def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
     figure = figures.coloured_sentence(explanation(REVIEW, T_max=40))
     axes = figure.axes[0]
-    assert {"great", "awful", "lime"} <= {text.get_text() for text in axes.texts}
-    assert all(patch.get_x() + patch.get_width() <= axes.get_xlim()[1] for patch in axes.patches)
+    drawn = "".join(text.get_text() for text in axes.texts)
+    assert "".join(drawn.split()) == "".join(f"lime{REVIEW}".split())
+    page = figure.bbox
+    for mark in (*axes.texts, *axes.patches):
+        box = mark.get_window_extent()
+        assert page.x0 <= box.x0 <= box.x1 <= page.x1
+        assert page.y0 <= box.y0 <= box.y1 <= page.y1
 
 
 def test_another_suffix_is_refused(tmp_path):

@@ -3,6 +3,7 @@ import hashlib
 import io
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
+from limelight.render.coloured_pieces import writable
+from limelight.render.disagreement import against_reference, strongest_disagreements
 from limelight.render.html import explanation_fragment
 from limelight.render.html_attention import matrix_png, pooled
 from limelight.render.markup import data_block, element
@@ -71,7 +74,10 @@ def test_hostile_settings_notices_targets_and_labels_are_escaped():
         "target": evil,
         "prediction": {evil: 1.0},
         "notices": (evil,),
-        "settings": {"label": evil, "classes": ["a", evil], evil: evil},
+        "label": evil,
+        "classes": ("a", evil),
+        "settings": {evil: evil},
+        "diagnostics": {evil: evil},
     }
     for value in (explanation(**fields), Comparison(explanations=(explanation(**fields),) * 2)):
         for page in (value.as_html(), value._repr_html_()):
@@ -88,6 +94,7 @@ def test_any_text_can_be_written_and_read_back(text):
     page = explanation(text).as_html()
     page.encode()
     assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
+    assert Explanation.from_json(data_of(page)).text == writable(text)
 
 
 def test_nothing_in_data_can_end_its_script():
@@ -119,7 +126,8 @@ def test_a_fragment_needs_no_script_and_styles_only_itself():
         css = re.search(r"<style>(.*?)</style>", fragment, re.DOTALL).group(1)
         flat = re.sub(r"@media[^{]*\{", "", css)
         selectors = [rule.split("{")[0] for rule in flat.split("}") if "{" in rule]
-        assert all(".limelight" in selector for selector in selectors)
+        each = [one for rule in selectors for one in re.split(r",(?![^()]*\))", rule)]
+        assert all(".limelight" in selector for selector in each)
 
 
 def test_a_fragment_tells_scores_on_hover():
@@ -136,7 +144,9 @@ def test_methods_without_sign_are_never_green_or_red():
 
 def test_text_past_the_window_is_greyed():
     page = explanation(REVIEW, T_max=5).as_html()
-    assert 'class="cut"' in page
+    legend, rest = re.findall(r'class="cut"[^>]*>([^<]*)<', page)
+    assert legend == "grey"
+    assert REVIEW.startswith("I did not expect" + unescape(rest)[:100])
     assert "not read by the model" in page
 
 
@@ -149,7 +159,13 @@ def test_a_long_unread_rest_is_not_repeated_for_every_method():
 
 
 def test_error_bars_appear_where_there_are_standard_errors():
-    assert 'class="whisker"' in explanation(method="lime-sampled").as_html()
+    given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
+    page = explanation("good bad", **given).as_html()
+    row = '<tr data-f="0"><th scope="row"><bdi>good</bdi></th><td>+0.800</td><td class="note">0.200'
+    assert row in page
+    assert '<rect x="50.00" y="3" width="40.00" height="6" class="bar-f">' in page  # to 0.8 of 1
+    assert '<path d="M80.00 6H100.00M80.00 4v4M100.00 4v4" class="whisker">' in page
+    assert '<path d="M25.00 6H35.00M25.00 4v4M35.00 4v4" class="whisker">' in page
     assert 'class="whisker"' not in explanation(method="lime").as_html()
 
 
@@ -165,7 +181,6 @@ def test_a_comparison_without_attention_has_no_heads():
 def test_pooling_keeps_the_largest_value_of_each_square():
     matrix = np.arange(25.0).reshape(5, 5)
     assert pooled(matrix, 2).tolist() == [[6, 8, 9], [16, 18, 19], [21, 23, 24]]
-    assert pooled(matrix, 1) is not None
     np.testing.assert_array_equal(pooled(matrix, 1), matrix)
 
 
@@ -197,15 +212,19 @@ def test_pairs_and_anchors_are_on_the_page():
     e = limelight.explain(limelight.load(), "a <b>dull</b> start, a superb end", "interactions")
     page = e.as_html()
     assert "What two words do together beyond what each does alone" in page
-    assert "<bdi>&lt;b&gt;dull&lt;/b&gt;</bdi> × " in page or " × <bdi>" in page
+    listed = re.findall(r'<th scope="row"><bdi>([^<]*)</bdi> × <bdi>([^<]*)</bdi></th>', page)
+    strongest = [tuple(e.features[j] for j in pair) for pair in e.pairs.features[:12]]
+    assert [tuple(map(unescape, pair)) for pair in listed] == strongest
+    assert any("<b>dull</b>" in pair for pair in strongest)
     assert "<b>dull" not in page
     anchored = limelight.explain(limelight.load(), "a dull start, a superb end", "anchors")
-    assert "Anchor: " in anchored.as_html()
+    assert "<p>Anchor: dull (precision 100.0%, " in anchored.as_html()
 
 
 def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
     c = limelight.compare(limelight.load(), "superb")
-    assert "LIME is left out" in c.as_html()
+    shown, _, _ = c.as_html().partition('<script type="application/json"')  # data hold it, too
+    assert "LIME is left out" in shown
     assert "LIME is left out" in c._repr_html_()
     console = Console(width=200, file=io.StringIO())
     console.print(c)
@@ -216,3 +235,30 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
 def test_the_page_says_on_which_scale_the_scores_are(output):
     page = limelight.explain(limelight.load(), "a good film", "gxi", scale=output).as_html()
     assert f"Explained: the {output} of <b>positive</b>." in page
+
+
+def test_every_score_and_setting_stands_on_the_page():
+    c = comparison()
+    page = c.as_html()
+    _, _, every = page.partition("Every score, in the order of the text")
+    for j, word in enumerate(SENTENCE.split()):
+        row = re.search(rf"<bdi>{word}</bdi></th>(.*?)</tr>", every).group(1)
+        told = [float(cell.replace("−", "-")) for cell in re.findall(r"<td>([^<]*)</td>", row)]
+        np.testing.assert_allclose(told, [e.scores[j] for e in c], atol=6e-4)
+    for name, value in (("seed", "0"), ("output", "logit"), ("classes", "[&quot;negative&quot;")):
+        assert f"<dt>{name}</dt><dd>{value}" in page
+
+
+def test_the_page_says_where_methods_disagree():
+    c = comparison()
+    table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
+    found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
+    expected = [
+        (row.first, row.rank_correlation, row.sign_conflicts) for row in against_reference(c)
+    ]
+    assert found == [
+        (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
+        for name, ranks, signs in expected
+    ]
+    worst = strongest_disagreements(c)[0]
+    assert f"<b>{worst.first} and {worst.second}</b>: rank correlation −0.64, 5 words of" in rest

@@ -62,7 +62,8 @@ def test_signs_become_sides_and_methods_without_sign_have_one():
 def test_strengths_are_scores_over_the_largest():
     e = explanation(method="lime")
     np.testing.assert_allclose(strengths(e), e.scores / np.abs(e.scores).max())
-    assert strengths(explanation(method="g-l1")).min() >= 0
+    below = explanation("good bad", "g-l1", scores=np.array([0.2, -0.4]))
+    assert strengths(below).tolist() == [0.5, 1.0]  # a method without signs
 
 
 def test_scores_of_zero_have_no_colour():

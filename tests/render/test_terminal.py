@@ -11,7 +11,16 @@ from rich.console import Console
 from limelight.results import Anchor
 from limelight.text import tokenize
 
-from render_samples import HOSTILE, REVIEW, SENTENCE, comparison, explanation, with_pairs
+from render_samples import (
+    HOSTILE,
+    LABELS,
+    REVIEW,
+    SENTENCE,
+    SIGNLESS,
+    comparison,
+    explanation,
+    with_pairs,
+)
 
 WIDTHS = (40, 72, 100, 200)
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")
@@ -77,12 +86,14 @@ def test_signs_have_different_backgrounds_and_the_strongest_word_is_underlined()
     assert good.split("48;")[1] != bad.split("48;")[1]
 
 
-def test_the_scale_of_each_method_is_stated():
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_scale_of_each_method_is_stated(width):
     c = comparison()
-    shown = printed(c)
-    assert all(f"{np.abs(e.scores).max():.2g}"[:3] in shown for e in c)
-    assert "±" in shown
-    assert "0…" in shown
+    shown = [line.rstrip() for line in lines(c, width)]
+    for e in c:
+        sign = "0…" if e.method in SIGNLESS else "±"
+        row = next(line for line in shown if line.startswith(f"{LABELS[e.method]} "))
+        assert row.endswith(f" {sign}{np.abs(e.scores).max():#.3g}")
 
 
 def test_disagreement_with_the_reference_and_the_worst_pairs_are_listed():
@@ -116,7 +127,11 @@ def test_text_past_the_window_is_marked():
 
 
 def test_standard_errors_bounds_and_notices_are_said():
-    assert "Sampled: ± is one standard error." in printed(explanation(method="lime-sampled"))
+    given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
+    sampled = printed(explanation("good bad", **given))
+    assert "Sampled: ± is one standard error." in sampled
+    assert re.search(r"^good +\+0\.800 +0\.200 ", sampled, re.M)
+    assert re.search(r"^bad +-0\.400 +0\.100 ", sampled, re.M)
     assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))
     assert "No sampling error." in printed(explanation(method="gxi"))
     assert "! the last 40 were cut off." in printed(
@@ -135,7 +150,7 @@ def test_a_notice_of_one_method_names_it():
 
 
 def test_pairs_and_anchors_are_shown():
-    assert "explanations × but" in printed(with_pairs())
+    assert re.search(r"^explanations × but +-0\.500", printed(with_pairs()), re.M)
     anchor = Anchor(features=(0, 4), precision=0.96, precision_interval=(0.94, 0.98), coverage=0.2)
     assert "Anchor: attention, popular (precision 96.0%" in printed(explanation(anchor=anchor))
 

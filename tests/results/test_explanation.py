@@ -35,7 +35,7 @@ def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
         "method": method,
         "target": "positive",
         "prediction": {"positive": 1.25},
-        "settings": {"classes": ["negative", "positive"]},
+        "classes": ("negative", "positive"),
     }
     return Explanation(**(fields | changes))
 
@@ -153,7 +153,7 @@ def test_rank_correlation_is_spearmans(pairs):
 def test_agreement_counts_what_it_says():
     lime = explanation((0.5, -0.4, 0.1, 0.2))
     gxi = explanation((0.6, 0.3, -0.1, 0.2), "gxi")
-    flat = explanation((1.0, 1.0, 1.0, 1.0), "alpha-avg", settings={"signed": False})
+    flat = explanation((1.0, 1.0, 1.0, 1.0), "alpha-avg", signed=False)
     a = Comparison(explanations=(lime, gxi, flat)).agreement
     assert a.methods == ("lime", "gxi", "alpha-avg")
     assert a.sign_conflicts == ((0, 2, None), (2, 0, None), (None, None, None))
@@ -167,6 +167,8 @@ def test_a_comparison_is_about_one_text():
         Comparison(explanations=())
     with pytest.raises(InputError, match="same target"):
         Comparison(explanations=(explanation(), explanation(target="negative")))
+    with pytest.raises(InputError, match="same text"):
+        Comparison(explanations=(explanation(), explanation(text="word0 word1 word2!")))
 
 
 def test_a_score_of_zero_has_no_sign_to_conflict_with():

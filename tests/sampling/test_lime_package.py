@@ -5,7 +5,7 @@ import pytest
 from lime.lime_base import LimeBase
 from lime.lime_text import IndexedString, LimeTextExplainer
 
-from limelight.sampling import Sample, cosine_distance, kernel_weight, lime_fit, lime_masks
+from limelight.sampling import Sample, cosine_distance, fitted_lime, kernel_weight, lime_masks
 
 N, D, M = 257, 11, 3
 
@@ -32,7 +32,7 @@ def bumpy(keep):
 def ours(keep, weight, *, game=bumpy, **settings):
     sample = Sample(game, Replayed(keep[1:], weight[1:]), np.random.default_rng(0), row0=True)
     sample.grow(len(keep))
-    return lime_fit(sample, **settings)
+    return fitted_lime(sample, **settings)
 
 
 def theirs(keep, distance, column, *, num_features, feature_selection="auto", labels=None):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
-from limelight.sampling import LimeDraws, Sample, lime_fit, ridge_fit, until
+from limelight.sampling import LimeDraws, Sample, fitted_lime, ridge_fit, until
 from limelight.sampling.selection import forward_selection, selected
 
 
@@ -69,14 +69,14 @@ def test_standard_errors_are_the_sandwich_written_out(row0):
 
 def test_a_linear_model_is_recovered_without_error():
     slope = np.array([3.0, -1.0, 0.0, 2.0])
-    fit = lime_fit(sample_of(lambda keep: (keep @ slope)[:, None] + 7, 4, 500), ridge=0.0)
+    fit = fitted_lime(sample_of(lambda keep: (keep @ slope)[:, None] + 7, 4, 500), ridge=0.0)
     np.testing.assert_allclose(fit.scores[0], slope, atol=1e-12)
     np.testing.assert_allclose(fit.stderr[0], 0, atol=1e-12)
     np.testing.assert_allclose([fit.intercept[0], fit.r2[0]], [7, 1])
 
 
 def test_a_model_that_never_moves_has_zero_scores_and_errors():
-    fit = lime_fit(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
+    fit = fitted_lime(sample_of(lambda keep: np.full((len(keep), 1), 1 / 3), 3, 50))
     np.testing.assert_array_equal(fit.scores, 0)
     np.testing.assert_array_equal(fit.stderr, 0)
     assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
@@ -86,7 +86,7 @@ def test_a_fit_through_its_own_samples_claims_no_precision():
     """20 slopes and an intercept pass through 9 rows; with a penalty there are residuals."""
     few = sample_of(random_game(0, 20), 20, 9)
     for ridge, known in ((0.0, False), (1e-12, False), (1.0, True)):
-        fit = lime_fit(few, ridge=ridge)
+        fit = fitted_lime(few, ridge=ridge)
         assert np.isfinite(fit.scores).all()
         assert np.isfinite([*fit.stderr[0], *fit.intercept_stderr]).all() == known
         assert np.isposinf(fit.stderr).all() != known
@@ -123,16 +123,16 @@ class FixedDraws:
 def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
     rng, game = np.random.default_rng(0), random_game(0, 20)
     sample = Sample(game, LimeDraws(d=20), rng, row0=False)
-    fit = until(sample, partial(lime_fit, ridge=0.0), start=9, tolerance=0.1, most=10**6)
+    fit = until(sample, partial(fitted_lime, ridge=0.0), start=9, tolerance=0.1, most=10**6)
     assert fit.samples > 21
     assert 0 < fit.stderr.max() <= 0.1
 
 
 def test_all_outputs_share_one_sample_and_each_is_as_if_alone():
     both = random_game(4, 8, 2)
-    together = lime_fit(sample_of(both, 8, 900), num_features=3)
+    together = fitted_lime(sample_of(both, 8, 900), num_features=3)
     for column in range(2):
-        alone = lime_fit(sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3)
+        alone = fitted_lime(sample_of(lambda k, c=column: both(k)[:, [c]], 8, 900), num_features=3)
         np.testing.assert_allclose(together.scores[column], alone.scores[0], atol=1e-12)
         np.testing.assert_allclose(together.stderr[column], alone.stderr[0], atol=1e-12)
 
@@ -154,22 +154,22 @@ def test_an_unknown_selection_is_named():
 
 def test_sampling_stops_when_the_tolerance_is_met():
     sample = sample_of(random_game(1, 6), 6, 1)
-    fit = until(sample, lime_fit, start=200, tolerance=0.01, most=10**6)
+    fit = until(sample, fitted_lime, start=200, tolerance=0.01, most=10**6)
     assert fit.stderr.max() <= 0.01
     smaller = sample_of(random_game(1, 6), 6, fit.samples // 3)
-    assert lime_fit(smaller).stderr.max() > 0.01  # it did not draw three times too many
+    assert fitted_lime(smaller).stderr.max() > 0.01  # it did not draw three times too many
 
 
 def test_sampling_stops_at_the_most_it_may_draw():
     sample = sample_of(random_game(1, 6), 6, 1)
-    assert until(sample, lime_fit, start=100, tolerance=1e-9, most=1234).samples == 1234
-    assert until(sample, lime_fit, start=1300, tolerance=None, most=1).samples == 1300
+    assert until(sample, fitted_lime, start=100, tolerance=1e-9, most=1234).samples == 1234
+    assert until(sample, fitted_lime, start=1300, tolerance=None, most=1).samples == 1300
 
 
 def test_memory_does_not_hold_the_masks_as_numbers():
     d, n = 120, 60_000
     tracemalloc.start()
-    lime_fit(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
+    fitted_lime(sample_of(lambda keep: keep[:, :1] * 1.0, d, n))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 15e6  # the masks as floats would take 58 MB

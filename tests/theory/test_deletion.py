@@ -95,11 +95,22 @@ def test_without_positions_deletion_is_a_ratio_game_with_nothing_in_place_of_a_w
 
 
 def test_replacement_is_not_deletion():
-    model = positional_model(1, d=5, spread=1.0)
-    exact = regression(deleted_values(model, 5), 5, 0.25)
-    moved = positional_model(1, d=5, spread=1.01)
-    result = lime_under_deletion(deletion_game(moved, 5), tolerance=1e-9)
-    assert np.abs(result.scores - exact[:, 1:]).max() > 1e-4
+    model, d = positional_model(1, d=5, spread=1.0), 5
+    g, u, g_cls, u_cls = model
+    gu, at = g * u, np.arange(d)
+    replaced = RatioGame(  # every word stays at its place, or padding stands there
+        D0=g_cls + g[:, d, d:].sum(-1),
+        a=g[:, at, at],
+        b=g[:, d, :d],
+        N0=g_cls * u_cls + gu[:, :, d, d:].sum(-1),
+        A=gu[:, :, at, at],
+        B=gu[:, :, d, :d],
+    )
+    one = lime(replaced, tolerance=1e-9)
+    two = lime_under_deletion(deletion_game(model, d), tolerance=1e-9)
+    exact = regression(deleted_values(model, d), d, 0.25)
+    assert (np.abs(two.scores - exact[:, 1:]).max(-1) <= two.bound + 1e-11).all()
+    assert (np.abs(one.scores - exact[:, 1:]).max(-1) > 1e-2).all()
 
 
 def test_what_is_outside_the_domain_is_refused():

@@ -76,14 +76,14 @@ def test_validation_data_of_other_classes():
     )
 
 
-def test_devices_that_are_not_there():
+def test_devices_that_are_not_there(monkeypatch):
     assert refusal(toy_data(), device="cda") == (
         "no device 'cda'. Did you mean 'cuda'? Choose from: cpu, cuda."
     )
-    if not torch.cuda.is_available():
-        assert refusal(toy_data(), device="cuda") == (
-            "torch finds no CUDA device here; leave --device out or say cpu."
-        )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert refusal(toy_data(), device="cuda") == (
+        "torch finds no CUDA device here; leave --device out or say cpu."
+    )
 
 
 def test_a_seed_below_zero(tmp_path):

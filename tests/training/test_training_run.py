@@ -219,10 +219,15 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
     assert prepare(data, toy_recipe(min_count=6)).vocabulary.words == few.words
 
 
-def test_encoded_rows_are_those_the_classifier_reads(tiny_model):
+def test_encoded_rows_are_those_the_classifier_reads():
+    from limelight.models.attention import padded_ids, read_document
     from limelight.training.encoding import encode_texts
 
     data = toy_data()
-    prepared = prepare(data, toy_recipe(validation=0.0))
-    again = encode_texts(data, prepared.vocabulary, T_max=13)
-    np.testing.assert_array_equal(prepared.training.ids, again.ids)
+    recipe = toy_recipe(validation=0.0, vocabulary_size=30, T_max=7)  # too small for some
+    prepared = prepare(data, replace(recipe, tails=False))
+    vocabulary = prepared.vocabulary
+    documents = [read_document(text, vocabulary, T_max=7) for text in data.texts]
+    rows = padded_ids([document.input.ids for document in documents], T_max=7)
+    np.testing.assert_array_equal(prepared.training.ids, rows)
+    np.testing.assert_array_equal(encode_texts(data, vocabulary, T_max=7).ids, rows)

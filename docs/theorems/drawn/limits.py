@@ -162,7 +162,8 @@ def explained() -> Picture:
 def deleted() -> Picture:
     """LIME that deletes words, against its own limit and against that for replaced words."""
     reading = review(UNREPEATED)
-    exact = lime_under_deletion(reading.collapsed.deletion_game(0, reading.target_weights), tolerance=1e-9)
+    game = reading.collapsed.deletion_game(0, reading.target_weights)
+    exact = lime_under_deletion(game, tolerance=1e-9)
     unknown = lime(review_game(UNREPEATED), tolerance=1e-9).scores[0]
     ours, other = _sampled_distances(UNREPEATED, "delete", [exact.scores[0], unknown])
     figure, (left, right) = panels(

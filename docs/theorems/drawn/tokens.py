@@ -123,7 +123,8 @@ def _output(e, W_q, W_k, W_v, W_l):  # type: ignore[no-untyped-def]
 
 
 def _cls_norms() -> dict[str, float]:
-    at_the_text = review(SHORT).at_the_text
+    reading = review(SHORT)
+    at_the_text = reading.collapsed.at_the_text(reading.target_weights)
     query = at_the_text["query"]
     rows = {"as printed": 0 * query, "with the query path": query}
     return {

@@ -1,6 +1,14 @@
 """What a check of a method is, and what all checks stand on."""
 
-__all__ = ["ROUNDING", "Check", "base_value", "classifier", "explained", "masked_rows", "output_values"]
+__all__ = [
+    "ROUNDING",
+    "Check",
+    "base_value",
+    "classifier",
+    "explained",
+    "masked_rows",
+    "output_values",
+]
 
 from dataclasses import dataclass
 from typing import Any, cast, final

@@ -19,7 +19,7 @@ from limelight.cli.lines import answers_to
 from limelight.cli.result import write
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities, load
-from limelight.render.pieces import visible
+from limelight.render.coloured_pieces import visible
 from limelight.render.wording import percent
 from limelight.shapes import Float
 from limelight.text import Document

@@ -2,7 +2,7 @@
 
 from limelight.datasets.evaluation import Evaluation, evaluate, wilson_interval
 from limelight.datasets.labelled import LabelledTexts
-from limelight.datasets.reading import read_labelled
+from limelight.datasets.labelled_files import read_labelled
 
 __all__ = [
     "Evaluation",

@@ -5,11 +5,13 @@ from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax
 from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
 from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
 from limelight.explainers.integrated_methods import IG
+from limelight.explainers.interaction_methods import Interactions
 from limelight.explainers.lime_methods import Lime, LimeSampled
 from limelight.explainers.method import Chosen, Method, Way
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, find_method, usable_methods
-from limelight.explainers.removal_methods import Banzhaf, Interactions, Loo, Shapley
+from limelight.explainers.removal_methods import Loo
+from limelight.explainers.shapley_methods import Banzhaf, Shapley
 from limelight.explainers.targets import Targets
 from limelight.explainers.text_game import TextGame
 

@@ -218,9 +218,7 @@ ROWS = (
         settings=AlphaGrad,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_gradient_from_tables),
-            Way(
-                needs="attends", exactness="exact", explain=_gradient_of_layer, settings=_LAYER
-            ),
+            Way(needs="attends", exactness="exact", explain=_gradient_of_layer, settings=_LAYER),
         ),
     ),
     Method(

@@ -9,9 +9,9 @@ from typing import final
 
 import numpy as np
 
+from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
-from limelight.explainers.removal_methods import need_logit
 from limelight.results import Finding
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.namespace import host_array

@@ -1,6 +1,6 @@
 """G-avg, G-l1, G-l2 and G×I."""
 
-__all__ = ["ROWS", "GAvg", "GL1", "GL2", "GxI"]
+__all__ = ["GL1", "GL2", "ROWS", "GAvg", "GxI"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input
 
+_BACKWARD = "one forward and one backward pass"
 _ROUNDING = 1e-4  # of the mean size of the gradient
 _PER_HEAD = {
     "per_head": "also score every head's own gradient; norms of those do not average to the whole"
@@ -104,9 +105,7 @@ def _embedded_and_gradient(
     return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
 
 
-def _rounding(
-    scores: Float[np.ndarray, " d"], G: Float[np.ndarray, "T d_e"]
-) -> tuple[str, ...]:
+def _rounding(scores: Float[np.ndarray, " d"], G: Float[np.ndarray, "T d_e"]) -> tuple[str, ...]:
     """Say when scores are rounding: under a layer norm, the gradient has mean zero."""
     if np.abs(scores).max() > _ROUNDING * np.abs(G).mean():
         return ()
@@ -129,6 +128,7 @@ def _ways(summary: Summary) -> tuple[Way, ...]:
             needs="differentiates",
             exactness="exact",
             explain=partial(_at_pieces, summary=summary),
+            cost=_BACKWARD,
         ),
     )
 
@@ -178,7 +178,7 @@ ROWS = (
         settings=GxI,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_input_from_tables),
-            Way(needs="differentiates", exactness="exact", explain=_times_input),
+            Way(needs="differentiates", exactness="exact", explain=_times_input, cost=_BACKWARD),
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Integrated gradients."""
 
-__all__ = ["ROWS", "IG"]
+__all__ = ["IG", "ROWS"]
 
 from dataclasses import dataclass
 from typing import cast, final
@@ -154,12 +154,13 @@ ROWS = (
                 exactness="exact",
                 explain=_along_points,
                 settings={
-                    "tolerance": "how far the scores may be from adding up, as a share of the change",
-                    "steps": "Gauss–Legendre nodes to begin with; they double until tolerance holds",
+                    "tolerance": "how far the scores may be from adding up, as a share",
+                    "steps": "Gauss–Legendre nodes at first; doubled until tolerance holds",
                     "max_steps": "nodes at most",
                     "replacement": "the token from which the way to the word begins",
                 },
                 defaults={"tolerance": 0.01},
+                cost="one forward and one backward pass per step",
                 replaced=replacement_in_place,
             ),
         ),

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, final
 
 from limelight.errors import InputError, nearest
+from limelight.explainers.exact_games import head_scores, need_logit
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
-from limelight.explainers.removal_methods import head_scores, need_logit
 from limelight.results import Finding
 from limelight.sampling.masks import SIZES
 from limelight.theory.deletion import lime_under_deletion
@@ -77,6 +77,11 @@ class Lime:
         """What the limit is taken of."""
         return {"bandwidth": self.bandwidth, "penalty": self.penalty, "rows": self.rows}
 
+    @property
+    def limit(self) -> dict[str, Any]:
+        """What the limit is taken of, and how closely it is computed."""
+        return {**self.design, "tolerance": self.tolerance}
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +115,8 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     if settings.replacement == "delete":
         return [_limit_deleting(settings, reading, i) for i in range(len(reading.documents))]
     games = reading.ratio_game
-    solve = partial(lime, **settings.design, tolerance=settings.tolerance)
-    found = solve(games)
+    solve = partial(lime, **settings.limit)
+    found = lime(games, **settings.limit)
     scores, bounds, intercepts = map(host_array, (found.scores, found.bound, found.intercept))
     heads = head_scores(solve, games) if settings.per_head else None
     fit = lime_fit(games, **settings.design) if settings.fit else None
@@ -130,7 +135,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
 
 def _limit_deleting(settings: Lime, reading: Reading, i: int) -> Finding:
     game = reading.collapsed.deletion_game(i, reading.target_weights)
-    found = lime_under_deletion(game, **settings.design, tolerance=settings.tolerance)
+    found = lime_under_deletion(game, **settings.limit)
     return Finding(
         scores=found.scores[0], bound=float(found.bound[0]), intercept=float(found.intercept[0])
     )
@@ -195,6 +200,7 @@ ROWS = (
                     "max_samples": "masks at most",
                 },
                 calls=_calls,
+                cost="one call of the model per sample",
             ),
         ),
     ),
@@ -204,7 +210,7 @@ ROWS = (
         formula="weighted ridge regression of f on n random masks of words",
         sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
         blind="interactions of words; it carries sampling noise, shown as standard error",
-        cost="n forward passes on the tables (5000: tens of milliseconds)",
+        cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
         settings=LimeSampled,
         ways=(
             Way(

@@ -19,7 +19,7 @@ from limelight.sampling import (
     LimeFit,
     Sample,
     affordable,
-    lime_fit,
+    fitted_lime,
     lime_of_all_masks,
     text_rng,
     until,
@@ -105,7 +105,7 @@ class Regression:
         fit = until(
             Sample(game, draws, rng, row0=self.row0),
             partial(
-                lime_fit,
+                fitted_lime,
                 ridge=self.ridge,
                 num_features=self.num_features,
                 feature_selection=self.feature_selection,
@@ -174,7 +174,7 @@ class Regression:
 
 def _instead(one: Reading) -> str:
     """What a text of one word can be explained by; a model may know pieces of the word."""
-    pieces = why_not(one.model, "pieces") is None and one.features[0].kind != "tokens"
+    pieces = why_not(one.model, "pieces") is None and one.features[0].unit != "tokens"
     return "'loo', or features='tokens'" if pieces else "'loo'"
 
 

@@ -14,7 +14,8 @@ __all__ = [
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, final, get_args, get_type_hints
+from functools import cache
+from typing import Any, Literal, NamedTuple, cast, final, get_args, get_type_hints
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
@@ -32,8 +33,9 @@ class Way:
 
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it. ``replaced`` turns the
-    setting ``replacement`` into what the model understands.
+    often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
+    amounts to in words, where it is not what the method says. ``replaced`` turns the setting
+    ``replacement`` into what the model understands.
     """
 
     needs: Capability | None
@@ -42,6 +44,7 @@ class Way:
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
+    cost: str = ""
     replaced: Callable[[Model, str], str] = resolved_replacement
 
 
@@ -99,7 +102,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     """
     if isinstance(given, Mapping):
         _check_names(method, way, given)
-        hints = get_type_hints(method.settings)
+        hints = _hints(cast(Any, method.settings))
         fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
@@ -115,6 +118,11 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
 def setting_defaults(method: Method) -> dict[str, Any]:
     """Return the settings of ``method`` with their defaults."""
     return {one.name: one.default for one in fields(method.settings)}
+
+
+@cache
+def _hints(settings: Any) -> dict[str, Any]:
+    return get_type_hints(settings)
 
 
 def _check_names(method: Method, way: Way, names: Any) -> None:

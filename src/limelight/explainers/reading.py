@@ -147,8 +147,8 @@ class Reading:
         """Return what was asked about document ``i``, whatever the method."""
         windows = self.documents[i].windows
         return {
-            "features": self.features[i].kind,
-            "aggregation": self._pooling(self.features[i].kind),
+            "features": self.features[i].unit,
+            "aggregation": self._pooling(self.features[i].unit),
             "replacement": resolved_replacement(self.model, "auto"),
             "protect": sorted(self.protect),
             **({} if windows is None else {"window": windows.size}),
@@ -182,10 +182,10 @@ class Reading:
 
 def read(
     model: Model,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     *,
     features: str | Sequence[int] = "words",
-    target: str | int | None = None,
+    target: Any = None,
     scale: str = "logit",
     protect: Collection[str] = (),
     first: int | None = None,
@@ -237,7 +237,8 @@ def _protected(model: Model, words: Collection[str]) -> frozenset[str]:
 
 
 def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:
-    kept = {string for string in document.tokens.strings if string.lower() in protect}
+    strings = document.tokens.strings if protect else ()
+    kept = {string for string in strings if string.lower() in protect}
     if unit == "tokens":  # the model's pieces, each by itself
-        return replace(features_of(document, "positions", protect=kept), kind="tokens")
+        return replace(features_of(document, "positions", protect=kept), unit="tokens")
     return features_of(document, unit, protect=kept)

@@ -9,13 +9,13 @@ from limelight.errors import InputError
 from limelight.explainers.progress import Progress
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.targets import explained_scale
-from limelight.models import CAPABILITIES, Collapses, Cuts, Model, checked_model, why_not
+from limelight.models import CAPABILITIES, Collapses, Cuts, Model, why_not
 
 Texts = list[str]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
-def listed(text: Any) -> list[str]:
+def listed(text: Any) -> list[Any]:
     """Return one text, or a list of them, as a list."""
     if isinstance(text, str):
         return [text]
@@ -40,9 +40,9 @@ def together(model: Model) -> int:
 
 def readings(
     model: Model,
-    texts: list[str],
+    texts: list[Any],
     *,
-    target: str | int | None,
+    target: Any,
     features: str | Sequence[int],
     scale: str,
     protect: Collection[str],
@@ -54,7 +54,7 @@ def readings(
     Models that do not collapse are then asked text by text: their answers are remembered for all
     classes and methods, but not for all texts.
     """
-    model = _in_windows(checked_model(model), window)
+    model = _in_windows(model, window)
     scale = explained_scale(scale, model.link)
     at_a_time, done = together(model), 0
     chunk = max(at_a_time, _CHUNK)

@@ -12,8 +12,10 @@ from limelight.explainers import (
     first_order_methods,
     gradient_methods,
     integrated_methods,
+    interaction_methods,
     lime_methods,
     removal_methods,
+    shapley_methods,
 )
 from limelight.explainers.method import (
     Chosen,
@@ -35,6 +37,8 @@ _MODULES = (
     lime_methods,
     first_order_methods,
     removal_methods,
+    shapley_methods,
+    interaction_methods,
     anchor_methods,
 )
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}
@@ -89,18 +93,19 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 
 def _row(method: Method, model: Model | None) -> MethodRow:
-    ways, why = method.ways, None
+    ways, why, cost = method.ways, None, method.cost
     if model is not None:
         way = chosen_way(method, model)
         ways = () if way is None else (way,)
         why = refusal(method, model, []) if way is None else None
+        cost = (way and way.cost) or cost
     return MethodRow(
         id=method.id,
         label=method.label,
         formula=method.formula,
         sees=method.sees,
         blind=method.blind,
-        cost=method.cost,
+        cost=cost,
         signed=method.signed,
         ways=tuple(_way_row(method, way) for way in ways),
         refused=why,
@@ -108,6 +113,6 @@ def _row(method: Method, model: Model | None) -> MethodRow:
 
 
 def _way_row(method: Method, way: Way) -> WayRow:
-    defaults = setting_defaults(method) | way.defaults
-    settings = tuple(SettingRow(name, defaults[name], means) for name, means in way.settings.items())
-    return WayRow(way.needs, way.exactness, settings)
+    defaults = {**setting_defaults(method), **way.defaults}
+    rows = (SettingRow(name, defaults[name], means) for name, means in way.settings.items())
+    return WayRow(way.needs, way.exactness, tuple(rows))

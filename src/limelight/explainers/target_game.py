@@ -31,28 +31,29 @@ class TargetGame:
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
         """Return the explained number for each mask."""
-        found = self._value(self._game(keep))
-        self._asked += len(found)
+        found = self._counted(self._game(keep))
         for value in found[keep.all(axis=1), 0]:
             if abs(value - self._whole) > abs(self._again - self._whole):
                 self._again = float(value)
-        if self._watched:  # exactly this number stands for a probability of 1
-            self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
         return found
 
     @property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
         nothing = self._game.nothing
-        return None if nothing is None else float(self._value(nothing[None])[0, 0])
+        return None if nothing is None else float(self._counted(nothing[None])[0, 0])
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
         return self._unsteady() + self._certain() + self._refused()
 
-    def _value(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
-        return self._targets.value(outputs[:, None])
+    def _counted(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
+        found = self._targets.value(outputs[:, None])
+        self._asked += len(found)
+        if self._watched:  # exactly this number stands for a probability of 1
+            self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
+        return found
 
     def _unsteady(self) -> tuple[str, ...]:
         if abs(self._again - self._whole) <= _STEADY * max(1.0, abs(self._whole)):

@@ -3,7 +3,7 @@
 __all__ = ["Targets", "explained_scale", "target_indices"]
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Targets:
 
 
 def target_indices(
-    target: str | int | None,
+    target: Any,
     classes: tuple[str, ...],
     logits: Float[np.ndarray, "n C"],
 ) -> Int[np.ndarray, " n"]:

@@ -34,6 +34,7 @@ class TextGame:
         self._known: dict[bytes, Float[np.ndarray, " C"]] = {}
         self._instead: Float[np.ndarray, " C"] | None = None
         self._tried = False
+        self._nothing_kept = np.packbits(np.zeros((1, len(self)), bool), axis=1).tobytes()
 
     def __len__(self) -> int:
         return len(self.features)
@@ -53,7 +54,7 @@ class TextGame:
         masks = masks.astype(bool)
         if not self._remember:
             return self._ask(masks)
-        empty = ~masks.any(axis=1)
+        empty = np.logical_not(masks.any(axis=1))
         if self._instead is None or not empty.any():
             try:
                 return self._answers(masks)
@@ -65,18 +66,24 @@ class TextGame:
     @property
     def refuses_nothing(self) -> bool:
         """Whether the model has no answer to the text of which every feature is removed."""
-        if not self._tried:
-            self._tried = True
+        if self._remember and not self._tried:  # tables have an answer to everything
             try:
-                self._answers(np.zeros((1, len(self)), bool))
+                if self._nothing_kept not in self._known:
+                    self._answers(np.zeros((1, len(self)), bool))
             except Exception as error:
                 self._instead = self._mean_of_single_features(error)
+            self._tried = True
         return self._instead is not None
 
     @property
     def nothing(self) -> Float[np.ndarray, " C"] | None:
         """The outputs with every feature removed; None where the model refuses that text."""
-        return None if self.refuses_nothing else self(np.zeros((1, len(self)), bool))[0]
+        asked_before = self._nothing_kept in self._known
+        if self.refuses_nothing:
+            return None
+        if not asked_before and self._nothing_kept in self._known:
+            return self._known[self._nothing_kept]  # it was asked a moment ago, and counted
+        return self(np.zeros((1, len(self)), bool))[0]
 
     def _mean_of_single_features(self, error: Exception) -> Float[np.ndarray, " C"]:
         if len(self) == 1:
@@ -89,7 +96,7 @@ class TextGame:
     def _around_nothing(
         self, masks: Bool[np.ndarray, "n d"], empty: Bool[np.ndarray, " n"]
     ) -> Float[np.ndarray, "n C"]:
-        outputs = np.tile(self._instead, (len(masks), 1))
+        outputs = np.tile(np.asarray(self._instead), (len(masks), 1))
         if not empty.all():
             outputs[~empty] = self._answers(masks[~empty])
         self.stood_in += int(empty.sum())

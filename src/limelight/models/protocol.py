@@ -20,9 +20,8 @@ __all__ = [
     "why_not",
 ]
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -91,6 +90,9 @@ class Model(Protocol):
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay."""
+
+
+_MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 
 
 class Attended(NamedTuple):
@@ -231,18 +233,17 @@ def replacement_in_place(model: Model, name: str) -> str:
 
 def checked_model(model: Any) -> Model:
     """Return ``model`` if it is one; a class of somebody's own is told what it lacks."""
-    members = [name for name in vars(Model) if not name.startswith("_")]
     # Looked up without being computed: a fingerprint reads every weight.
-    missing = [n for n in members if inspect.getattr_static(model, n, None) is None]
-    if len(missing) == len(members) or not hasattr(type(model), "game"):
+    family, own = type(model), getattr(model, "__dict__", {})
+    missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in own]
+    if len(missing) == len(_MEMBERS) or "game" in missing:
         raise InputError(
             "a model is what limelight.load or limelight.wrap returns; got "
             f"{type(model).__name__}. Write limelight.wrap(…)."
         )
     if missing:
         raise InputError(f"a model needs {', '.join(missing)}; {type(model).__name__} lacks them.")
-    known = get_args(Capability)
-    if odd := [name for name in model.capabilities if name not in known]:
-        raise InputError(nearest("capability", odd[0], known))
+    if odd := [name for name in model.capabilities if name not in CAPABILITIES]:
+        raise InputError(nearest("capability", odd[0], CAPABILITIES))
     checked: Model = model
     return checked

@@ -64,7 +64,7 @@ def wrap(
         What to call the model in stored results; by default the name of the function.
     """
     given = (classes, scale, multi_label, mask, words, batch_size, name)
-    options = {
+    options: dict[str, Any] = {
         option: value
         for (option, default), value in zip(_DEFAULTS.items(), given, strict=True)
         if value != default

@@ -23,8 +23,8 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
+from limelight.render.coloured_pieces import visible
 from limelight.render.palette import hex_colour, ramp, side, strengths
-from limelight.render.pieces import visible
 from limelight.render.sentence_figure import drawn_sentences
 from limelight.results import Comparison, Explanation
 from limelight.shapes import Float

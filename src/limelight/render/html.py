@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from limelight.render.coloured_pieces import writable
 from limelight.render.html_attention import attention_section
 from limelight.render.html_disagreement import disagreement_section
 from limelight.render.html_sections import (
@@ -28,7 +29,6 @@ from limelight.render.html_sections import (
 from limelight.render.html_words import legend, words
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
-from limelight.render.pieces import writable
 from limelight.render.wording import precision_sentence, said
 from limelight.results import Comparison, Explanation
 
@@ -86,30 +86,32 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
     cards = [
         element(
             "li",
-            _model_says(e),
+            _model_says(e, f" Words for and against {e.target}:"),
             element("p", words(e, titles=True), class_="words", dir="auto"),
+            notice_list([e]),
         )
         for e in shown
     ]
     left = len(several) - len(shown)
     return _fragment(
         element("p", _heading(several)),
-        legend(shown) if shown else raw(),
+        legend(shown[:1]) if shown else raw(),
         element("ol", *cards, start=0),
         element("p", f"and {left} more texts", class_="note") if left else raw(),
-        notice_list(shown) if shown else raw(),
     )
 
 
 def _heading(several: Sequence[Explanation]) -> str:
     count = len(several)
     methods = " and ".join(dict.fromkeys(e.label for e in several))
-    return f"{methods} of {count} text{'s' * (count != 1)}." if count else "No explanations."
+    if count < 2:
+        return f"{methods} of one text." if count else "No explanations."
+    return f"{methods} of {count} texts, each on a scale of its own."
 
 
-def _model_says(e: Explanation) -> Html:
+def _model_says(e: Explanation, then: str = "") -> Html:
     name, how_sure = said(e)
-    return element("p", "The model says ", element("b", name), how_sure)
+    return element("p", "The model says ", element("b", name), how_sure, then)
 
 
 def comparison_fragment(c: Comparison) -> str:

@@ -9,8 +9,8 @@ import zlib
 
 import numpy as np
 
+from limelight.render.coloured_pieces import token_strings_of
 from limelight.render.markup import Html, data_block, element, raw
-from limelight.render.pieces import token_strings_of
 from limelight.results import Comparison
 from limelight.shapes import Float, Num
 

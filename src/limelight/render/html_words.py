@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from limelight.render.coloured_pieces import pieces, shortened
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest, level, side, strengths
-from limelight.render.pieces import pieces, shortened
 from limelight.render.wording import written
 from limelight.results import Explanation
 

@@ -5,7 +5,7 @@ __all__ = ["Html", "data_block", "element", "escaped", "raw", "resource"]
 import html
 from pathlib import Path
 
-from limelight.render.pieces import visible
+from limelight.render.coloured_pieces import visible
 
 _PAGE = Path(__file__).parent / "page"
 

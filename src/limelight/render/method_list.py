@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from limelight.render.markup import Html, element, raw
+from limelight.render.markup import Html, element
 from limelight.results.method_table import MethodRow, SettingRow, WayRow
 
 _EXACTNESS = {
@@ -41,8 +41,8 @@ def _html_row(row: MethodRow) -> Html:
     settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
     how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
     cells = (row.formula, row.sees, row.blind, how, ", ".join(settings))
-    name = raw(element("b", row.id), element("br"), row.label)
-    return element("tr", element("td", name), *(element("td", cell) for cell in cells))
+    name = element("td", element("b", row.id), f" {row.label}")
+    return element("tr", name, *(element("td", cell) for cell in cells))
 
 
 def _entry(row: MethodRow) -> RenderableType:
@@ -71,6 +71,4 @@ def _how(way: WayRow, *, several: bool) -> str:
 
 
 def _setting(setting: SettingRow) -> Text:
-    return Text.assemble(
-        (f"{setting.name}={setting.default}", "bold"), f"  {setting.meaning}"
-    )
+    return Text.assemble((f"{setting.name}={setting.default}", "bold"), f"  {setting.meaning}")

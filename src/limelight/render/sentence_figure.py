@@ -10,8 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
+from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
 from limelight.render.palette import hex_colour, level, ramp, side, strengths
-from limelight.render.pieces import Piece, pieces, shortened, visible
 from limelight.results import Explanation
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
@@ -115,7 +115,9 @@ def _width(text: str, weight: str = "regular") -> float:
 
     if text == " ":
         return SIZE * 0.34
+    # A TextPath reads $…$ as a formula, and fails where it is none.
+    plain = text.replace("$", r"\$")
     box = TextPath(
-        (0, 0), text, size=SIZE, prop=FontProperties(weight=weight), usetex=False
+        (0, 0), plain, size=SIZE, prop=FontProperties(weight=weight), usetex=False
     ).get_extents()
     return float(max(box.x1, SIZE * 0.2)) + SIZE * 0.07  # the ink ends before the letter does

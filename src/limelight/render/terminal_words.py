@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions
 from rich.style import Style
 from rich.text import Text
 
+from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
 from limelight.render.palette import (
     FAINTEST,
     TERMINAL_INK,
@@ -22,7 +23,6 @@ from limelight.render.palette import (
     strengths,
     terminal_colour,
 )
-from limelight.render.pieces import Piece, pieces, shortened, visible
 from limelight.render.wording import written
 from limelight.results import Explanation
 

@@ -26,6 +26,11 @@ class WayRow(NamedTuple):
     exactness: str
     settings: tuple[SettingRow, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the way ready for JSON, its settings by name."""
+        settings = {s.name: {"default": s.default, "means": s.meaning} for s in self.settings}
+        return {"needs": self.needs, "exactness": self.exactness, "settings": settings}
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +48,8 @@ class MethodRow:
     refused: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row ready for JSON; settings by name, as the first way has them."""
-        ways = [
-            {
-                "needs": way.needs,
-                "exactness": way.exactness,
-                "settings": {s.name: {"default": s.default, "means": s.meaning} for s in way.settings},
-            }
-            for way in self.ways
-        ]
-        return asdict(self) | {"ways": ways}
+        """Return the row ready for JSON."""
+        return asdict(self) | {"ways": [way.to_dict() for way in self.ways]}
 
 
 @final

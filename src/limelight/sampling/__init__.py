@@ -3,7 +3,7 @@
 from limelight.sampling.all_masks import affordable, lime_of_all_masks, shapley_of_all_masks
 from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_anchor
 from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
-from limelight.sampling.lime_fit import LimeFit, lime_fit
+from limelight.sampling.fitted_lime import LimeFit, fitted_lime
 from limelight.sampling.masks import coin_masks, lime_masks
 from limelight.sampling.permutations import FEWEST, ShapleySample, permutation_shapley
 from limelight.sampling.regression import RidgeFit, ridge_fit
@@ -34,11 +34,11 @@ __all__ = [
     "cosine_distance",
     "expect",
     "find_anchor",
+    "fitted_lime",
     "in_parts",
     "kernel_weight",
     "kl_high",
     "kl_low",
-    "lime_fit",
     "lime_masks",
     "lime_of_all_masks",
     "permutation_shapley",

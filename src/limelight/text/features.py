@@ -27,7 +27,7 @@ class Features:
     ``of_token`` is -1 at tokens that stay as they are and are no features.
     """
 
-    kind: str
+    unit: str
     strings: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
     of_token: Int[np.ndarray, " T"]
@@ -38,7 +38,7 @@ class Features:
 
 def features_of(
     document: Document,
-    kind: str | Sequence[int] = "words",
+    unit: str | Sequence[int] = "words",
     *,
     protect: Collection[str] = (),
 ) -> Features:
@@ -50,7 +50,7 @@ def features_of(
     of their first occurrence. Strings outside the vocabulary stay distinct, although the model
     sees UNK for each.
     """
-    groups = _groups(document, kind)
+    groups = _groups(document, unit)
     if protect:
         strings = document.tokens.strings
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
@@ -58,30 +58,30 @@ def features_of(
     of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
     if not row:
         raise InputError("every word of the text is protected; leave at least one to explain.")
-    name = kind if isinstance(kind, str) else "groups"
+    name = unit if isinstance(unit, str) else "groups"
     named = _named_tokens if name in ("words", "positions") else _named_runs
     strings, spans = named(document, of_token, len(row))
     return Features(name, strings, spans, np.array(of_token))
 
 
-def _groups(document: Document, kind: str | Sequence[int]) -> list[Hashable]:
+def _groups(document: Document, unit: str | Sequence[int]) -> list[Hashable]:
     """Return what each token belongs to; None where it belongs to nothing that is scored."""
     strings = document.tokens.strings
-    if kind == "words":
+    if unit == "words":
         return list(strings)
-    if kind == "positions":
+    if unit == "positions":
         return list(range(len(strings)))
-    if kind == "sentences":
+    if unit == "sentences":
         ends = [s in _STOPS and t not in _STOPS for s, t in pairwise((*strings, ""))]
         return [0, *accumulate(ends[:-1])]
-    if isinstance(kind, str):
-        raise InputError(nearest("features", kind, FEATURES))
-    if len(kind) != len(strings):
+    if isinstance(unit, str):
+        raise InputError(nearest("features", unit, FEATURES))
+    if len(unit) != len(strings):
         raise InputError(
             f"features must give one group per token; the text has {len(strings)} tokens in the "
-            f"window, got {len(kind)} groups."
+            f"window, got {len(unit)} groups."
         )
-    return [None if group < 0 else int(group) for group in kind]
+    return [None if group < 0 else int(group) for group in unit]
 
 
 def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:

@@ -9,8 +9,8 @@ from typing import final
 
 Span = tuple[int, int]
 
-# Group 1 is the token; a line break matches without it and so vanishes.
-_TOKEN = re.compile(r"<br />|((?:[^\s'.,()!?;:<]+|<(?!br />))+|['.,()!?])")
+_BREAK, _AS_LONG = "<br />", " " * len("<br />")  # blanks keep every offset where it is
+_TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
 _QUOTE = re.compile('"')
 
 
@@ -32,7 +32,7 @@ class Tokens:
 
 def token_strings(text: str) -> list[str]:
     """Return the tokens of ``text`` without their places: what counting and encoding need."""
-    return [token for token in _TOKEN.findall(text.lower().replace('"', "")) if token]
+    return _TOKEN.findall(text.lower().replace('"', "").replace(_BREAK, _AS_LONG))
 
 
 def tokenize(text: str) -> Tokens:
@@ -42,13 +42,28 @@ def tokenize(text: str) -> Tokens:
     are spaces. A span may be longer than its token: quotes inside a token have vanished.
     """
     lower = text.lower()
-    matches = [m for m in _TOKEN.finditer(lower.replace('"', "")) if m[1] is not None]
-    spans = [match.span(1) for match in matches]
+    plain = lower.replace('"', "").replace(_BREAK, _AS_LONG)
+    strings = _TOKEN.findall(plain)
+    spans = _places(strings, plain)
     if '"' in lower:
         spans = _with_quotes(spans, lower)
     if len(lower) != len(text):
         spans = _in_original(spans, text)
-    return Tokens(tuple(match[1] for match in matches), tuple(spans))
+    return Tokens(tuple(strings), tuple(spans))
+
+
+def _places(strings: list[str], plain: str) -> list[Span]:
+    """Return where the tokens of ``plain`` stand in it.
+
+    Between two tokens stand only characters that no token has, so the next one is found where it
+    is first seen. A match object per token takes three times as long.
+    """
+    spans, end = [], 0
+    for string in strings:
+        start = plain.find(string, end)
+        end = start + len(string)
+        spans.append((start, end))
+    return spans
 
 
 def _with_quotes(spans: list[Span], text: str) -> list[Span]:

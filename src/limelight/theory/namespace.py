@@ -35,4 +35,5 @@ def array_like(x: np.ndarray, other: Array) -> Array:
     if isinstance(other, np.ndarray):
         return x
     xp = array_namespace(other)
-    return xp.asarray(np.ascontiguousarray(x), device=array_api_compat.device(other))
+    # A copy: torch warns of arrays that may not be written to.
+    return xp.asarray(np.array(x), device=array_api_compat.device(other))

@@ -52,6 +52,7 @@ class Tabled(Protocol):
     def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
         """Return every head's attention of every token to every token."""
 
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CollapsedDocuments:
@@ -105,7 +106,9 @@ class CollapsedDocuments:
     @cached_property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
         """The model's outputs with every feature removed."""
-        if self.model.device_tables is not None:  # the game is there already, the arrays would not be
+        if (
+            self.model.device_tables is not None
+        ):  # the game is there already, the arrays would not be
             return host_array(empty_value(self.game))
         return (attention(self.base_logit)[:, None] * self.base_u).sum(-1).mean(-1)
 
@@ -255,7 +258,7 @@ def _inexact(document: Document, features: Features) -> str | None:
     if len(features) == len(strings):
         return None
     repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.kind == "words" and repeated is not None and (features.of_token >= 0).all():
+    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
         return f"{repeated!r} repeats"
     return "not every word is a feature of its own"
 
@@ -269,4 +272,3 @@ def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kep
 
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
     return np.ascontiguousarray(np.moveaxis(table, 1, -1))
-

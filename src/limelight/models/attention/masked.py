@@ -157,6 +157,6 @@ def deletion_scorer(
     """Return the game in which removed words vanish; words beyond the window go with a feature."""
     ids, beyond = encoded(document)
     row = {string: j for j, string in enumerate(features.strings)}
-    later = [row.get(string, -1) if features.kind == "words" else -1 for string in beyond]
+    later = [row.get(string, -1) if features.unit == "words" else -1 for string in beyond]
     of_token = np.array([*features.of_token, *later])
     return DeletionScorer(tables, np.concatenate([ids, vocabulary.encode(beyond)]), of_token)

@@ -63,6 +63,6 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     """
     row = {string: j for j, string in enumerate(features.strings)}
     beyond = pieces.strings[len(features.of_token) :]
-    later = [row.get(string, -1) if features.kind == "words" else -1 for string in beyond]
+    later = [row.get(string, -1) if features.unit == "words" else -1 for string in beyond]
     of_token = np.array([*features.of_token, *later, -1], dtype=np.int64)
     return of_token[pieces.token]

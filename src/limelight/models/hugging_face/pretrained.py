@@ -16,9 +16,7 @@ def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
     Of what torch.compile returned, the model inside is asked, and stays as it was.
     """
     if tokenizer is None:
-        raise InputError(
-            "a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…)."
-        )
+        raise InputError("a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…).")
     return HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
 
 

@@ -129,22 +129,23 @@ class HuggingFace:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
-        return self.engine([ids_read(document) for document in documents])
+        return self._outputs_of([ids_read(document) for document in documents])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text, cut to its window.
 
-        What is no text is refused here, with its number, and not by a type checker.
+        What is not a text is refused here, with its number, and not by a type checker.
         """
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        if not len(texts):
-            return np.empty((0, len(self.network.config.id2label)))
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
-        return self.engine([p.ids[p.inside] for p in pieces])
+        return self._outputs_of([p.ids[p.inside] for p in pieces])
+
+    def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        return self.engine(rows) if rows else np.empty((0, len(self.network.config.id2label)))
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -153,11 +154,12 @@ class HuggingFace:
     @property
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
-        return tuple(one for one in ("mask", "unk", "delete", "pad") if one in self._ids_by_name)
+        usable = {"delete", *self._tokens}
+        return tuple(one for one in ("mask", "unk", "delete", "pad") if one in usable)
 
     @property
-    def _ids_by_name(self) -> dict[str, int | None]:
-        """The id that stands for a removed piece; None where it is deleted."""
+    def _tokens(self) -> dict[str, int]:
+        """Tokens that may stand in the place of another, by name."""
         pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
         known = {
             "mask": self.tokenizer.mask_token_id,
@@ -165,7 +167,7 @@ class HuggingFace:
             "unk": None if unknown == pad else unknown,
             "pad": pad,
         }
-        return {"delete": None} | {name: int(id) for name, id in known.items() if id is not None}
+        return {name: int(token) for name, token in known.items() if token is not None}
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
@@ -180,7 +182,7 @@ class HuggingFace:
 
             return lambda keep: self.engine([left(row) for row in keep])
         # A piece that becomes padding is masked out; any other token is attended to.
-        other = _PADDING if replacement == "pad" else self._ids_by_name[replacement]
+        other = _PADDING if replacement == "pad" else self._tokens[replacement]
         inside = pieces.inside
         ids, feature = pieces.ids[inside], feature[inside]
 
@@ -207,15 +209,16 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         ids = ids_read(document)
         if features is not None:
-            if (other := self._ids_by_name[replacement]) is None:
-                tokens = " or ".join(repr(one) for one in self.replacements if one != "delete")
+            tokens = self._tokens
+            if replacement not in tokens:
+                named = " or ".join(map(repr, tokens))
                 raise InputError(
                     "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {tokens}." if tokens else "use 'gxi' or 'lime'.")
+                    + (f"use replacement {named}." if named else "use 'gxi' or 'lime'.")
                 )
             pieces = pieces_in(document)
             feature = feature_of_piece(pieces, features)[pieces.inside]
-            ids = np.where(feature >= 0, other, ids)
+            ids = np.where(feature >= 0, tokens[replacement], ids)
         return embedded(self.network, ids)
 
     def differentiated(

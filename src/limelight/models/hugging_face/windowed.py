@@ -142,7 +142,11 @@ class Windowed:
 
     def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
         """Yield the attention within each window, with ``weigh`` also ∂F/∂α."""
-        share = None if weigh is None else weigh(_mean_output(document)[None]) / len(_parts_of(document))
+        share = (
+            None
+            if weigh is None
+            else weigh(_mean_output(document)[None]) / len(_parts_of(document))
+        )
         given = None if share is None else lambda _: share
         for part in _parts_of(document):
             yield from self.inner.attended(part, given)

@@ -1,6 +1,6 @@
 """Words of a text by the model's own tokenizer, with their places."""
 
-__all__ = ["lowers", "document_of", "pieces_of"]
+__all__ = ["document_of", "lowers", "pieces_of"]
 
 from typing import Any
 

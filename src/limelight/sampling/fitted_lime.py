@@ -1,6 +1,6 @@
 """LIME's linear model of a sample: select words, then fit them."""
 
-__all__ = ["LimeFit", "lime_fit"]
+__all__ = ["LimeFit", "fitted_lime"]
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class LimeFit(NamedTuple):
     samples: int
 
 
-def lime_fit(
+def fitted_lime(
     sample: Sample,
     *,
     ridge: float = 1.0,

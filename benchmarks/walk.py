@@ -1,0 +1,117 @@
+"""One explanation from text to value, in this version and in an earlier one, in turn.
+
+    git worktree add ../earlier v0.1.0    # or any commit
+    python benchmarks/walk.py --earlier ../earlier/src
+
+Both are started as processes of their own, three times each in turn, and measure processor time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from results import Measure, command_line, report
+
+HERE = Path(__file__).resolve().parents[1] / "src"
+ROUNDS = 3
+WORK = {
+    "lime": "explain(model, text, 'lime')",
+    "shapley": "explain(model, text, 'shapley')",
+    "alpha-avg": "explain(model, text, 'alpha-avg')",
+    "gxi": "explain(model, text, 'gxi')",
+    "loo": "explain(model, text, 'loo')",
+    "lime-sampled": "explain(model, text, 'lime-sampled')",
+    "compare": "compare(model, text)",
+    "lime_list": "explain(model, texts, 'lime')",
+    "function": "explain(function, short, 'lime', samples=300)",
+}
+PROGRAM = """
+import json, sys, time
+from limelight import compare, explain, load, wrap
+given = json.load(sys.stdin)
+model, text, texts, short = load(), given["text"], given["texts"], given["short"]
+def answer(asked):
+    return [[1 - len(t) % 7 / 9, len(t) % 7 / 9] for t in asked]
+function = wrap(answer, classes=["a", "b"])
+found = {}
+for name, call in given["work"].items():
+    run = eval("lambda: " + call)
+    run()
+    times = []
+    for _ in range(given["repeats"]):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    found[name] = sorted(times)[len(times) // 2]
+print(json.dumps(found))
+"""
+TEXT = (
+    "I did not expect much of this film, and for the first half hour it gave me nothing: the plot "
+    "is predictable, the jokes are old and the camera never finds its place. Then the story turns, "
+    "and two actors whom nobody knew before carry it to an end that is as sad as it is funny. The "
+    "music is superb, the last scene is one of the finest of the year, and I left the theatre "
+    "wanting to see it again. It is too long, it is uneven, and it is still a wonderful film."
+)
+
+
+def main() -> None:
+    """Measure both versions in turn."""
+    parser = command_line(__doc__ or "")
+    parser.add_argument("--earlier", type=Path, default=HERE, help="the src folder of that version")
+    arguments = parser.parse_args()
+    repeats = 1 if arguments.smoke else 21
+    rounds: dict[str, list[dict[str, float]]] = {"now": [], "earlier": []}
+    for _ in range(1 if arguments.smoke else ROUNDS):
+        for name, source in (("earlier", arguments.earlier), ("now", HERE)):
+            rounds[name].append(measured(source, repeats))
+    report("walk", list(_measures(rounds)), arguments, data="one review of 83 words, and 64 of it")
+
+
+def measured(source: Path, repeats: int) -> dict[str, float]:
+    """Return the median processor seconds of each piece of work in a process of its own."""
+    short = " ".join(TEXT.split()[:18])
+    texts = [f"{TEXT} {i} {i + 1}" for i in range(64)]
+    given = {"text": TEXT, "texts": texts, "short": short, "work": WORK, "repeats": repeats}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(given),
+        env={**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(run.stdout)
+    return found
+
+
+def _measures(rounds: dict[str, list[dict[str, float]]]) -> list[Measure]:
+    measures = []
+    for name, call in WORK.items():
+        times = {who: [1000 * one[name] for one in found] for who, found in rounds.items()}
+        for who, found in times.items():
+            measures.append(
+                Measure(
+                    id=f"{name}_{who}",
+                    what=f"{call}, {who}",
+                    value=median(found),
+                    best=min(found),
+                    unit="ms",
+                )
+            )
+        measures.append(
+            Measure(
+                id=f"{name}_ratio",
+                what=f"{call}, earlier over now",
+                value=min(times["earlier"]) / min(times["now"]),
+                at_least=0.95 if len(times["now"]) > 1 else None,
+                note="best of the rounds; above 1 is quicker than before",
+            )
+        )
+    return measures
+
+
+if __name__ == "__main__":
+    main()

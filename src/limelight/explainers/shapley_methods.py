@@ -1,0 +1,194 @@
+"""Shapley and Banzhaf values."""
+
+__all__ = ["ROWS", "Banzhaf", "Shapley"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+from limelight.errors import InputError
+from limelight.explainers.exact_games import head_scores, need_logit
+from limelight.explainers.method import Method, Way
+from limelight.explainers.reading import Reading
+from limelight.explainers.target_game import TargetGame
+from limelight.results import Finding
+from limelight.sampling import (
+    FEWEST,
+    ShapleySample,
+    affordable,
+    permutation_shapley,
+    shapley_of_all_masks,
+    text_rng,
+)
+from limelight.theory.banzhaf import banzhaf
+from limelight.theory.namespace import host_array
+from limelight.theory.shapley import shapley
+
+_TOLERANCE = "largest error of a score, relative to the range of f"
+_PER_HEAD = "also score every head alone"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shapley:
+    """Settings of Shapley values: of a quadrature, or of random orders of the words."""
+
+    tolerance: float | None = None
+    per_head: bool = False
+    pairs: int = 25
+    max_pairs: int = 10_000
+    replacement: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("pairs", 2), ("seed", 0)):
+            if (value := getattr(self, name)) < least:
+                raise InputError(f"{name} must be at least {least}; got {value}.")
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
+        if self.max_pairs < self.pairs:
+            raise InputError(
+                f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
+            )
+        if self.tolerance is not None and self.max_pairs < FEWEST:
+            raise InputError(
+                f"max_pairs must be at least {FEWEST} with a tolerance, for fewer pairs do not "
+                f"show their spread; got {self.max_pairs}."
+            )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Banzhaf:
+    """Settings of Banzhaf values."""
+
+    tolerance: float = 1e-6
+    per_head: bool = False
+
+
+def _semivalue(
+    settings: Shapley | Banzhaf, reading: Reading, *, name: str, value: Callable[..., Any]
+) -> list[Finding]:
+    """Score every feature by its mean change of the logit over sets of the others."""
+    need_logit(reading, name)
+    games = reading.ratio_game
+    solve = partial(value, tolerance=settings.tolerance)
+    found = solve(games)
+    scores, bounds = host_array(found.scores), host_array(found.bound)
+    heads = head_scores(solve, games) if settings.per_head else None
+    return [
+        Finding(
+            scores=scores[i, 0, : len(features)],
+            bound=float(bounds[i, 0]),
+            heads=None if heads is None else heads[:, i, : len(features)],
+        )
+        for i, features in enumerate(reading.features)
+    ]
+
+
+def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
+    """Score every feature by what it adds to the words before it, in random orders."""
+    return [_by_orders(settings, one) for one in reading.apart()]
+
+
+def _by_orders(settings: Shapley, one: Reading) -> Finding:
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    if affordable(d, 2 * (d - 1) * settings.pairs + 2):
+        return Finding(
+            scores=shapley_of_all_masks(game, d)[0],
+            base_value=game.base_value,
+            notices=game.notices,
+            diagnostics={"masks": 2**d},
+        )
+    found = permutation_shapley(
+        game,
+        d,
+        text_rng(settings.seed, one.documents[0].text),
+        pairs=settings.pairs,
+        tolerance=settings.tolerance,
+        most=settings.max_pairs,
+    )
+    return Finding(
+        scores=found.values[0],
+        stderr=found.stderr[0],
+        base_value=game.base_value,
+        notices=_of_orders(settings, found, d) + game.notices,
+        diagnostics={"pairs_drawn": found.pairs},
+    )
+
+
+def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
+    notices, worst = [], float(found.stderr.max())
+    if found.pairs < FEWEST and d > 2:  # an order of two words and its reverse are all orders
+        notices.append(
+            f"{found.pairs} pairs of orders are few: do not trust the standard errors, zeros "
+            f"least of all; draw {FEWEST} or more."
+        )
+    if settings.tolerance is not None and worst > settings.tolerance:
+        notices.append(
+            f"After {found.pairs} pairs of orders the largest standard error is {worst:.2g}, "
+            f"above the tolerance {settings.tolerance:.2g}; raise max_pairs."
+        )
+    return tuple(notices)
+
+
+def _calls_by_orders(settings: Shapley, d: int) -> int:
+    calls = 2 + settings.pairs * 2 * (d - 1)
+    return 1 + 2**d if affordable(d, calls) else calls
+
+
+_QUADRATURE = "milliseconds, exact to quadrature precision with a bound"
+
+ROWS = (
+    Method(
+        id="shapley",
+        label="Shapley",
+        formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
+        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
+        blind="which other words it needs (see interactions)",
+        cost=_QUADRATURE,
+        settings=Shapley,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=partial(_semivalue, name="shapley", value=shapley),
+                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
+                defaults={"tolerance": 1e-6},
+            ),
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=_shapley_by_orders,
+                settings={
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; where "
+                    "all 2^d masks take no more calls they are asked instead",
+                    "replacement": "what stands for a removed word",
+                    "seed": "same seed, same scores",
+                    "tolerance": "draw on until no standard error exceeds it; None draws `pairs`",
+                    "max_pairs": "pairs at most",
+                },
+                calls=_calls_by_orders,
+                cost="2 (d − 1) calls of the model for each pair of orders of d words",
+            ),
+        ),
+    ),
+    Method(
+        id="banzhaf",
+        label="Banzhaf",
+        formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
+        sees="the word's mean effect over all sets of other words, all alike",
+        blind="sets far from half of the text; does not add up to f",
+        cost=_QUADRATURE,
+        settings=Banzhaf,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=partial(_semivalue, name="banzhaf", value=banzhaf),
+                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
+            ),
+        ),
+    ),
+)

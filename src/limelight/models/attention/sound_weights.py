@@ -1,0 +1,56 @@
+"""Weights that fit together: what a classifier must be before anything is computed with it."""
+
+__all__ = ["check_weights"]
+
+from typing import Any
+
+import numpy as np
+
+from limelight.errors import InputError
+
+
+def check_weights(model: Any) -> None:
+    """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
+    letters = {
+        "embedding": "V d_e",
+        "W_q": "K d_att d_e",
+        "W_k": "K d_att d_e",
+        "W_v": "K d_out d_e",
+        "W_l": "K C d_out",
+    }
+    size: dict[str, int] = {"V": len(model.vocabulary)}
+    for name, axes in letters.items():
+        array = getattr(model, name)
+        if array.dtype.kind != "f":
+            raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
+        if array.ndim != len(axes.split()):
+            raise InputError(f"{name} must have the axes ({axes}); got shape {array.shape}.")
+        for axis, length in zip(axes.split(), array.shape, strict=True):
+            if size.setdefault(axis, length) != length:
+                raise InputError(
+                    f"{name} has shape {array.shape}, but its axis {axis} must be {size[axis]}."
+                )
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
+    outputs, named = size["C"], len(model.classes)
+    if named != max(outputs, 2) or len(set(model.classes)) != named:
+        raise InputError(
+            f"a model with {outputs} output(s) needs {max(outputs, 2)} distinct class names; "
+            f"got {list(model.classes)}."
+        )
+    _check_positions(model)
+    if model.tokenizer != "basic_english":
+        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+
+
+def _check_positions(model: Any) -> None:
+    if model.T_max < 2 or model.position_base <= 0:
+        raise InputError(
+            f"T_max must be at least 2 and position_base positive; "
+            f"got {model.T_max} and {model.position_base}."
+        )
+    if not np.isfinite([model.position_base, model.position_scale]).all():
+        raise InputError(
+            "position_base and position_scale must be finite; "
+            f"got {model.position_base} and {model.position_scale}."
+        )

@@ -1,0 +1,9 @@
+"""What a method finds in a reading, by its settings object."""
+
+from limelight.explainers.registry import configured
+
+
+def findings(settings, reading):
+    """Return one finding per document, computed in the way that the model allows."""
+    chosen = configured(settings, reading.model, {})
+    return chosen.way.explain(chosen.settings, reading)

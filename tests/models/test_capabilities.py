@@ -1,0 +1,167 @@
+"""Capabilities decide which methods a model gets, and a refusal prints its sentence."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import DomainError, InputError
+from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
+from limelight.models import Function, why_not
+from limelight.models.hugging_face.sequence_classifier import HuggingFace
+
+from tiny_models import tiny_model
+
+FUNCTION = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
+ASKED = ["lime", "lime-sampled", "loo", "shapley", "anchors"]
+
+
+def transformer():
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    return limelight.wrap(network, tokenizer=tokenizer)
+
+
+def test_each_family_gets_the_methods_of_its_capabilities():
+    assert usable_methods(tiny_model()) == list(METHODS)
+    assert sorted(usable_methods(FUNCTION)) == sorted(ASKED)
+    only_exact = {"lime-theorem", "lime-first-order", "banzhaf", "interactions"}
+    assert set(usable_methods(transformer())) == set(METHODS) - only_exact
+
+
+def test_the_table_for_a_model_says_how_or_why_not():
+    table = limelight.methods(FUNCTION)
+    assert table["lime"].ways[0].exactness == "sampled"
+    assert "samples" in [setting.name for setting in table["lime"].ways[0].settings]
+    assert table["lime"].cost == "one call of the model per sample"
+    assert limelight.methods(tiny_model())["lime"].cost.startswith("milliseconds, exact")
+    assert table["gxi"].ways == ()
+    assert table["gxi"].refused == (
+        "method 'gxi' needs the gradients of the model, and a function of texts shows only its "
+        "answers."
+    )
+    exact = limelight.methods(tiny_model())["lime"].ways[0]
+    assert (exact.needs, exact.exactness) == ("collapses", "bound")
+    assert {s.name: s.default for s in exact.settings}["tolerance"] == 1e-6
+    assert {s.name: s.default for s in table["lime"].ways[0].settings}["tolerance"] is None
+
+
+def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
+    for row in limelight.methods():
+        for way in row.ways:
+            for setting in way.settings:
+                if setting.name == "tolerance":
+                    sampled = "standard error" in setting.meaning
+                    assert sampled == (way.exactness == "sampled"), (row.id, setting.meaning)
+
+
+def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
+    one, other = transformer(), transformer()
+    usual = HuggingFace.capabilities.fget
+
+    def checked(self) -> Mapping[str, str | None]:
+        own = dict(usual(self))
+        if self is one:
+            own["attends"] = "its attention rows do not add up to one"
+        return MappingProxyType(own)
+
+    monkeypatch.setattr(HuggingFace, "capabilities", property(checked))
+    assert limelight.explain(other, "a good film", "alpha-avg").method == "alpha-avg"
+    with pytest.raises(InputError) as error:
+        limelight.explain(one, "a good film", "alpha-avg")
+    assert str(error.value) == (
+        "method 'alpha-avg' needs the attention weights of the model, and its attention rows do "
+        "not add up to one; use 'shapley', 'lime' or 'loo'."
+    )
+    assert limelight.explain(one, "a good film", "gxi").method == "gxi"
+
+
+def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
+    monkeypatch.setattr(Function, "capabilities", MappingProxyType({}))
+    assert why_not(FUNCTION, "attends") == "Function does not offer it"
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "settings", "sentence"),
+    [
+        (
+            "own",
+            "lime",
+            {"samples": 100},
+            "the setting 'samples' of method 'lime' does nothing for this model; here it takes "
+            "'bandwidth', 'penalty', 'rows', 'tolerance', 'replacement', 'per_head' or 'fit'.",
+        ),
+        (
+            "function",
+            "shapley",
+            {"per_head": True},
+            "the setting 'per_head' of method 'shapley' does nothing for this model; here it takes "
+            "'pairs', 'replacement', 'seed', 'tolerance' or 'max_pairs'.",
+        ),
+        ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' 'featu"),
+        ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),
+        ("own", "rollout", {"layer": 1}, "method 'rollout' has no settings; got 'layer'."),
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(model, method, settings, sentence):
+    chosen = tiny_model() if model == "own" else FUNCTION
+    with pytest.raises(InputError) as error:
+        limelight.explain(chosen, "w1 w2 w3", method, **settings)
+    assert str(error.value).startswith(sentence)
+
+
+def test_settings_objects_take_the_place_of_names():
+    model = tiny_model(2)
+    by_name = limelight.explain(model, "w1 w2 w3", "lime", bandwidth=0.5)
+    assert limelight.explain(model, "w1 w2 w3", Lime(bandwidth=0.5)) == by_name
+    c = limelight.compare(model, "w1 w2 w3", methods=[Lime(bandwidth=0.5), "gxi"])
+    assert c["lime"] == by_name
+    with pytest.raises(InputError, match=r"by name or as Lime\(…\), not both; got 'bandwidth'"):
+        limelight.explain(model, "w1 w2 w3", Lime(), bandwidth=0.5)
+    with pytest.raises(InputError, match="the setting 'pairs' of method 'shapley' does nothing"):
+        limelight.explain(model, "w1 w2 w3", Shapley(pairs=3))
+    with pytest.raises(InputError, match="the setting 'layer' of method 'alpha-avg' does nothing"):
+        limelight.explain(model, "w1 w2 w3", AlphaAvg(layer=0))
+    with pytest.raises(InputError, match="no method 7"):
+        limelight.explain(model, "w1 w2 w3", 7)
+
+
+def test_settings_objects_refuse_what_cannot_be():
+    with pytest.raises(InputError, match="steps must be at least 1"):
+        IG(steps=0)
+
+
+def test_a_game_is_the_model_on_masked_texts():
+    model = tiny_model(2, outputs=3)
+    game = limelight.game(model, "w1 w2 w3 w1", replacement="delete")
+    assert (len(game), game.features, game.replacement) == (3, ("w1", "w2", "w3"), "delete")
+    found = game([[True, True, True], [False, True, True]])
+    np.testing.assert_allclose(found, model.logits(["w1 w2 w3 w1", "w2 w3"]), rtol=1e-12)
+    np.testing.assert_allclose(game(np.array([[0, 1, 1]])), found[1:])
+    with pytest.raises(InputError, match=r"takes masks of shape \(n, 3\), true where a feature"):
+        game([[True, True]])
+
+
+def test_scores_have_games_too():
+    model = limelight.wrap(
+        lambda texts: np.array([[float(len(t))] for t in texts]), classes=["length"], scale="score"
+    )
+    assert limelight.game(model, "one two")([[True, False]]).tolist() == [[4.0]]
+
+
+def test_several_texts_are_a_list_and_a_tuple_is_refused():
+    with pytest.raises(InputError, match="several texts are a list; got a tuple"):
+        limelight.explain(tiny_model(), ("w1 w2", "w3"))
+    assert len(limelight.explain(tiny_model(), np.array(["w1 w2", "w3"]), "gxi")) == 2
+
+
+def test_anchors_need_a_choice():
+    rating = limelight.wrap(
+        lambda texts: np.zeros((len(texts), 1)), classes=["stars"], scale="score"
+    )
+    with pytest.raises(DomainError, match="predicts one of its classes, and this one predicts a"):
+        limelight.explain(rating, "w1 w2", "anchors")

@@ -1,0 +1,74 @@
+"""The paper's classifier on a torch device: the same numbers, explained by the same verbs."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError, MissingExtraError
+from limelight.explainers import METHODS, read
+from limelight.models import load
+from limelight.models.attention import on_device
+from limelight.theory.ratio_game import RatioGame
+
+from tiny_models import random_texts, tiny_model
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "anchors"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_every_method_gives_the_same_numbers(method, outputs):
+    model = tiny_model(4, outputs=outputs, scale=0.8)
+    texts = [text for text in random_texts(40, 5) if len(set(text.split())) > 1]
+    here = limelight.explain(model, texts, method)
+    there = limelight.explain(model.on("cpu"), texts, method)
+    for one, other in zip(here, there, strict=True):
+        allowed = (one.bound or 0) + (other.bound or 0) + 1e-9
+        np.testing.assert_allclose(other.scores, one.scores, rtol=1e-9, atol=allowed)
+        np.testing.assert_allclose(other.base_value, one.base_value, rtol=1e-9, atol=1e-12)
+        assert list(other.prediction) == list(one.prediction)
+        assert other.settings == one.settings
+        assert other.model == one.model  # a device is not part of a model
+
+
+def test_games_are_tensors_of_the_device_and_equal_ours():
+    model = tiny_model(4, outputs=3)
+    texts = random_texts(9, 2)
+    here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
+    assert isinstance(there.a, torch.Tensor)
+    for name in ("D0", "a", "b", "N0", "A", "B", "sizes"):
+        np.testing.assert_allclose(getattr(there, name).numpy(), getattr(here, name), rtol=1e-12)
+    assert isinstance(here, RatioGame)
+
+
+def test_more_texts_are_explained_at_a_time():
+    assert tiny_model().on("cpu").together > tiny_model().together
+
+
+def test_the_shipped_model_is_loaded_for_a_device():
+    text = "The plot is predictable, but the acting is superb."
+    model = load(device="cpu")
+    assert "on cpu" in repr(model)
+    e = limelight.explain(model, text, "shapley")
+    np.testing.assert_allclose(e.scores, limelight.explain(load(), text, "shapley").scores)
+    assert load().device is None
+
+
+def test_the_command_line_takes_a_device(limelight):
+    outcome = limelight("explain", "a superb film", "--device", "cpu", "--format", "json")
+    assert (outcome.code, outcome.err) == (0, "")
+    outcome = limelight("explain", "a superb film", "--device", "gpu")
+    assert outcome.code == 2
+    assert "device 'gpu' cannot be used here" in outcome.err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_refused_at_once():
+    with pytest.raises(InputError, match=r"device 'cuda' cannot be used here .* leave device out"):
+        load(device="cuda")
+
+
+def test_a_device_needs_torch(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(MissingExtraError, match="device 'cuda' needs torch; run: pip install"):
+        on_device.device_tables(tiny_model().tables, "cuda")

@@ -1,0 +1,130 @@
+"""How the code is cut: names that mean one thing, methods that ask what a model can do."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Literal, get_args, get_type_hints
+
+import pytest
+
+import limelight
+from limelight.explainers import METHODS
+from limelight.explainers.settings import Settings
+from limelight.models import Capability
+
+HOME = Path(limelight.__file__).parent
+MODULES = sorted(HOME.rglob("*.py"))
+VERBS = [name for name in limelight.__all__ if name[0].islower()]
+FORK = re.compile(r"(hasattr|isinstance|getattr)\((\w+\.)*model\b")
+
+
+def test_no_two_modules_bear_the_same_name():
+    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_module_and_no_package_bears_the_name_of_a_verb():
+    taken = {path.stem for path in MODULES} | {path.parent.name for path in MODULES}
+    assert len(VERBS) > 8
+    assert not taken & set(VERBS)
+
+
+def forks(source):
+    return [line for line in source.splitlines() if FORK.search(line)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in MODULES if p.parent.name in ("explainers", "cli", "checks") or p.stem == "verbs"],
+    ids=lambda path: path.stem,
+)
+def test_nothing_asks_what_family_a_model_is_of(path):
+    assert forks(path.read_text("utf-8")) == []
+
+
+def test_the_search_for_forks_can_find_one():
+    assert forks("if isinstance(model, AttentionClassifier):\n    pass") != []
+    assert forks('x = getattr(self.model, "link", None)') != []
+
+
+def test_the_keywords_of_the_verbs_are_the_settings_of_the_registry():
+    hints = get_type_hints(Settings)
+    types: dict[str, set[type]] = {}
+    for method in METHODS.values():
+        for name, hint in get_type_hints(method.settings).items():
+            types.setdefault(name, set()).update(get_args(hint) or {hint})
+    assert set(hints) == set(types)
+    for name, hint in hints.items():
+        assert set(get_args(hint) or {hint}) == types[name], name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_setting_is_used_by_a_way_and_every_way_says_what_it_means(method):
+    row = METHODS[method]
+    own = {field.name for field in fields(row.settings)}
+    assert own == {name for way in row.ways for name in way.settings}
+    for way in row.ways:
+        assert set(way.defaults) <= set(way.settings)
+        assert all(len(meaning) > 8 for meaning in way.settings.values())
+
+
+def test_settings_classes_belong_to_one_method_each():
+    classes = [row.settings for row in METHODS.values()]
+    assert len(set(classes)) == len(classes)
+
+
+def test_ways_need_capabilities_that_there_are():
+    needed = {way.needs for row in METHODS.values() for way in row.ways}
+    assert needed - {None} <= set(get_args(Capability))
+    assert Capability is not Literal
+
+
+PROGRAM = """\
+from limelight import Explanation, explain, explain_classes, compare, load, Comparison
+from limelight.explainers import Lime
+
+model = load()
+one: Explanation = explain(model, "a text", "lime", bandwidth=0.5, scale="logit")
+same: Explanation = explain(model, "a text", Lime(bandwidth=0.5), target="positive")
+several: list[Explanation] = explain(model, ["a text"], "shapley", tolerance=1e-9)
+classes: dict[str, Explanation] = explain_classes(model, "a text")
+both: Comparison = compare(model, "a text", methods=["lime", "gxi"])
+"""
+WRONG = {
+    'explain(model, "a text", tarket="positive")': 'Unexpected keyword argument "tarket"',
+    'explain(model, "a text", bandwidth="wide")': "incompatible type",
+    'compare(model, "a text", output="logit")': 'Unexpected keyword argument "output"',
+    "explain(model, 3)": "incompatible type",
+}
+
+
+@pytest.mark.slow
+def test_a_mistyped_keyword_fails_in_mypy(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM + "\n".join(WRONG) + "\n")
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--no-error-summary",
+            "--no-incremental",
+            script,
+        ],
+        cwd=tmp_path,
+        env={"MYPYPATH": str(HOME.parent), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    first = PROGRAM.count("\n") + 1
+    for number, (call, sentence) in enumerate(WRONG.items(), start=first):
+        lines = [line for line in found.splitlines() if f"script.py:{number}:" in line]
+        assert any("error" in line for line in lines), (call, found)
+        assert any(sentence in line or "No overload variant" in line for line in lines), found
+    wrong = {int(m[1]) for m in re.finditer(r"script\.py:(\d+): error", found)}
+    assert wrong == set(range(first, first + len(WRONG)))  # and nothing above is
