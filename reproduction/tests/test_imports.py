@@ -46,7 +46,7 @@ EXCEPTIONS = {
     # the same training and the same draws as those of the stored results
     "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
     "limelight.training.noise": {"kept_entries", "kept_share"},
-    "limelight.sampling": {"LimeDraws", "LimeFit", "Sample", "lime_fit"},
+    "limelight.sampling": {"LimeDraws", "LimeFit", "Sample", "fitted_lime"},
 }
 
 

@@ -11,7 +11,7 @@ from limelight_reproduction.one_layer import jain_wallace_measured as measuring
 from limelight_reproduction.one_layer.jain_wallace import EXPERIMENT
 from limelight_reproduction.setting import Setting
 
-from models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model
 
 TEXTS = [text for text in random_texts(12, 3) if len(text.split()) > 4]
 

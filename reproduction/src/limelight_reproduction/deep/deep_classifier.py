@@ -218,7 +218,7 @@ def _features_of_pieces(document: Document, features: Features) -> Int[np.ndarra
     """
     number = {string: j for j, string in enumerate(features.strings)}
     spelled = _spelled(document)
-    later = [number.get(word, -1) if features.kind == "words" else -1 for word in spelled.beyond]
+    later = [number.get(word, -1) if features.unit == "words" else -1 for word in spelled.beyond]
     return np.array([*features.of_token, *later])[spelled.word]
 
 

@@ -5,7 +5,7 @@ __all__ = ["sampled_lime"]
 import numpy as np
 
 from limelight import Model, game
-from limelight.sampling import LimeDraws, LimeFit, Sample, lime_fit
+from limelight.sampling import LimeDraws, LimeFit, Sample, fitted_lime
 
 
 def sampled_lime(
@@ -21,4 +21,4 @@ def sampled_lime(
     target = -1 if len(model.classes) == 2 else int(whole.argmax())
     sample = Sample(lambda keep: play(keep)[:, [target]], LimeDraws(d=len(play)), rng, row0=True)
     sample.grow(samples)
-    return lime_fit(sample)
+    return fitted_lime(sample)
