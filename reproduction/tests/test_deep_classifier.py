@@ -195,13 +195,12 @@ def test_what_moves_into_the_window_under_deletion_goes_with_its_word():
     assert window.tolist() == [CLS, 4, *range(6, 14), 14, 15, 4]
 
 
-def test_sentences_take_nothing_along_from_beyond_the_window():
+def test_a_position_takes_nothing_along_from_beyond_the_window():
     model = trained()
-    text = " ".join(["w1 .", *(f"w{i}" for i in range(2, 12)), "w1"])
-    game = limelight.game(model, text, features="sentences", replacement="delete")
-    assert len(game) == 2
-    (window,) = windows_asked(model, lambda: game([[False, True]]))
-    assert window.tolist() == [CLS, *range(4, 14), 3, UNK]
+    text = " ".join([f"w{i}" for i in range(12)] + ["w0"])
+    game = limelight.game(model, text, features="positions", replacement="delete")
+    (window,) = windows_asked(model, lambda: game([[False] + [True] * 11]))
+    assert window.tolist() == [CLS, *range(3, 14), 2]
 
 
 def test_a_text_without_words_has_an_answer_and_no_explanation():
@@ -325,6 +324,19 @@ def test_the_comparison_with_differences_can_fail():
     assert not np.allclose(g_l1, np.abs(gradient).sum(axis=1) @ OF_WORD, rtol=1e-3)
 
 
+def test_weights_may_be_given_as_numbers_or_as_a_function_of_the_outputs():
+    model = trained(outputs=3)
+    document = model.read(TEXT)
+    points = np.stack([model.embedded(document), 2 * model.embedded(document)])
+    weights = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
+    given = model.differentiated(document, points, weights)
+    asked = model.differentiated(document, points, lambda f: weights[: len(f)])
+    np.testing.assert_array_equal(given.gradient, asked.gradient)
+    np.testing.assert_allclose(given.outputs[0], model.outputs([document])[0], rtol=1e-6)
+    swapped = model.differentiated(document, points, weights[::-1].copy())
+    assert np.abs(swapped.gradient - given.gradient).max() > 1e-3
+
+
 def test_integrated_gradients_lead_from_unk_to_the_text():
     model = trained(outputs=3)
     e = limelight.explain(model, TEXT, "ig", target=2, tolerance=1e-6)
@@ -366,8 +378,9 @@ def by_enumeration(model, text, target, *, delete, samples):
 @pytest.mark.parametrize("text", [TEXT, "w1 w2 w3 w4 w5 w6 w7 w8"])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_lime_approaches_the_fit_of_all_subsets(text, delete, outputs):
-    model, samples = trained(outputs=outputs), 6000
-    target = 0 if outputs == 1 else int(model.outputs([model.read(text)])[0].argmax())
+    model, samples = trained(1, outputs=outputs), 6000
+    target = int(model.outputs([model.read(text)])[0].argmax())
+    assert target == 0  # the only output, or the predicted class, which is not the last
     fit = sampled_lime(
         model,
         text,
@@ -386,7 +399,7 @@ def test_lime_approaches_the_fit_of_all_subsets(text, delete, outputs):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("replacement", ["unk", "delete"])
 def test_lime_of_an_experiment_is_that_of_explain_but_for_its_stream(outputs, replacement):
-    model = trained(outputs=outputs)
+    model = trained(1, outputs=outputs)
     e = limelight.explain(model, TEXT, "lime-sampled", samples=200, replacement=replacement, seed=3)
     own, other = (
         sampled_lime(model, TEXT, samples=200, replacement=replacement, rng=rng)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import limelight
+from limelight.training.preparing import WEIGHTS, random_numbers
 from limelight_reproduction.deep import figure_6, networks, next_checks
 from limelight_reproduction.setting import CLASSES, Setting
 
@@ -112,6 +113,11 @@ def test_training_is_a_function_of_the_seed(data, tmp_path):
     ]
     assert same(found[0], found[1])
     assert not same(found[0], found[2])
+
+
+def test_first_weights_come_from_the_stream_of_the_stored_results():
+    stream = np.random.default_rng([5, *networks._WEIGHTS])
+    assert stream.random() == random_numbers(5, WEIGHTS).random()
 
 
 def test_a_repeat_is_another_training_of_the_same_network(setting, monkeypatch):
