@@ -118,6 +118,19 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, page.name, "exec"), names)
 
 
+@pages
+def test_what_comments_say_is_printed_is_printed(page, tmp_path, monkeypatch, capsys):
+    """Comments that fill a line of a Python block are outputs, in order; dots stand for digits."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), names)
+        printed = iter(capsys.readouterr().out.splitlines())
+        for promised in re.findall(r"^# (.*)$", block, re.M):
+            pattern = re.escape(promised).replace(r"\.\.\.", r"\d*")
+            assert any(re.fullmatch(pattern, line) for line in printed), promised
+
+
 def test_numbers_in_the_readme_block_are_the_printed_ones(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (block,) = blocks(ROOT / "README.md", "python")
