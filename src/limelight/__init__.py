@@ -68,7 +68,14 @@ __all__ = [  # noqa: RUF022  (the verbs first)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'limelight' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    try:
+        return getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from limelight.errors import MissingExtraError
+
+        raise MissingExtraError(f"limelight.{name} needs torch", "train") from None
 
 
 def __dir__() -> list[str]:

@@ -282,21 +282,20 @@ def _several(
     if names is None:
         usable = usable_methods(model)
         names = [name for name in COMPARED if name in usable]
-        if len(names) < len(COMPARED):
+        if len(names) <= len(COMPARED_BY_ASKING):  # nothing but lime and shapley
             names = list(COMPARED_BY_ASKING)
     if not names:
         raise InputError("compare needs at least one method; got none.")
     several = list(dict.fromkeys(names))
-    ways = [way_of(find_method(name), model) for name in several]
-    known = {name: None for way in ways for name in way.settings}
+    ids = [find_method(name).id for name in several]
+    if twice := [name for name in ids if ids.count(name) > 1]:
+        raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
+    own = [way_of(find_method(n), model).settings if isinstance(n, str) else {} for n in several]
+    known = {name: None for settings_of_way in own for name in settings_of_way}
     for name in settings:
         if name not in known:
             raise InputError(nearest("setting of these methods", name, known))
     return [
-        configured(
-            name,
-            model,
-            {k: v for k, v in settings.items() if k in way.settings and isinstance(name, str)},
-        )
-        for name, way in zip(several, ways, strict=True)
+        configured(name, model, {k: v for k, v in settings.items() if k in taken})
+        for name, taken in zip(several, own, strict=True)
     ]

@@ -12,6 +12,7 @@ from limelight.errors import InputError
 from limelight.explainers.held_prediction import held_by
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
+from limelight.explainers.target_game import refusal_notice
 from limelight.results import Anchor, Finding
 from limelight.sampling import (
     AnchorSearch,
@@ -93,6 +94,7 @@ def _found(settings: Anchors, reading: Reading, *, brackets: bool) -> list[Findi
 def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
     held = held_by(one)
     game, d = one.game(settings.replacement), len(one.features[0])
+    stood_in = game.stood_in
 
     def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
         chunks = range(0, len(keep), _CHUNK)
@@ -108,7 +110,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
     precision = _precision(holds(masks), every, bracket, settings.delta)
     gain, stderr = _gains(holds, masks, words, every)
     return Finding(
-        scores=gain if held.for_target else -gain,
+        scores=gain if held.for_target else 0.0 - gain,
         stderr=None if every else stderr,
         anchor=Anchor(
             features=found.words,
@@ -116,7 +118,11 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             precision_interval=precision.interval,
             coverage=0.5 ** len(words),
         ),
-        notices=held.notices + _notices(found, precision, settings.threshold),
+        notices=(
+            held.notices
+            + _notices(found, precision, settings.threshold)
+            + refusal_notice(game, since=stood_in)
+        ),
         diagnostics={
             "holds": held.name,
             "precision_by": precision.method,

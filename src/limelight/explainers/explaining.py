@@ -8,6 +8,7 @@ from limelight import __version__
 from limelight.errors import DomainError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
+from limelight.explainers.text_game import NO_BASE
 from limelight.results import Comparison, Explanation, Finding
 
 
@@ -53,9 +54,15 @@ def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
         raise
 
 
+def _no_base(base: float | None, found: Finding) -> tuple[str, ...]:
+    """Say that there is no base value, unless the method has said so already."""
+    said = any(notice.startswith(NO_BASE) for notice in found.notices)
+    return () if base is not None or said else (f"{NO_BASE}.",)
+
+
 def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
     model, document, features = reading.model, reading.documents[i], reading.features[i]
-    base = found.base_value
+    base = reading.base_values[i] if found.base_value is ... else found.base_value
     return Explanation(
         text=document.text,
         features=features.strings,
@@ -71,13 +78,13 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         link=model.link,
         scale=reading.targets.scale,
         prediction=reading.prediction(i),
-        base_value=reading.base_values[i] if base is None else base,
+        base_value=base,
         intercept=found.intercept,
         heads=found.heads,
         pairs=found.pairs,
         anchor=found.anchor,
         cut=document.cut,
-        notices=reading.notices(i) + found.notices,
+        notices=reading.notices(i) + found.notices + _no_base(base, found),
         settings=reading.asked(i) | chosen.asked(),
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
         model=model.fingerprint,

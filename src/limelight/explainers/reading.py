@@ -227,13 +227,22 @@ def _protected(model: Model, words: Collection[str]) -> frozenset[str]:
     """Return protected words as the model reads them, in lower case: they are safe in any case."""
     if isinstance(words, str):
         raise InputError(f"protect takes a list of words; got one string. Write [{words!r}].")
-    found = [(word, model.read(word).tokens.strings) for word in words]
-    for word, tokens in found:
-        if len(tokens) != 1:
-            raise InputError(
-                f"a protected word must be one token; {word!r} is {len(tokens)} of them."
-            )
-    return frozenset(tokens[0].lower() for _, tokens in found)
+    return frozenset(_one_token(model, word) for word in words)
+
+
+def _one_token(model: Model, word: str) -> str:
+    try:
+        tokens = model.read(word).tokens.strings
+    except InputError as error:
+        raise InputError(f"the protected word {word!r} cannot be read: {error}") from None
+    if len(tokens) != 1:
+        raise InputError(f"a protected word must be one token; {word!r} is {len(tokens)} of them.")
+    if tokens[0].lower() != word.lower():
+        raise InputError(
+            f"a protected word must be a token as the model reads it; {word!r} is read as "
+            f"{tokens[0]!r}."
+        )
+    return tokens[0].lower()
 
 
 def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:

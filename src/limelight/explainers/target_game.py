@@ -1,12 +1,13 @@
 """What perturbation methods play: the explained number of one text under each mask."""
 
-__all__ = ["TargetGame"]
+__all__ = ["TargetGame", "refusal_notice"]
 
 from typing import final
 
 import numpy as np
 
 from limelight.explainers.reading import Reading
+from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.answers import MOST_LOG_ODDS
 from limelight.shapes import Bool, Float
 
@@ -74,9 +75,13 @@ class TargetGame:
         )
 
     def _refused(self) -> tuple[str, ...]:
-        if not self._game.refuses_nothing:
-            return ()
-        refused = "The model refuses the text without its words, so there is no base value"
-        if self._game.stood_in == self._stood_in:
-            return (f"{refused}.",)
-        return (f"{refused}; the mean of its answers to each word alone stands in for it.",)
+        return refusal_notice(self._game, since=self._stood_in)
+
+
+def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
+    """Say that a model refuses a text without words, and what has stood in for it ``since``."""
+    if not game.refuses_nothing:
+        return ()
+    if game.stood_in == since:
+        return (f"{NO_BASE}.",)
+    return (f"{NO_BASE}; the mean of its answers to each word alone stands in for it.",)

@@ -1,18 +1,21 @@
 """One text as a game: which words stay, and what the model answers."""
 
-__all__ = ["TextGame"]
+__all__ = ["NO_BASE", "TextGame"]
 
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import DomainError, InputError
+from limelight.models.engine import out_of_memory
 from limelight.sampling import Game, answered
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 _REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes
+NO_BASE = "The model refuses the text without its words, so there is no base value"
 
 
 @final
@@ -22,9 +25,10 @@ class TextGame:
     Masks (n, d) in, True where a feature stays; outputs (n, C) out. Where asking the model is
     costly, answers are remembered, so that all classes and all methods share the same calls.
 
-    A model may refuse a text of which nothing is left. Then ``nothing`` is None, and the mean of
-    its answers to each feature alone stands in for the answer, so that values which need one, such
-    as Shapley's, stay defined; ``stood_in`` counts how often.
+    A model may refuse a text of which nothing is left, or nothing that it calls a word: a lone
+    colon, say. It then has no ``nothing``, and the mean of its answers to each word alone stands in
+    for every such mask, so that values which need one, such as Shapley's, stay defined;
+    ``stood_in`` counts how often.
     """
 
     def __init__(self, ask: Game, features: Features, replacement: str, *, remember: bool) -> None:
@@ -32,9 +36,6 @@ class TextGame:
         self.features, self.replacement = features.strings, replacement
         self.stood_in = 0
         self._known: dict[bytes, Float[np.ndarray, " C"]] = {}
-        self._instead: Float[np.ndarray, " C"] | None = None
-        self._tried = False
-        self._nothing_kept = np.packbits(np.zeros((1, len(self)), bool), axis=1).tobytes()
 
     def __len__(self) -> int:
         return len(self.features)
@@ -52,55 +53,67 @@ class TextGame:
                 f"a feature stays; got {masks.dtype} of shape {masks.shape}."
             )
         masks = masks.astype(bool)
-        if not self._remember:
-            return self._ask(masks)
-        empty = np.logical_not(masks.any(axis=1))
-        if self._instead is None or not empty.any():
+        if not self._remember or not len(masks):  # tables have an answer to everything
+            return self._ask(masks) if len(masks) else self(self._whole)[:0]
+        # Nothing is asked for alone, before all else: in a batch it would spoil the other answers.
+        if masks.any(axis=1).all() or not self.refuses_nothing:
             try:
                 return self._answers(masks)
-            except Exception:  # somebody's function may raise anything it likes
-                if not empty.any() or not self.refuses_nothing:
+            except Exception as error:
+                if not _refusal(error) or not self.refuses_nothing:
                     raise
-        return self._around_nothing(masks, empty)
+        return self._around_refusals(masks)
 
-    @property
+    @cached_property
     def refuses_nothing(self) -> bool:
         """Whether the model has no answer to the text of which every feature is removed."""
-        if self._remember and not self._tried:  # tables have an answer to everything
-            try:
-                if self._nothing_kept not in self._known:
-                    self._answers(np.zeros((1, len(self)), bool))
-            except Exception as error:
-                self._instead = self._mean_of_single_features(error)
-            self._tried = True
-        return self._instead is not None
+        nothing = ~self._whole
+        return self._remember and self._refuses(nothing) and self._refuses(nothing)
 
     @property
     def nothing(self) -> Float[np.ndarray, " C"] | None:
         """The outputs with every feature removed; None where the model refuses that text."""
-        asked_before = self._nothing_kept in self._known
-        if self.refuses_nothing:
-            return None
-        if not asked_before and self._nothing_kept in self._known:
-            return self._known[self._nothing_kept]  # it was asked a moment ago, and counted
-        return self(np.zeros((1, len(self)), bool))[0]
+        return None if self.refuses_nothing else self(~self._whole)[0]
 
-    def _mean_of_single_features(self, error: Exception) -> Float[np.ndarray, " C"]:
-        if len(self) == 1:
+    @property
+    def _whole(self) -> Bool[np.ndarray, "1 d"]:
+        return np.ones((1, len(self)), bool)
+
+    def _refuses(self, mask: Bool[np.ndarray, "1 d"]) -> bool:
+        """Ask about one mask. A fault of memory or of the network is not a refusal."""
+        try:
+            self._answers(mask)
+        except Exception as error:
+            if not _refusal(error):
+                raise
+            return True
+        return False
+
+    @cached_property
+    def _answered_alone(self) -> Bool[np.ndarray, " d"]:
+        """Which features the model answers to by themselves."""
+        alone = np.eye(len(self), dtype=bool)
+        return np.array([not self._refuses(mask[None]) for mask in alone])
+
+    @cached_property
+    def _instead(self) -> Float[np.ndarray, " C"]:
+        """What stands for the answer to a text of which nothing is left."""
+        if len(self) == 1 or not self._answered_alone.any():
             raise DomainError(
-                "the model refuses a text without words, and this text has a single feature, so "
-                f"removing it cannot be explained (the model said: {one_line(str(error), 100)})."
-            ) from None
-        return self._answers(np.eye(len(self), dtype=bool)).mean(axis=0)
+                "the model refuses a text without words, and this text has no two words of which "
+                "one could stay while the other goes, so removing words cannot be explained."
+            )
+        return self._answers(np.eye(len(self), dtype=bool)[self._answered_alone]).mean(axis=0)
 
-    def _around_nothing(
-        self, masks: Bool[np.ndarray, "n d"], empty: Bool[np.ndarray, " n"]
-    ) -> Float[np.ndarray, "n C"]:
-        outputs = np.tile(np.asarray(self._instead), (len(masks), 1))
-        if not empty.all():
-            outputs[~empty] = self._answers(masks[~empty])
-        self.stood_in += int(empty.sum())
-        answered(int(empty.sum()))
+    def _around_refusals(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Answer the masks that keep a word which the model knows; the mean stands for the rest."""
+        refused = ~(masks & self._answered_alone).any(axis=1)
+        outputs = np.tile(self._instead, (len(masks), 1))
+        if not refused.all():
+            outputs[~refused] = self._answers(masks[~refused])
+        count = int(np.count_nonzero(refused))
+        self.stood_in += count
+        answered(count)
         return outputs
 
     def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
@@ -111,8 +124,16 @@ class TextGame:
         answered(len(keys) - len(new))
         if not new:
             return np.array([known[key] for key in keys])
-        found = dict(zip(new, self._ask(masks[list(new.values())]), strict=True))
+        asked = np.asarray(self._ask(masks[list(new.values())]))
+        if not np.isfinite(asked).all():
+            raise InputError("the model answers with numbers that are not finite.")
+        found = dict(zip(new, asked, strict=True))
         answers = np.array([found[key] if key in found else known[key] for key in keys])
-        if len(known) < min(_REMEMBERED, _REMEMBERED_OUTPUTS // answers.shape[1]):
-            known.update(found)
+        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // answers.shape[1]) - len(known)
+        known.update(list(found.items())[: max(room, 0)])
         return answers
+
+
+def _refusal(error: Exception) -> bool:
+    """Whether a model says no to a text, and not that a machine or a network failed it."""
+    return not isinstance(error, OSError) and not out_of_memory(error)

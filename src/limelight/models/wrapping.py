@@ -67,7 +67,7 @@ def wrap(
     options: dict[str, Any] = {
         option: value
         for (option, default), value in zip(_DEFAULTS.items(), given, strict=True)
-        if value != default
+        if value is not default
     }
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), tokenizer=tokenizer, **options)

@@ -94,7 +94,9 @@ class Explanation:
         return equal_fields(self, other)
 
     def __hash__(self) -> int:
-        return hash((self.text, self.method, self.target, self.scale, self.scores.tobytes()))
+        return hash(
+            (self.text, self.method, self.target, self.scale, (self.scores + 0.0).tobytes())
+        )  # -0.0 is 0.0
 
     def __len__(self) -> int:
         return len(self.features)

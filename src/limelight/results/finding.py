@@ -4,6 +4,7 @@ __all__ = ["Anchor", "Finding", "Pairs"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any, final
 
 import numpy as np
@@ -50,7 +51,7 @@ class Finding:
     scores: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"] | None = None
     bound: float | None = None
-    base_value: float | None = None
+    base_value: float | EllipsisType | None = ...
     intercept: float | None = None
     heads: Float[np.ndarray, "K d"] | None = None
     pairs: Pairs | None = None
