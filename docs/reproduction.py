@@ -6,9 +6,9 @@ python docs/reproduction.py
 import re
 from pathlib import Path
 
-from limelight.experiments.markdown import documentation_page, summary
-from limelight.experiments.report import Row, rows_of
-from limelight.experiments.results import stored
+from limelight_reproduction.markdown import documentation_page, summary
+from limelight_reproduction.report import Row, rows_of
+from limelight_reproduction.results import stored
 
 HERE = Path(__file__).parent
 PAGE, README, IMAGES = HERE / "reproduction.md", HERE.parent / "README.md", "images/reproduction"

@@ -6,7 +6,6 @@ import numpy as np
 
 from drawn.games import LONG, SHORT, UNREPEATED, bounded_game, distance, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.heavy_form import heavy_form
@@ -20,6 +19,7 @@ from limelight.theory.paper.lime_limit import (
 from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.removal_mixture import removal_mixture
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 
 WINDOWS = np.array([256, 1024, 4096, 16384])
 SEEDS = range(3)

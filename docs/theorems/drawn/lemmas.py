@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 
 from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
 from limelight.theory.paper.expected_ratio import (
     expected_ratio_bound,
     integral_approximation,
@@ -20,6 +19,7 @@ from limelight.theory.paper.subset_probabilities import (
     mixed_probability,
     removed_given_kept,
 )
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
 
 N = 9
 DOTS = {"marker": "o", "linestyle": "none", "markersize": 4, "markerfacecolor": "none"}

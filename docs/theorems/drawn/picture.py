@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.experiments.drawing import canvas, plain
+from limelight_reproduction.drawing import canvas, plain
 
 STYLE = {"svg.hashsalt": "limelight", "svg.fonttype": "none", "path.simplify_threshold": 0.3}
 

@@ -5,9 +5,9 @@ __all__ = ["exponentials", "removals"]
 import numpy as np
 
 from drawn.picture import Picture, below, legend, logarithmic, number, panels
-from limelight.experiments.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from limelight.theory.lime import LimePlan, lime_plan
 from limelight.theory.reciprocal_sum import reciprocal_sum
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 
 TOLERANCES = dict(zip((1e-3, 1e-6, 1e-9), (VERMILLION, ORANGE, BLUE), strict=True))
 

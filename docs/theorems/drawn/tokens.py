@@ -6,7 +6,6 @@ import numpy as np
 
 from drawn.games import SHORT, UNREPEATED, review, review_game
 from drawn.picture import Picture, below, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREY, INK, ORANGE, PURPLE, VERMILLION, canvas, plain
 from limelight.render.figures import colour_map
 from limelight.text import UNK
 from limelight.theory.attention import attention, max_attention, mean_attention
@@ -15,6 +14,16 @@ from limelight.theory.gradient import gradient
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import value
+from limelight_reproduction.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    canvas,
+    plain,
+)
 
 
 def attention_rows() -> Picture:

@@ -6,7 +6,6 @@ import numpy as np
 
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review, review_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
 from limelight.render.figures import canvas, colour_map
 from limelight.sampling import ShapleySample, permutation_shapley
 from limelight.theory.banzhaf import banzhaf, mean_changes
@@ -15,6 +14,7 @@ from limelight.theory.interactions import shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, value
 from limelight.theory.shapley import shapley
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
 
 
 def converging() -> Picture:

@@ -1,0 +1,99 @@
+"""``limelight reproduce``, which the library finds by an entry point."""
+
+__all__ = ["reproduce"]
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from limelight_reproduction.runner import At
+
+_SAID = {
+    "measured": "measured",
+    "kept": "kept from before",
+    "stored": "from the stored results",
+    "missing": "left out: it needs a graphics card or the paper's model",
+}
+
+
+def reproduce(
+    *,
+    data: Path,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    quick: bool = False,
+    only: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True)] = (),
+    seed: int = 0,
+    device: str | None = None,
+    paper_model: Path | None = None,
+) -> None:
+    """Run the paper's experiments again and write a report: figures, tables, numbers, a page.
+
+    A run that was interrupted continues when the same command is given again. What needs a graphics
+    card, or the model of the paper's recipe, comes from the results that the package carries where
+    these are not to be had; the report says which.
+
+    Parameters
+    ----------
+    data
+        Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
+        imdb, sst2 and ag_news.
+    output
+        Folder for report.html, results.json, figures, tables and models that are trained. What it
+        holds is kept: other data, or another paper's model, want a folder of their own.
+    quick
+        Fewer texts and samples: some minutes on two cores.
+    only
+        Experiments to run: "figure-4", or one part of one: "figure-4.shipped".
+    seed
+        Seed of everything that is drawn.
+    device
+        "cpu" or "cuda"; the graphics card is used where there is one.
+    paper_model
+        Folder of a model trained with --recipe paper; a full run trains one if none is given.
+    """
+    from limelight_reproduction import runner  # it loads torch, which --help can do without
+
+    with _shown_progress() as progress:
+        page = runner.reproduce(
+            data,
+            output,
+            quick=quick,
+            only=only,
+            seed=seed,
+            device=device,
+            paper_model=paper_model,
+            progress=progress,
+        )
+    print(page)
+
+
+@contextlib.contextmanager
+def _shown_progress() -> Iterator[Callable[["At"], None]]:
+    """Yield a callback: bars that move on a terminal, else one line per part."""
+    from rich.console import Console
+    from rich.progress import Progress, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda at: print(_line(at), file=sys.stderr, flush=True) if at.ended else None
+        return
+    columns = Progress.get_default_columns()
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        whole = bar.add_task("all parts", total=None)
+        part = bar.add_task("")
+
+        def moved(at: "At") -> None:
+            share = at.done / at.total
+            bar.update(whole, completed=at.number - 1 + share, total=at.parts)
+            bar.update(part, description=at.part, completed=at.done, total=at.total)
+
+        yield moved
+
+
+def _line(at: "At") -> str:
+    return f"{at.number}/{at.parts} {at.part}: {_SAID[at.source]}"

@@ -1,0 +1,236 @@
+"""The deep networks as models that limelight explains: they attend, and they differentiate."""
+
+__all__ = ["DeepClassifier"]
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import torch
+
+from limelight import InputError
+from limelight.models import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
+from limelight.shapes import Array, Bool, Float, Int
+from limelight.text import CLS, UNK, Document, Features, Vocabulary, tokenize
+from limelight_reproduction.deep.pieces import Pieces
+from limelight_reproduction.deep.transformer import Transformer
+
+_CHUNK = 1024  # masked texts at a time
+_WORDS = "the deep networks are explained word by word, whatever they read of a word"
+_CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
+    {
+        "attends": None,
+        "differentiates": None,
+        "chooses": None,
+        "collapses": "what follows the attention of a deep network is not linear",
+        "pieces": _WORDS,
+        "cuts": "the deep networks are explained on the window they were trained for",
+    }
+)
+
+
+class Spelled(NamedTuple):
+    """A whole text as a network could read it: rows of its words or pieces, and whose they are.
+
+    ``word`` counts the words of the text; those ``beyond`` the window come last, and move into it
+    where words before them are deleted.
+    """
+
+    ids: Int[np.ndarray, " L"]
+    word: Int[np.ndarray, " L"]
+    beyond: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeepClassifier:
+    """A trained network with all that reading a text needs: a ``limelight.Model``.
+
+    A word that begins inside the window is a token, although its last pieces may lie beyond. A
+    text without words has an answer, too, that to [cls] and padding. With one output there are two
+    classes, and f > 0 is the second.
+    """
+
+    network: Transformer
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    pieces: Pieces | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<DeepClassifier {', '.join(self.classes)}: {self.network.shape.layers} layers>"
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities: by the softmax."""
+        return "softmax"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: UNK in the place of each piece, or nothing."""
+        return "unk", "delete"
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What this model can show, or why it cannot."""
+        return _CAPABILITIES
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of shape, words, pieces and weights."""
+        spelling = "" if self.pieces is None else self.pieces.saved
+        told = [asdict(self.network.shape), self.vocabulary.words, self.classes, spelling]
+        digest = hashlib.sha256(repr(told).encode())
+        for name, weight in self.network.state_dict().items():
+            digest.update(name.encode() + weight.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def read(self, text: str, *, pieces: bool = False) -> Document:
+        """Return the words of ``text`` that begin inside the window."""
+        if pieces:
+            raise InputError(f"{_WORDS}; read words.")
+        tokens = tokenize(text)
+        spelt = [self._pieces_of(word) for word in tokens.strings]
+        begins = np.cumsum([0, *map(len, spelt)])
+        inside = tokens.head(int(np.searchsorted(begins[:-1], self._T_max - 1)))
+        beyond = tokens.strings[len(inside) :]
+        return Document(
+            text,
+            inside,
+            cut=inside.spans[-1][1] if beyond else None,
+            input=Spelled(
+                ids=self.vocabulary.encode(piece for word in spelt for piece in word),
+                word=np.repeat(np.arange(len(spelt)), np.diff(begins)),
+                beyond=beyond,
+            ),
+        )
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return what the network answers to texts that it has read."""
+        return self._answers(np.stack([self._window(document) for document in documents]))
+
+    def game(
+        self, document: Document, features: Features, replacement: str
+    ) -> Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n C"]]:
+        """Return the outputs as a function of which features stay."""
+        of_piece = _features_of_pieces(document, features)
+        if replacement == "delete":
+            ids, T_max = _spelled(document).ids, self._T_max
+            return lambda keep: self._answers(deleted_windows(keep, ids, of_piece, T_max=T_max))
+        window, of_place = self._window(document), self._placed(of_piece)
+        return lambda keep: self._answers(replaced_windows(keep, window, of_place))
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the word at every place of the window, -1 at [cls] and padding."""
+        return self._placed(_spelled(document).word)
+
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+        """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
+        e = self.network.embedded(self._sent(self._window(document)[None])).detach()
+        layers: list[Any] = []
+        with torch.enable_grad():
+            # A graph begins where something wants a gradient: the weights do not.
+            f = self.network.of_embedded(e.requires_grad_(weigh is not None), layers)
+            gradients = None if weigh is None else torch.autograd.grad(_aimed(f, weigh), layers)
+        alpha = _stacked(layers)
+        yield Attended(
+            alpha=alpha,
+            reads=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
+            gradient=np.broadcast_to(np.nan, alpha.shape)
+            if gradients is None
+            else _stacked(gradients),
+        )
+
+    def embedded(
+        self, document: Document, features: Features | None = None, replacement: str = ""
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return words and positions as they are embedded; UNK for the words of ``features``."""
+        window = self._window(document)
+        if features is not None:
+            if replacement != "unk":
+                raise InputError(
+                    "integrated gradients move every word to a token in its own place; use "
+                    "replacement 'unk'."
+                )
+            of_place = self._placed(_features_of_pieces(document, features))
+            (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
+        return _numbers(self.network.embedded(self._sent(window[None]))[0])
+
+    def differentiated(
+        self,
+        document: Document,  # noqa: ARG002  (a window is all that the points need)
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``."""
+        with torch.enable_grad():
+            e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
+            f = self.network.of_embedded(e)
+            (gradient,) = torch.autograd.grad(_aimed(f, weigh), e)
+        return Differentiated(gradient=_numbers(gradient), outputs=_numbers(f))
+
+    @property
+    def _T_max(self) -> int:
+        return self.network.shape.T_max
+
+    def _pieces_of(self, word: str) -> Sequence[str]:
+        return [word] if self.pieces is None else self.pieces.of_word(word)
+
+    def _window(self, document: Document) -> Int[np.ndarray, " T_max"]:
+        """Return what the network reads: [cls], the text, and UNK as padding."""
+        return self._placed(_spelled(document).ids, cls=CLS, padding=UNK)
+
+    def _placed(
+        self, of_piece: Int[np.ndarray, " L"], *, cls: int = -1, padding: int = -1
+    ) -> Int[np.ndarray, " T_max"]:
+        """Return ``of_piece`` as far as it fits the window, after the place of [cls]."""
+        places = np.full(self._T_max, padding, dtype=of_piece.dtype)
+        inside = of_piece[: self._T_max - 1]
+        places[0], places[1 : 1 + len(inside)] = cls, inside
+        return places
+
+    def _answers(self, windows: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
+        with torch.no_grad():
+            parts = [
+                self.network(self._sent(windows[i : i + _CHUNK]))
+                for i in range(0, len(windows), _CHUNK)
+            ]
+            return _numbers(torch.cat(parts))
+
+    def _sent(self, array: np.ndarray) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.network.embedding.device)
+
+
+def _spelled(document: Document) -> Spelled:
+    found: Spelled = document.input
+    return found
+
+
+def _features_of_pieces(document: Document, features: Features) -> Int[np.ndarray, " L"]:
+    """Return the feature of every piece, -1 where it belongs to none.
+
+    A word beyond the window goes with the feature of its string, if features are words.
+    """
+    number = {string: j for j, string in enumerate(features.strings)}
+    spelled = _spelled(document)
+    later = [number.get(word, -1) if features.unit == "words" else -1 for word in spelled.beyond]
+    return np.array([*features.of_token, *later])[spelled.word]
+
+
+def _aimed(f: Float[Array, "n C"], weigh: Weigh | Float[np.ndarray, "n C"]) -> Any:
+    """Return a number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
+    weights = weigh(_numbers(f)) if callable(weigh) else weigh
+    return (f * torch.from_numpy(np.array(weights)).to(f)).sum()
+
+
+def _stacked(layers: Sequence[Any]) -> Float[np.ndarray, "L H T T"]:
+    return np.stack([_numbers(layer[0]) for layer in layers])
+
+
+def _numbers(tensor: Any) -> np.ndarray:
+    return tensor.detach().double().cpu().numpy()

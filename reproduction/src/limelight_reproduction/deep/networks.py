@@ -1,0 +1,132 @@
+"""The deep networks of the reproduction: which there are, and their training."""
+
+__all__ = ["PLANS", "NetworkPlan", "trained"]
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from safetensors.torch import load_file, save
+
+from limelight.files import whole_folder
+from limelight.text import Vocabulary
+from limelight.training import RECIPES, Recipe, fit, prepare
+from limelight_reproduction.deep.deep_classifier import DeepClassifier
+from limelight_reproduction.deep.pieces import Pieces
+from limelight_reproduction.deep.transformer import Shape, Transformer
+from limelight_reproduction.setting import Setting
+
+# After the seed, the numbers that name the stream of first weights. They are written out, although
+# the library has them, since stored results must stay what a seed gives.
+_WEIGHTS = (1, 0)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlan:
+    """A network and the texts it learns from; ``pieces`` cuts words by byte-pair encoding."""
+
+    data: str = "imdb"
+    shape: Shape = Shape()  # noqa: RUF009
+    pieces: bool = False
+    epochs: int = 6
+    repeat: int = 0
+    """Trainings that differ in this alone start from other weights and see another order."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The default recipe with the rates that suit layers on layers."""
+        return replace(
+            RECIPES["default"],
+            heads=self.shape.heads,
+            T_max=self.shape.T_max,
+            dropout=0.5,
+            weight_decay=0.05,
+            embedding_decay=0.1,
+            batch=64,
+            learning_rate=3e-4,
+            epochs=self.epochs,
+            tails=False,
+        )
+
+
+PLANS = {
+    **{f"imdb-{n}": NetworkPlan(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
+    **{
+        f"imdb-{n}-again-{repeat}": NetworkPlan(shape=Shape(layers=n), repeat=repeat)
+        for n in (1, 2, 4, 6)
+        for repeat in (1, 2)
+    },
+    **{
+        f"imdb-2-{activation}": NetworkPlan(shape=Shape(layers=2, activation=activation))
+        for activation in ("relu", "identity")
+    },
+    "imdb-2-pieces": NetworkPlan(shape=Shape(layers=2), pieces=True),
+    **{
+        f"{data}-{n}": NetworkPlan(data=data, shape=Shape(layers=n, T_max=T_max), epochs=12)
+        for data, T_max in (("sst2", 64), ("ag_news", 128))
+        for n in (1, 6)
+    },
+}
+
+
+def trained(setting: Setting, name: str) -> DeepClassifier:
+    """Return the model called ``name``, from the folder of an earlier run or trained now."""
+    seed = f"-seed-{setting.seed}" if setting.seed else ""
+    plan, folder = PLANS[name], setting.models / f"deep-{name}{seed}"
+    if not folder.exists():
+        _train(setting, plan, folder)
+    return _loaded(plan, folder, setting.device)
+
+
+def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
+    data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
+    pieces = Pieces.learnt(data.texts) if plan.pieces else None
+    prepared = prepare(pieces.spelled(data) if pieces else data, plan.recipe, seed=seed)
+    network = Transformer(
+        plan.shape,
+        words=len(prepared.vocabulary),
+        outputs=prepared.outputs(plan.recipe),
+        rng=np.random.default_rng([seed, *_WEIGHTS]),
+    )
+    state = fit(
+        prepared,
+        plan.recipe,
+        seed=seed,
+        device=setting.device,
+        progress=lambda at: setting.tick(at.step, at.steps),
+        module=network,
+    )
+    weights = dict(network.named_buffers()) | (state.best or state.kept)
+    record = {"classes": prepared.classes, "history": state.history, **prepared.record}
+    with whole_folder(folder) as part:
+        (part / "model.safetensors").write_bytes(
+            save({name: tensor.cpu().contiguous() for name, tensor in weights.items()})
+        )
+        (part / "vocab.txt").write_text("\n".join(prepared.vocabulary.words), "utf-8")
+        (part / "record.json").write_text(json.dumps(record), "utf-8")
+        if pieces:
+            (part / "pieces.json").write_text(pieces.saved, "utf-8")
+
+
+def _loaded(plan: NetworkPlan, folder: Path, device: str) -> DeepClassifier:
+    record = json.loads((folder / "record.json").read_text("utf-8"))
+    vocabulary = Vocabulary(tuple((folder / "vocab.txt").read_text("utf-8").split("\n")))
+    weights = load_file(folder / "model.safetensors")
+    network = Transformer(
+        plan.shape,
+        words=len(vocabulary),
+        outputs=len(weights["head.bias"]),
+        rng=np.random.default_rng(0),
+    )
+    network.load_state_dict(weights)
+    pieces = Pieces((folder / "pieces.json").read_text("utf-8")) if plan.pieces else None
+    return DeepClassifier(
+        network=network.to(device).requires_grad_(False),
+        vocabulary=vocabulary,
+        classes=tuple(record["classes"]),
+        pieces=pieces,
+        record=record,
+    )

@@ -1,0 +1,24 @@
+"""LIME of a deep network on one text, drawn from a stream of the experiment's own."""
+
+__all__ = ["sampled_lime"]
+
+import numpy as np
+
+from limelight import Model, game
+from limelight.sampling import LimeDraws, LimeFit, Sample, fitted_lime
+
+
+def sampled_lime(
+    model: Model, text: str, *, samples: int, replacement: str, rng: np.random.Generator
+) -> LimeFit:
+    """Return LIME as the `lime` package computes it, for the logit that ``explain`` explains.
+
+    This is the method "lime-sampled" of ``limelight.explain`` but for ``rng``: there a seed and the
+    text make the stream, and other draws than those of the stored results would give other numbers.
+    """
+    play = game(model, text, replacement=replacement)
+    whole = play(np.ones((1, len(play)), bool))[0]
+    target = -1 if len(model.classes) == 2 else int(whole.argmax())
+    sample = Sample(lambda keep: play(keep)[:, [target]], LimeDraws(d=len(play)), rng, row0=True)
+    sample.grow(samples)
+    return fitted_lime(sample)

@@ -1,0 +1,129 @@
+"""A small transformer encoder with as many layers as wanted, read at [cls]."""
+
+__all__ = ["ACTIVATIONS", "Shape", "Transformer"]
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from limelight.models.attention.positions import sinusoidal_positions
+from limelight.shapes import Array, Float, Int
+from limelight.training.noise import kept_entries, kept_share
+
+ACTIVATIONS: dict[str, Any] = {"identity": lambda x: x, "relu": F.relu, "gelu": F.gelu}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What the network looks like; sizes as in the paper, whose model has one layer of heads."""
+
+    layers: int = 6
+    heads: int = 6
+    d_e: int = 128
+    d_att: int = 64
+    d_hidden: int = 256
+    activation: str = "gelu"
+    T_max: int = 256
+    position_scale: float = 0.03
+
+
+@final
+class Transformer(nn.Module):  # type: ignore[misc]
+    """Layers of self-attention and perceptron, each after a layer norm and beside a skip
+    connection; then one linear map of [cls].
+
+    Words, positions and padding are as in the paper: padding is UNK and takes part in attention.
+    """
+
+    def __init__(self, shape: Shape, *, words: int, outputs: int, rng: np.random.Generator) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Parameter(_normal((words, shape.d_e), 0.02, rng))
+        positions = sinusoidal_positions(
+            shape.T_max, shape.d_e, base=10000.0, scale=shape.position_scale
+        )
+        self.register_buffer("positions", torch.from_numpy(positions).float())
+        self.layers = nn.ModuleList(_Layer(shape, rng) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.d_e)
+        self.head = _linear(shape.d_e, outputs, rng)
+
+    def forward(
+        self,
+        ids: Int[Array, "B T"],
+        *,
+        dropout: float = 0.0,
+        rng: np.random.Generator | None = None,
+    ) -> Float[Array, "B C"]:
+        """Return the outputs of every document; ``dropout`` zeroes entries of embeddings."""
+        words = F.embedding(ids, self.embedding)
+        if dropout and rng is not None:
+            kept = kept_entries(tuple(words.shape), dropout, rng=rng, device=ids.device)
+            words = words * kept / kept_share(dropout)
+        half = ids.is_cuda and rng is not None  # while training, and only where it is faster
+        with torch.autocast("cuda", torch.bfloat16, enabled=half):
+            outputs = self.of_embedded(words + self.positions)
+        return outputs.float()
+
+    def embedded(self, ids: Int[Array, "B T"]) -> Float[Array, "B T d_e"]:
+        """Return the embedded documents, positions included."""
+        return F.embedding(ids, self.embedding) + self.positions
+
+    def of_embedded(
+        self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
+    ) -> Float[Array, "B C"]:
+        """Return the outputs for embedded documents: what gradients are taken through.
+
+        Every layer appends its ``attention`` (B, K, T, T), where a list is given for it.
+        """
+        for layer in self.layers:
+            e = layer(e, attention)
+        return self.head(self.norm(e[:, 0]))
+
+
+class _Layer(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
+        super().__init__()
+        wide = shape.heads * shape.d_att
+        self.heads, self.activation = shape.heads, ACTIVATIONS[shape.activation]
+        self.norm_attention, self.norm_hidden = nn.LayerNorm(shape.d_e), nn.LayerNorm(shape.d_e)
+        self.query, self.key, self.value = (_linear(shape.d_e, wide, rng) for _ in range(3))
+        self.mixed = _linear(wide, shape.d_e, rng)
+        self.hidden = _linear(shape.d_e, shape.d_hidden, rng)
+        self.back = _linear(shape.d_hidden, shape.d_e, rng)
+
+    def forward(
+        self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
+    ) -> Float[Array, "B T d_e"]:
+        x = self.norm_attention(e)
+        query, key, value = (
+            self._split(project(x)) for project in (self.query, self.key, self.value)
+        )
+        if attention is None:
+            pooled = F.scaled_dot_product_attention(query, key, value)
+        else:  # the fused kernel above is several times faster, and shows no weights
+            logit = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
+            attention.append(torch.softmax(logit, dim=-1))
+            pooled = attention[-1] @ value
+        e = e + self.mixed(pooled.transpose(1, 2).flatten(2))
+        return e + self.back(self.activation(self.hidden(self.norm_hidden(e))))
+
+    def _split(self, x: Float[Array, "B T wide"]) -> Float[Array, "B K T d_att"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def _linear(inputs: int, outputs: int, rng: np.random.Generator) -> Any:
+    """Return a linear map whose weights come from ``rng``; its bias starts at zero."""
+    linear = nn.Linear(inputs, outputs)
+    with torch.no_grad():
+        linear.weight.copy_(_normal((outputs, inputs), inputs**-0.5, rng))
+        linear.bias.zero_()
+    return linear
+
+
+def _normal(shape: tuple[int, ...], deviation: float, rng: np.random.Generator) -> Array:
+    return torch.from_numpy((deviation * rng.standard_normal(shape)).astype(np.float32))

@@ -1,0 +1,91 @@
+"""The reproduction as pages of the documentation, every number from the stored results."""
+
+__all__ = ["documentation_page", "summary"]
+
+from collections.abc import Iterator, Sequence
+
+from limelight_reproduction.experiment import Table
+from limelight_reproduction.report import Row, shown
+from limelight_reproduction.results import stored
+
+_INTRODUCTION = """\
+# What we found when we reproduced the paper
+
+[Attention Meets Post-hoc Interpretability](https://proceedings.mlr.press/v235/lopardo24a.html)
+(Lopardo, Precioso and Garreau, ICML 2024) is the paper that this library starts from. We ran its
+experiments again, measured the claims that it makes in words, and went through the questions that
+it leaves open. Away from [cls] Theorem 4.1 is the gradient to the last digit, the accuracy of the
+one-layer classifier is what its recipe gives, and the figures can be drawn again. Where we found
+something else, this page says what was measured and how. We may have read a sentence differently
+than it was meant, and the authors may see it differently; corrections are welcome.
+
+```
+pip install ./reproduction
+limelight reproduce --data DIR --output DIR --quick
+```
+
+runs everything below in some minutes on two cores and writes a report like this page, with figures
+(PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes as many texts as are named
+here (%(cpu)d minutes of measuring in the stored run) and trains the model of the paper's recipe
+first. The deep networks and the seeds of the accuracy want a graphics card (`--device cuda`;
+%(gpu)d minutes on an H200); without one, their numbers are those stored in the package.
+`--only figure-4` runs one experiment, `--only figure-4.paper` one part of it, and a run that was
+killed continues where it was. `DIR` holds IMDB's `train` and `test` files as `limelight data imdb`
+leaves them; SST-2 and AG News are read from `sst2` and `ag_news` beside `imdb`, and only the deep
+networks want them.
+
+Two models appear throughout: *the paper's recipe* (seed 3 of `limelight train --recipe paper`, the
+one whose accuracy is nearest to the reported one; what other seeds give is measured for accuracy
+alone) and *the shipped model* (`default`, the same architecture with regularisation, one seed).
+LIME, where it samples, is our `lime-sampled`: the `lime` package's draws, weights and regression on
+the model's own tokens, which tests hold against the package. This page is written by
+`python docs/reproduction.py` from `reproduction/src/limelight_reproduction/results.json`; a test
+fails when they differ.
+"""
+
+
+def documentation_page(rows: Sequence[Row], images: str) -> str:
+    """Return the whole page; figures are files in the folder ``images``."""
+    introduction = _INTRODUCTION % _minutes(rows)
+    return "\n".join([introduction, *(line for row in rows for line in _section(row, images))])
+
+
+def _minutes(rows: Sequence[Row]) -> dict[str, float]:
+    """Return how long the stored measurements took, with a graphics card and without."""
+    took = {"cpu": 0.0, "gpu": 0.0}
+    for row in rows:
+        for part in row.experiment.parts:
+            where = "gpu" if part.needs == "gpu" else "cpu"
+            took[where] += stored()[row.experiment.name][part.name].seconds / 60
+    return took
+
+
+def _section(row: Row, images: str) -> Iterator[str]:
+    yield f"## {row.experiment.title}\n"
+    yield f"{row.findings.headline}\n"
+    yield f"**The paper.** {row.experiment.paper}\n"
+    yield "**What we measured.**\n"
+    yield "\n".join(f"- {sentence}" for sentence in row.findings.measured) + "\n"
+    for name, caption in row.figures.items():
+        yield f"![{caption}]({images}/{name}.png)\n"
+    if row.findings.table is not None:
+        yield _table(row.findings.table) + "\n"
+    yield f"**What it means.** {row.findings.meaning}\n"
+    command = f"limelight reproduce --data DIR --output DIR --only {row.experiment.name}"
+    yield f"Command: `{command}`\n"
+
+
+def _table(table: Table) -> str:
+    lines = [table.columns, ["---"] * len(table.columns)]
+    lines += [[shown(cell, table.digits) for cell in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def summary(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Return the findings of some experiments, a line each."""
+    by_name = {row.experiment.name: row for row in rows}
+    return "\n".join(f"- {by_name[name].findings.headline}" for name in names)

@@ -1,0 +1,52 @@
+"""A word whose value the last layer kills and which LIME sees all the same."""
+
+__all__ = ["diluting_game", "dilution"]
+
+import numpy as np
+
+from limelight.theory.enumeration import lime_by_enumeration
+from limelight.theory.lime import lime
+from limelight.theory.lime_first_order import lime_first_order
+from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.experiment import Numbers, compact
+
+OTHERS = 3  # words that speak for the class, with u = 1
+ATTENTION = np.linspace(0, 0.8, 17)
+
+
+def diluting_game(alpha: float) -> RatioGame:
+    """Return one head in which the first of four words has the attention ``alpha`` and u = 0.
+
+    The other words have g = 1 and u = 1; [cls] and every UNK have g = 1 and u = 0. So also
+    α_{h,t} u_{h,t} = 0, and Eq. 19 gives the first word 0 whatever its attention.
+    """
+    fixed = 1.0
+    g = alpha / (1 - alpha) * (fixed + OTHERS)
+    a = np.array([[g, *[1.0] * OTHERS]])
+    u = np.array([[[0.0, *[1.0] * OTHERS]]])
+    return RatioGame(
+        D0=np.array([fixed]),
+        a=a,
+        b=np.ones_like(a),
+        N0=np.zeros((1, 1)),
+        A=u * a,
+        B=np.zeros_like(u),
+    )
+
+
+def dilution() -> Numbers:
+    """Return LIME of that word as its attention grows: over all subsets, and by three formulas."""
+    games = [diluting_game(float(alpha)) for alpha in ATTENTION]
+    all_subsets = np.array([lime_by_enumeration(game).scores[0] for game in games])
+    exact = np.array([lime(game, tolerance=1e-9).scores[0] for game in games])
+    return compact(
+        {
+            "alpha": ATTENTION,
+            "all_subsets": all_subsets[:, 0],
+            "other_words": all_subsets[:, 1],
+            "first_order": [lime_first_order(game)[0, 0] for game in games],
+            "printed": [lime_theorem(game)[0, 0] for game in games],
+            "error": float(np.abs(all_subsets - exact).max()),
+        }
+    )

@@ -1,0 +1,131 @@
+"""The way from Eq. 19 to what the `lime` package returns, measured step by step."""
+
+__all__ = ["RUNS", "STEPS", "VALUES", "decomposition", "measure", "measure_seed", "noise_of_mean"]
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from limelight import AttentionClassifier
+from limelight.shapes import Float
+from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.one_layer.lime_values import EXACT, exact_values, lime_runs
+from limelight_reproduction.setting import Setting
+
+RUNS, TEXTS = 5, 500
+QUICK_TEXTS, QUICK_EXACT = 20, 500
+VALUES = {
+    "eq19": "Eq. 19 as printed",
+    "first_order": "first order, corrected",
+    "wide": "exact, infinite bandwidth",
+    "exact": "exact, bandwidth 0.25",
+    "delete": f"words deleted (mean of {RUNS - 1} runs)",
+    "lime": "one run of LIME",
+}
+STEPS = {
+    "first_order": "the two slips",
+    "wide": "first order",
+    "exact": "bandwidth",
+    "delete": "deletion",
+    "lime": "sampling noise",
+}
+
+
+def decomposition(values: Mapping[str, Float[np.ndarray, " d"]]) -> dict[str, Any]:
+    r"""Return how the way from Eq. 19 to LIME divides into steps, for one text.
+
+    With e the whole way and s the steps, e = Σ s; ``step`` is ‖s‖, ``left`` the distance ‖·‖ from
+    LIME, and ``share`` is s·e/‖e‖², which adds up to one.
+    """
+    path = [np.asarray(values[name]) for name in VALUES]
+    whole = path[-1] - path[0]
+    steps = dict(zip(STEPS, np.diff(path, axis=0), strict=True))
+    size = float(whole @ whole)
+    return {
+        "left": {
+            name: float(np.linalg.norm(path[-1] - one))
+            for name, one in zip(VALUES, path, strict=True)
+        },
+        "step": {name: float(np.linalg.norm(step)) for name, step in steps.items()},
+        "share": {name: float(step @ whole) / size for name, step in steps.items()},
+    }
+
+
+def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
+    """Return the steps from Eq. 19 to LIME, and over all reviews what needs no sampling."""
+    data = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS)
+    sampled = dict(exact_values(model, data.texts))
+    rows: list[dict[str, Any]] = []
+    for i, values in sampled.items():
+        setting.tick(len(rows), len(sampled))
+        runs, unk = (
+            lime_runs(model, data.texts[i], runs=RUNS, replacement=how, seed=setting.seed)
+            for how in ("delete", "unk")
+        )
+        path = values | {"delete": runs[1:].mean(axis=0), "lime": runs[0]}
+        rows.append(
+            decomposition(path)
+            | {
+                "mean_of_runs": float(np.linalg.norm(runs.mean(axis=0) - values["eq19"])),
+                "unk_left": float(np.linalg.norm(unk.mean(axis=0) - values["exact"])),
+                "unk_noise": noise_of_mean(unk),
+                "norm": float(np.linalg.norm(runs.mean(axis=0))),
+                "words": len(runs[0]),
+            }
+        )
+    return compact(
+        {
+            "texts": len(rows),
+            "words": float(np.mean([row["words"] for row in rows])),
+            "norm": _spread([row["norm"] for row in rows]),
+            "protocol": _spread([row["left"]["eq19"] for row in rows]),
+            "protocol_mean_of_runs": _spread([row["mean_of_runs"] for row in rows]),
+            "unk_left": _spread([row["unk_left"] for row in rows]),
+            "unk_noise": _spread([row["unk_noise"] for row in rows]),
+            "left": {n: _spread([row["left"][n] for row in rows]) for n in VALUES},
+            "step": {n: _spread([row["step"][n] for row in rows]) for n in STEPS},
+            "share": {n: _spread([row["share"][n] for row in rows]) for n in STEPS},
+            "errors": [row["left"]["eq19"] for row in rows],
+            "every": _every(setting, model),
+        },
+        digits=4,
+    )
+
+
+def _every(setting: Setting, model: AttentionClassifier) -> Numbers:
+    """Return the distances between the values that need no sampling, over the whole test set."""
+    texts = setting.texts("imdb", "test").texts
+    if setting.quick:
+        texts = setting.some_texts("imdb", "test", QUICK_EXACT).texts
+    pairs = [(one, "exact") for one in EXACT[:-1]] + [("eq19", "wide"), ("first_order", "wide")]
+    found: dict[str, list[float]] = {f"{a}-{b}": [] for a, b in pairs}
+    for count, (_, values) in enumerate(exact_values(model, texts)):
+        if count % 100 == 0:
+            setting.tick(count, len(texts))
+        for a, b in pairs:
+            found[f"{a}-{b}"].append(float(np.linalg.norm(values[a] - values[b])))
+    return {"texts": len(found["eq19-exact"])} | {pair: _spread(x) for pair, x in found.items()}
+
+
+def _spread(values: list[float]) -> list[float]:
+    """Return mean and standard deviation."""
+    return [float(np.mean(values)), float(np.std(values))]
+
+
+def noise_of_mean(runs: Float[np.ndarray, "runs d"]) -> float:
+    """Return the length that the noise in the mean of ``runs`` has, as the runs themselves show."""
+    return float(np.linalg.norm(runs.std(axis=0, ddof=1)) / len(runs) ** 0.5)
+
+
+def measure_seed(setting: Setting, seed: int) -> Numbers:
+    """Return the distance of Eq. 19 to one run of LIME, for another seed of the paper's recipe."""
+    model = setting.paper_of_seed(seed)
+    texts = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts
+    values = dict(exact_values(model, texts))
+    left: list[float] = []
+    for i, of in values.items():
+        setting.tick(len(left), len(values))
+        (run,) = lime_runs(model, texts[i], runs=1, replacement="delete", seed=setting.seed)
+        left.append(float(np.linalg.norm(run - of["eq19"])))
+    return compact({"texts": len(left), "protocol": _spread(left)}, digits=4)

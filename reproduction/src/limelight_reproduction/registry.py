@@ -1,0 +1,33 @@
+"""The experiments, in the order of the paper."""
+
+__all__ = ["EXPERIMENTS"]
+
+from limelight_reproduction import histogram
+from limelight_reproduction.deep import figure_6, next_checks
+from limelight_reproduction.experiment import Experiment
+from limelight_reproduction.one_layer import (
+    accuracy,
+    comments,
+    error,
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    jain_wallace,
+)
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    figure_1.EXPERIMENT,
+    figure_2.EXPERIMENT,
+    figure_3.EXPERIMENT,
+    figure_4.EXPERIMENT,
+    error.EXPERIMENT,
+    figure_5.EXPERIMENT,
+    comments.EXPERIMENT,
+    accuracy.EXPERIMENT,
+    figure_6.EXPERIMENT,
+    next_checks.EXPERIMENT,
+    jain_wallace.EXPERIMENT,
+    histogram.EXPERIMENT,
+)

@@ -1,0 +1,112 @@
+"""Numbers on disk: those of a run, and those of the full run that the package carries."""
+
+__all__ = [
+    "STORED",
+    "Measured",
+    "Results",
+    "as_json",
+    "part_file",
+    "read_part",
+    "stored",
+    "write_part",
+]
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, final
+
+from limelight import InputError
+from limelight.files import write_whole
+from limelight_reproduction.experiment import Experiment, Numbers, Part
+
+STORED = Path(__file__).parent / "results.json"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The numbers of one part and where they come from."""
+
+    numbers: Numbers
+    quick: bool
+    seed: int
+    seconds: float
+    made_by: str
+    """Versions and device."""
+    version: int = 1
+    """Of the part that measured them."""
+    stored: bool = False
+    """Whether they are not of this run but of the full run that the package carries."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return what JSON holds."""
+        return {
+            "stored": self.stored,
+            "version": self.version,
+            "quick": self.quick,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "made_by": self.made_by,
+            "numbers": self.numbers,
+        }
+
+    def serves(self, part: Part, *, quick: bool, seed: int) -> bool:
+        """Whether a run with these settings may keep the numbers: full ones serve any run."""
+        same = self.seed == seed and self.version == part.version
+        return same and (quick or not self.quick)
+
+
+# The parts of every experiment, by their names.
+Results = dict[str, dict[str, Measured]]
+
+
+def part_file(output: Path, experiment: Experiment, part: Part) -> Path:
+    """Return where a run keeps the numbers of a part."""
+    return output / "parts" / f"{experiment.name}.{part.name}.json"
+
+
+def write_part(path: Path, measured: Measured) -> None:
+    """Write the numbers of a part, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(measured.plain(), ensure_ascii=False) + "\n")
+
+
+def read_part(path: Path) -> Measured | None:
+    """Return the numbers at ``path``, None where there are none."""
+    if not path.exists():
+        return None
+    try:
+        found = Measured(**json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError):
+        found = None
+    if found is None or not isinstance(found.numbers, dict):
+        raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
+    return found
+
+
+@cache
+def stored() -> Results:
+    """Return the results that the package carries."""
+    if not STORED.exists():
+        return {}
+    experiments = json.loads(STORED.read_text("utf-8"))["experiments"]
+    return {
+        name: {part: Measured(**one | {"stored": True}) for part, one in parts.items()}
+        for name, parts in experiments.items()
+    }
+
+
+def as_json(results: Results) -> str:
+    """Return ``results`` as the text of ``results.json``: a line for every part."""
+    blocks = []
+    for name, parts in results.items():
+        lines = [
+            f"   {json.dumps(part)}: {json.dumps(one.plain(), ensure_ascii=False)}"
+            for part, one in parts.items()
+        ]
+        blocks.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
+    return (
+        '{"format": "limelight.reproduction/1", "experiments": {\n' + ",\n".join(blocks) + "\n}}\n"
+    )

@@ -1,0 +1,212 @@
+"""Runs the experiments: what is finished stays, what cannot run here comes from stored results."""
+
+__all__ = ["At", "chosen", "completed", "measure", "reproduce"]
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import torch
+
+from limelight import InputError, __version__
+from limelight.errors import nearest
+from limelight.training import usable_device
+from limelight_reproduction.experiment import Experiment, Part
+from limelight_reproduction.registry import EXPERIMENTS
+from limelight_reproduction.report import write_report
+from limelight_reproduction.results import (
+    Measured,
+    Results,
+    part_file,
+    read_part,
+    stored,
+    write_part,
+)
+from limelight_reproduction.setting import Setting
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class At:
+    """Where a run stands: in which part, and how far in it."""
+
+    part: str
+    number: int
+    parts: int
+    done: int
+    total: int
+    ended: bool
+    """Whether the part is done with; ``done`` may reach ``total`` more than once before."""
+    source: str
+    """"measured" now, "kept" from before, "stored" in the package, or "missing"."""
+
+
+Report = Callable[[At], None]
+
+
+def reproduce(
+    data: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    seed: int = 0,
+    device: str | None = None,
+    paper_model: str | os.PathLike[str] | None = None,
+    progress: Report | None = None,
+) -> Path:
+    """Run the experiments and return the report.
+
+    ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
+    continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
+    ("figure-4.paper"). Parts that need the paper's model or a graphics card are taken from the
+    results that the package carries where these are not to be had, and the report says so.
+    """
+    if not Path(data).is_dir():
+        raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
+    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
+        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
+    wanted, place = chosen(only), Path(output)
+    setting = Setting(
+        data=Path(data),
+        models=place / "models",
+        quick=quick,
+        seed=seed,
+        device=usable_device(device),
+        paper_model=None if paper_model is None else Path(paper_model),
+    )
+    measured = measure(setting, wanted, place, progress=progress)
+    return write_report(place, completed(measured, place))
+
+
+def completed(results: Results, output: Path) -> Results:
+    """Return ``results`` with what earlier runs left in ``output``, in the order of the report.
+
+    Other parts of an experiment that is there come from the stored results, so that running one
+    part again redraws the whole experiment and loses no other.
+    """
+    whole: Results = {}
+    for experiment in EXPERIMENTS:
+        parts = dict(results.get(experiment.name, {}))
+        for part in experiment.parts:
+            if part.name not in parts and (found := read_part(part_file(output, experiment, part))):
+                parts[part.name] = found
+        rest = stored().get(experiment.name, {}) if parts else {}
+        names = [part.name for part in experiment.parts]
+        parts = {name: one for name in names if (one := parts.get(name) or rest.get(name))}
+        if parts:
+            whole[experiment.name] = parts
+    return whole
+
+
+def measure(
+    setting: Setting,
+    wanted: Sequence[tuple[Experiment, Part]],
+    place: Path,
+    *,
+    progress: Report | None = None,
+) -> Results:
+    """Measure the parts that are ``wanted`` and not in ``place`` already; nothing is drawn."""
+    place.mkdir(parents=True, exist_ok=True)
+    results: Results = {}
+    with _fast_products():
+        for number, (experiment, part) in enumerate(wanted, start=1):
+            say = _said(progress, f"{experiment.name}.{part.name}", number, len(wanted))
+            found = _part(setting, experiment, part, place, say)
+            if found is not None:
+                results.setdefault(experiment.name, {})[part.name] = found
+    return results
+
+
+@contextlib.contextmanager
+def _fast_products() -> Iterator[None]:
+    """Let a graphics card multiply float32 matrices with 10-bit mantissas, as most trainings do."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
+    """Return the parts that ``only`` names, all if it names none, in their order."""
+    every = [(experiment, part) for experiment in EXPERIMENTS for part in experiment.parts]
+    wanted = {only} if isinstance(only, str) else set(only)
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parts = [f"{experiment.name}.{part.name}" for experiment, part in every]
+    for name in sorted(wanted.difference(names, parts)):
+        whole = name.partition(".")[0]
+        inside = [part for part in parts if part.startswith(f"{whole}.")]
+        raise InputError(
+            nearest("part", name, inside) if inside else nearest("experiment", name, names)
+        )
+    return [
+        (experiment, part)
+        for experiment, part in every
+        if not wanted or {experiment.name, f"{experiment.name}.{part.name}"} & wanted
+    ]
+
+
+def _part(
+    setting: Setting, experiment: Experiment, part: Part, output: Path, say: Callable[..., None]
+) -> Measured | None:
+    path = part_file(output, experiment, part)
+    earlier = read_part(path)
+    if earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed):
+        say("kept", ended=True)
+        return earlier
+    if not _possible(setting, part):
+        found = stored().get(experiment.name, {}).get(part.name)
+        say("stored" if found else "missing", ended=True)
+        return found
+    setting.tick = lambda done, total: say("measured", done, total)
+    setting.tick(0, 1)
+    start = time.monotonic()
+    numbers = part.measure(setting)
+    measured = Measured(
+        numbers=numbers,
+        quick=setting.quick,
+        seed=setting.seed,
+        seconds=round(time.monotonic() - start, 1),
+        made_by=_made_by(setting.device),
+        version=part.version,
+    )
+    write_part(path, measured)
+    say("measured", ended=True)
+    return measured
+
+
+def _possible(setting: Setting, part: Part) -> bool:
+    """Whether ``part`` can be measured here; the paper's model is trained in full runs only."""
+    if part.needs == "paper":
+        return setting.has_paper or not setting.quick
+    return part.needs is None or setting.device.startswith("cuda")
+
+
+def _said(progress: Report | None, part: str, number: int, parts: int) -> Callable[..., None]:
+    def say(source: str, done: int = 1, total: int = 1, *, ended: bool = False) -> None:
+        if progress is not None:
+            progress(
+                At(
+                    part=part,
+                    number=number,
+                    parts=parts,
+                    done=done,
+                    total=total,
+                    ended=ended,
+                    source=source,
+                )
+            )
+
+    return say
+
+
+def _made_by(device: str) -> str:
+    machine = torch.cuda.get_device_name(device) if device != "cpu" else platform.machine()
+    return f"limelight {__version__}, torch {torch.__version__}, {machine}"

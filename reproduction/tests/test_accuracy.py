@@ -1,0 +1,74 @@
+"""Accuracy over seeds: models are trained once, evaluated, and summed up."""
+
+import numpy as np
+import pytest
+
+from limelight import evaluate, save_folder
+from limelight_reproduction.one_layer import accuracy
+from limelight_reproduction.setting import PAPER_SEEDS
+
+SHIPPED = {"seeds": [0], "accuracy": [0.875], "validation": [[None]], "test_texts": 1000}
+PAPER = {
+    "seeds": [0, 1, 2],
+    "accuracy": [0.79, 0.80, 0.81],
+    "validation": [[0.7, 0.8]] * 3,
+    "test_texts": 1000,
+}
+
+
+def test_the_models_of_earlier_seeds_are_used_again(toy_setting, toy_model):
+    for seed in PAPER_SEEDS:
+        save_folder(toy_model(seed), toy_setting.models / f"paper-{seed}")
+    found = accuracy.of_paper(toy_setting)
+    texts = toy_setting.texts("imdb", "test")
+    assert found["seeds"] == list(PAPER_SEEDS)
+    assert found["test_texts"] == len(texts) == 30
+    expected = [evaluate(toy_model(seed), texts).accuracy for seed in PAPER_SEEDS]
+    assert found["accuracy"] == pytest.approx(expected, rel=1e-4)
+    assert len(set(found["accuracy"])) > 1
+    assert found["validation"] == [[0.5, 0.75]] * len(PAPER_SEEDS)
+
+
+def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
+    toy_setting, toy_model, monkeypatch
+):
+    import limelight.training
+
+    asked = []
+
+    def train(texts, *, recipe, seed, output, **_):
+        asked.append((recipe, seed, len(texts)))
+        save_folder(toy_model(seed), output)
+
+    monkeypatch.setattr(limelight.training, "train", train)
+    imdb = toy_setting.data / "imdb"
+    (imdb / "train.jsonl").write_text((imdb / "test.jsonl").read_text())
+    found = accuracy.of_paper(toy_setting)
+    assert asked == [("paper", seed, 30) for seed in PAPER_SEEDS if seed != 3]
+    assert found["seeds"] == list(PAPER_SEEDS)
+
+
+def test_the_findings_are_those_of_the_numbers(stored):
+    found = accuracy.findings(stored({"shipped": SHIPPED, "paper": PAPER}))
+    assert "80.00% on 1,000 test reviews, mean of 3 seeds" in found.measured[0]
+    assert "standard deviation 1.00%, from 79.00% to 81.00%" in found.measured[0]
+    assert "lies 0.2 standard deviations above" in found.measured[0]
+    assert "87.50%" in found.measured[1]
+    assert "6.5 points" in found.meaning
+    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+
+
+def test_a_far_off_recipe_is_not_called_typical():
+    other = PAPER | {"accuracy": [0.60, 0.61, 0.62]}
+    near, far = (
+        accuracy.findings({"shipped": SHIPPED, "paper": numbers}) for numbers in (PAPER, other)
+    )
+    assert "is what its recipe gives" in near.meaning
+    assert "is not typical" in far.meaning
+
+
+def test_every_seed_is_a_dot(stored):
+    ((_, _, figure),) = accuracy.figures(stored({"shipped": SHIPPED, "paper": PAPER}))
+    lines = figure.axes[0].lines
+    dots = np.concatenate([line.get_xdata() for line in lines if line.get_marker() == "o"])
+    assert sorted(dots) == pytest.approx([79, 80, 81, 87.5])

@@ -1,0 +1,355 @@
+"""The comments on the theorems: statistics by another road, verdicts at their thresholds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+
+import limelight
+from limelight.theory.enumeration import all_keeps, lime_by_enumeration
+from limelight.theory.gradient import head_gradients
+from limelight.theory.lime import lime
+from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame, value
+from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.one_layer.dilution import diluting_game, dilution
+from limelight_reproduction.spread import adjusted_r2, correlation, spread
+
+TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]
+
+
+@pytest.fixture
+def model(toy_model):
+    return toy_model(5, scale=0.6)
+
+
+def scores(model, method, features):
+    found = limelight.explain(model, TEXTS, method, target="positive", features=features)
+    return [e.scores for e in found]
+
+
+# -------------------------------------------------------------- spread
+
+
+def test_quartiles_leave_out_what_is_not_defined():
+    found = spread([{"x": v} for v in (1.0, 2.0, 3.0, 4.0, 5.0, None)])
+    assert found == {"x": (2.0, 3.0, 4.0)}
+
+
+def test_correlation_of_a_constant_is_not_defined():
+    assert correlation(np.ones(4), np.arange(4.0)) is None
+
+
+def test_adjusted_r2_is_that_of_a_linear_regression():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3, 17)), rng.normal(size=17)
+    plain = LinearRegression().fit(X.T, y).score(X.T, y)
+    assert adjusted_r2(X, y) == pytest.approx(1 - (1 - plain) * 16 / 13)
+    assert adjusted_r2(X, 2 + X[1] - X[0]) == pytest.approx(1)
+    assert adjusted_r2(X[:, :4], y[:4]) is None
+    assert adjusted_r2(X, np.ones(17)) is None
+
+
+# -------------------------------------------------------------- section 4
+
+
+def test_correlations_of_section_4_are_those_of_the_public_methods(model):
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    found = comments_gradient.gradient_statistics(seen)
+    for x, y in comments_gradient.PAIRS:
+        one, other = (scores(model, name.strip("|"), "positions") for name in (x, y))
+        for i, here in enumerate(found):
+            b = np.abs(other[i]) if y.startswith("|") else other[i]
+            assert here[f"pearson {x} ~ {y}"] == pytest.approx(np.corrcoef(one[i], b)[0, 1])
+            rank = stats.spearmanr(one[i], b).statistic
+            assert here[f"spearman {x} ~ {y}"] == pytest.approx(rank)
+
+
+def test_signs_are_compared_with_leave_one_out_at_every_token(model):
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    found = comments_gradient.gradient_statistics(seen)
+    effects = scores(model, "loo", "positions")
+    for method in ("g-avg", "gxi"):
+        for here, row, effect in zip(
+            found, scores(model, method, "positions"), effects, strict=True
+        ):
+            assert here[f"negative {method}"] == pytest.approx(np.mean(row < 0))
+            agree = np.mean(row * effect > 0)
+            assert here[f"sign as leave-one-out {method}"] == pytest.approx(agree)
+
+
+def test_a_typical_value_leaves_the_main_term_of_the_gradient(model):
+    seen = collapsed_texts(model, TEXTS, features="positions")
+    heads = head_gradients(**seen.arrays.at_the_text(seen.weights))[:, :, 1:]
+    main = seen.alpha[:, :, 1:, None] * seen.value[:, None, :]
+    rest = np.linalg.norm(heads - main, axis=-1) / np.linalg.norm(main, axis=-1)
+    assert comments_gradient._atypical(seen) == pytest.approx(rest)
+    T = len(TEXTS[1].split())
+    found = comments_gradient.gradient_statistics(seen)[1]["typical"]
+    assert found == pytest.approx(np.mean(rest[1, :, :T] <= comments_gradient.TYPICAL))
+
+
+def test_the_last_layer_turned_round_turns_the_heads_that_are_negative(model):
+    turned = replace(model, W_l=-model.W_l)
+    counts = [
+        comments_gradient.negative_heads(collapsed_texts(m, TEXTS[:1])) for m in (model, turned)
+    ]
+    assert sum(counts) == model.sizes["K"]
+
+
+# -------------------------------------------------------------- section 5
+
+
+def test_correlations_of_section_5_are_those_of_the_public_methods(model):
+    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    names = {"alpha u": "alpha-grad"}
+    for x, y in comments_lime.PAIRS:
+        one, other = (scores(model, names.get(name, name), "words") for name in (x, y))
+        for i, here in enumerate(found):
+            expected = np.corrcoef(one[i], other[i])[0, 1]
+            assert here[f"pearson {x} ~ {y}"] == pytest.approx(expected, abs=1e-5)
+
+
+def one_game(model, text):
+    return collapsed_texts(model, [text]).games
+
+
+def attended(game):
+    return int((game.a[0] / (game.D0[0] + game.a[0].sum(axis=-1))[:, None]).mean(axis=0).argmax())
+
+
+def test_interventions_on_a_word_are_those_of_all_subsets(model):
+    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    for text, here in zip(TEXTS, found, strict=True):
+        game = one_game(model, text)
+        j = attended(game)
+        full, empty = (game.D0[0] + x[0].sum(axis=-1) for x in (game.a, game.b))
+        balanced = game.B[0, 0, :, j] / empty * full
+        for key, A_j in (("no value", 0.0), ("value of unknown", balanced)):
+            A = game.A.copy()
+            A[0, 0, :, j] = A_j
+            beta = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
+            share = abs(beta[j]) / np.abs(beta).max()
+            assert here[key] == pytest.approx(share, abs=1e-4)
+        a, A = game.a.copy(), game.A.copy()
+        A[0, 0, :, j] = 0.0
+        with_attention = lime_by_enumeration(replace(game, A=A)).scores[0, 0]
+        a[0, :, j] = 0.0
+        without = lime_by_enumeration(replace(game, a=a, A=A)).scores[0, 0]
+        influence = abs(with_attention[j] - without[j]) / np.abs(with_attention).max()
+        assert here["influence without value"] == pytest.approx(influence, abs=1e-4)
+        beta = lime_by_enumeration(game).scores[0, 0]
+        untouched = abs(beta[j]) / np.abs(beta).max()
+        assert here["untouched"] == pytest.approx(untouched, abs=1e-4)
+
+
+def test_moving_attention_keeps_the_value_and_the_other_words(model):
+    game = one_game(model, TEXTS[0])
+    (found,) = comments_lime._linearity(game, np.array([attended(game)]))
+    j, u = attended(game), game.A[0, 0] / game.a[0]
+    alpha = game.a[0] / (game.D0[0] + game.a[0].sum(axis=-1))[:, None]
+    i = int(alpha[:, j].argmax())
+    targets = np.linspace(0, min(2 * alpha[i, j], 0.95), comments_lime.STEPS)
+    answers = []
+    for target in targets:
+        a, A = game.a[0, i].copy(), game.A[0, 0, i].copy()
+        a[j] = target / (1 - target) * (game.D0[0, i] + np.delete(a, j).sum())
+        A[j] = a[j] * u[i, j]
+        one = replace(
+            game,
+            D0=game.D0[0, i : i + 1],
+            a=a[None],
+            b=game.b[0, i : i + 1],
+            N0=game.N0[0, :, i : i + 1],
+            A=A[None, None],
+            B=game.B[0, :, i : i + 1],
+            sizes=None,
+        )
+        answers.append(lime_by_enumeration(one).scores[0, j])
+    assert found == pytest.approx(adjusted_r2(targets[None], np.array(answers)), abs=1e-5)
+
+
+def test_words_near_unknown_are_the_tenth_with_the_smallest_gap():
+    beta = np.array([0.01, -2.0, 1.0, 0.5])
+    alpha = np.array([[0.1, 0.2, 0.3, 0.2]])
+    found = comments_lime._near_unknown(beta, alpha, np.array([0.0, 1.0, 2.0, 3.0]))
+    assert found["lime near unknown"] == pytest.approx(0.005)
+    assert found["lime of a word"] == pytest.approx(0.375)
+    assert found["attention near unknown"] == pytest.approx(0.5)
+
+
+# -------------------------------------------------------------- the counterexample
+
+
+def lime_by_hand(game):
+    """Oracle: weighted least squares on all subsets but the untouched one."""
+    keep = all_keeps(game.d)[:-1]
+    removed = game.d - keep.sum(axis=1)
+    sets = stats.binom(game.d, 0.5).pmf(removed) * 2**game.d
+    weight = np.exp(-((1 - np.sqrt(1 - removed / game.d)) ** 2) / (2 * 0.25**2)) / sets
+    f = value(game, keep)[0]
+    return LinearRegression().fit(keep, f, sample_weight=weight).coef_
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.35, 0.8])
+def test_the_counterexample_by_hand(alpha):
+    found = dilution()
+    at = int(np.argmin(np.abs(np.array(found["alpha"]) - alpha)))
+    beta = lime_by_hand(diluting_game(alpha))
+    assert found["all_subsets"][at] == pytest.approx(beta[0], abs=1e-5)
+    assert found["other_words"][at] == pytest.approx(beta[1], abs=1e-5)
+
+
+def test_a_word_without_value_moves_lime_and_not_equation_19():
+    found = dilution()
+    assert found["printed"] == [0.0] * len(found["alpha"])
+    assert found["all_subsets"][-1] < -0.2
+    assert found["error"] < 1e-8
+
+
+@pytest.mark.parametrize("g", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("bandwidth", [0.25, np.inf])
+def test_the_counterexample_of_any_size_in_the_regime_of_the_theorem(g, bandwidth):
+    d, T_max = 128, 16384
+    a, u = np.ones((1, d)), np.ones((1, 1, d))
+    a[0, 0], u[0, 0, 0] = g, 0.0
+    fixed = np.array([T_max - d], dtype=float)
+    game = RatioGame(
+        D0=fixed, a=a, b=np.ones((1, d)), N0=fixed[None], A=u * a, B=np.ones((1, 1, d))
+    )
+    alpha, alpha_h = g / (fixed + a.sum()), 1 / (fixed + d)
+    assert lime(game, bandwidth=bandwidth, tolerance=1e-9).scores[0, 0] == pytest.approx(-alpha[0])
+    assert lime_theorem(game)[0, 0] == pytest.approx(-1.5 * alpha_h[0])
+
+
+def test_a_word_that_weighs_what_unknown_weighs_dilutes_nothing():
+    assert lime_by_hand(diluting_game(0.2))[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_word_has_the_attention_it_is_said_to_have():
+    game = diluting_game(0.3)
+    assert game.a[0, 0] / (game.D0[0] + game.a[0].sum()) == pytest.approx(0.3)
+
+
+# -------------------------------------------------------------- verdicts
+
+
+@pytest.fixture(scope="module")
+def measured(shipped):
+    """Statistics of a few short reviews; every claim finds its numbers in them."""
+    texts = [
+        "a dull plot, but the actors are wonderful and the music is great.",
+        "what a waste of time: bad acting, bad script and no story at all.",
+        "one of the best films of the year, moving and funny, see it twice!",
+    ]
+    by_word = collapsed_texts(shipped, texts)
+    by_token = collapsed_texts(shipped, texts, features="positions")
+    pairs = zip(
+        comments_gradient.gradient_statistics(by_token),
+        comments_lime.lime_statistics(by_word),
+        strict=True,
+    )
+    return {
+        "documents": 3,
+        "words": 12.0,
+        "heads": 6,
+        "negative_heads": 6,
+        "spread": spread([a | b for a, b in pairs]),
+    }
+
+
+def moved(measured, **medians):
+    changes = {key: (0.0, value, 1.0) for key, value in medians.items()}
+    return measured | {"spread": measured["spread"] | changes}
+
+
+def claim(says):
+    (found,) = [one for one in claims.CLAIMS if says in one.says]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("says", "medians", "verdict"),
+    [
+        ("G-l1", {"pearson alpha-avg ~ g-l1": 0.5, "spearman alpha-avg ~ g-l1": 0.6}, "holds"),
+        (
+            "G-l1",
+            {"pearson alpha-avg ~ g-l1": 0.49, "spearman alpha-avg ~ g-l1": 0.9},
+            "does not hold",
+        ),
+        (
+            "with G-avg",
+            {
+                "pearson alpha-avg ~ g-avg": -0.9,
+                "spearman alpha-avg ~ g-avg": -0.9,
+                "pearson alpha-avg ~ |g-avg|": 0.9,
+                "spearman alpha-avg ~ |g-avg|": 0.9,
+            },
+            "holds if the sign of G-avg is dropped",
+        ),
+        ("α-max", {"pearson alpha-max ~ g-l2": 0.4}, "holds"),
+        ("positive attention", {"negative gxi": 0.09}, "does not hold"),
+        ("typical", {"typical": 0.5}, "holds"),
+        ("typical", {"typical": 0.25}, "holds if the value is typical, as 25% are"),
+        (
+            "reflects",
+            {"sign as leave-one-out g-avg": 0.6, "sign as leave-one-out gxi": 0.6},
+            "does not hold",
+        ),
+        ("quite different", {"pearson lime ~ gxi": 0.3}, "holds"),
+        ("leading term", {"spearman gxi ~ alpha u": 0.3}, "does not hold"),
+        ("affine", {"r2 from alpha": 0.9}, "holds"),
+        ("affine", {"r2 from alpha": 0.89, "r2 of moving alpha": 0.89}, "does not hold"),
+        ("disappears", {"influence without value": 0.05, "no value": 0.3}, "holds"),
+        ("disappears", {"influence without value": 0.06, "no value": 0.0}, "does not hold"),
+        ("near zero", {"lime near unknown": 0.01, "value of unknown": 0.01}, "holds"),
+        (
+            "near zero",
+            {"lime near unknown": 0.01, "value of unknown": 0.3},
+            "holds if the word has little attention, too",
+        ),
+        ("near zero", {"lime near unknown": 0.06, "value of unknown": 0.3}, "does not hold"),
+    ],
+)
+def test_a_verdict_changes_at_its_threshold(says, medians, verdict, measured):
+    assert claim(says).verdict(moved(measured, **medians)) == verdict
+
+
+def test_every_claim_has_a_row_and_a_sentence_with_its_numbers(measured, stored):
+    numbers = {"shipped": measured, "paper": measured, "counterexample": dilution()}
+    found = comments.findings(stored(numbers))
+    assert len(found.table.rows) == len(claims.CLAIMS) == 11
+    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    for one in claims.CLAIMS:
+        assert any(one.says in s and one.shown(measured) in s for s in found.measured)
+
+
+def test_the_meaning_says_only_what_the_numbers_say(measured):
+    toy = dilution()
+    agree = {"pearson lime ~ gxi": 0.9, "spearman lime ~ gxi": 0.9}
+    apart = {"pearson lime ~ gxi": 0.1, "spearman lime ~ gxi": 0.1}
+    both = [
+        comments.findings({"shipped": n, "paper": n, "counterexample": toy}).meaning
+        for n in (moved(measured, **agree), moved(measured, **apart))
+    ]
+    assert "G×I and LIME largely agree" in both[0]
+    assert "G×I and LIME largely agree" not in both[1]
+
+
+def test_the_figures_need_only_stored_numbers(measured, stored):
+    numbers = stored({"shipped": measured, "paper": measured, "counterexample": dilution()})
+    names = [name for name, _, figure in comments.figures(numbers) if figure.axes]
+    assert names == ["comments-correlations", "comments-counterexample"]
+
+
+def test_toy_reviews_are_measured_in_chunks_with_progress(toy_setting, model):
+    heard = []
+    toy_setting.tick = lambda done, total: heard.append((done, total))
+    found = comments.measure(toy_setting, model)
+    assert heard == [(20, 30), (30, 30)]
+    assert found["documents"] == 30
+    assert found["words"] == 11
+    assert 0 <= found["negative_heads"] <= found["heads"] == 3

@@ -1,0 +1,117 @@
+"""What the reproduction takes from the library: public names, theory, and a list of exceptions."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import limelight
+import limelight_reproduction
+
+HOME = Path(limelight_reproduction.__file__).parent
+# Whole, since its modules are the theorems by name.
+THEORY = "limelight.theory."
+# What has no public name, and why it is needed all the same.
+EXCEPTIONS = {
+    # sentences for mistakes, files that are never half written, markup that is escaped: as there
+    "limelight.errors": {"nearest"},
+    "limelight.files": {"whole_folder", "write_whole"},
+    "limelight.render.markup": {"Html", "element", "raw"},
+    # figures that look like the library's
+    "limelight.render.figures": {
+        "DOTS_PER_INCH",
+        "attention_figure",
+        "canvas",
+        "colour_map",
+        "coloured_sentence",
+        "save_figure",
+    },
+    # what a family of models is made of
+    "limelight.models": {"Attended", "Capability", "Differentiated", "Link", "Weigh"},
+    "limelight.shapes": {"Array", "Bool", "Float", "Int"},
+    "limelight.text": {
+        "CLS",
+        "UNK",
+        "Document",
+        "Features",
+        "Vocabulary",
+        "features_of",
+        "token_strings",
+        "tokenize",
+    },
+    # positions and removed words as in the paper's classifier, of which the networks are deeper kin
+    "limelight.models.attention.masked_windows": {"deleted_windows", "replaced_windows"},
+    "limelight.models.attention.positions": {"sinusoidal_positions"},
+    # the same training and the same draws as those of the stored results
+    "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
+    "limelight.training.noise": {"kept_entries", "kept_share"},
+    "limelight.sampling": {"LimeDraws", "LimeFit", "Sample", "fitted_lime"},
+}
+
+
+def imported(source):
+    """Yield (module, name) of every import from the library, name None for a whole module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            for one in node.names:
+                yield node.module or "." * node.level, one.name
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                yield one.name, None
+
+
+def of_library(source):
+    return {(m, n) for m, n in imported(source) if m.partition(".")[0] == "limelight"}
+
+
+def refused(found):
+    """The imports that are neither public nor theory nor on the list."""
+    return {
+        (module, name)
+        for module, name in found
+        if not (
+            (module == "limelight" and name in limelight.__all__)
+            or (module.startswith(THEORY) and name is not None and not name.startswith("_"))
+            or name in EXCEPTIONS.get(module, ())
+        )
+    }
+
+
+def every_import():
+    return set().union(*(of_library(path.read_text("utf-8")) for path in HOME.rglob("*.py")))
+
+
+def test_nothing_is_imported_but_public_names_theory_and_the_exceptions():
+    assert refused(every_import()) == set()
+
+
+def test_every_exception_is_needed():
+    listed = {(module, name) for module, names in EXCEPTIONS.items() for name in names}
+    assert listed - every_import() == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from limelight.explainers.reading import read",
+        "from limelight.theory.lime import _private",
+        "from limelight import nothing",
+        "from limelight import explainers",
+        "import limelight.verbs",
+        "def f():\n    from limelight.sampling import text_rng",
+        "from limelight.models import *",
+    ],
+)
+def test_an_import_from_elsewhere_is_noticed(line):
+    assert refused(of_library(line))
+
+
+def test_no_module_has_the_name_of_another():
+    names = Counter(path.stem for path in HOME.rglob("*.py") if path.stem != "__init__")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_nothing_is_imported_by_a_relative_path():
+    for path in HOME.rglob("*.py"):
+        assert all(not m.startswith(".") for m, _ in imported(path.read_text("utf-8"))), path

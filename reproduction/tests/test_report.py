@@ -1,0 +1,93 @@
+"""What a run leaves: figures, tables, numbers, and a page that is safe to open anywhere."""
+
+import base64
+import hashlib
+import json
+import re
+
+from limelight_reproduction import report, results
+from limelight_reproduction.results import Measured
+
+from toy_experiments import CARRIED, Counted, experiment, stored
+
+
+def test_figures_tables_and_numbers_are_written(run):
+    run(experiment("one", {"a": Counted(0.123456), "b": Counted(2.5)}, cell="a, b"))
+    png, svg = (run.output / "figures" / f"one-drawing.{suffix}" for suffix in ("png", "svg"))
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text("utf-8")
+    assert (run.output / "tables" / "one.csv").read_text("utf-8").splitlines() == [
+        "part,value,word", 'a,0.123456,"a, b"', 'b,2.5,"a, b"',
+    ]  # fmt: skip
+
+
+def test_the_report_is_one_file_that_asks_for_nothing(run):
+    text = run(experiment("one", {"a": Counted(1)})).read_text("utf-8")
+    assert re.search(r'<meta http-equiv="Content-Security-Policy" content="default-src', text)
+    assert "default-src 'none'" in text
+    sources = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert sources
+    assert all(source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
+    assert "<script" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_the_style_is_the_one_that_the_policy_allows(run):
+    text = run(experiment("one", {"a": Counted(1)})).read_text("utf-8")
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in text
+    assert " style=" not in text
+
+
+def test_words_of_a_text_are_escaped(run):
+    nasty = '<script>alert(1)</script> & "quotes"'
+    text = run(experiment("one", {"a": Counted(1)}, said=nasty, cell=nasty)).read_text("utf-8")
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quotes&quot;") == 2
+
+
+def test_results_survive_their_file(tmp_path):
+    odd = Measured(**CARRIED.plain() | {"numbers": {"word": "naïve “x”\u2028", "a": [1, None]}})
+    whole = {"one": {"a": odd, "b": stored(CARRIED)}, "two": {"c": CARRIED}}
+    told = json.loads(results.as_json(whole))["experiments"]
+    again = {n: {p: Measured(**one) for p, one in parts.items()} for n, parts in told.items()}
+    assert again == whole
+    assert json.loads(results.as_json({}))["experiments"] == {}
+    path = tmp_path / "parts" / "x.json"
+    results.write_part(path, odd)
+    assert results.read_part(path) == odd
+    assert results.read_part(tmp_path / "none.json") is None
+
+
+def test_stored_results_are_marked_as_such(tmp_path, monkeypatch):
+    file = tmp_path / "results.json"
+    file.write_text(results.as_json({"one": {"a": CARRIED}}))
+    monkeypatch.setattr(results, "STORED", file)
+    results.stored.cache_clear()
+    try:
+        assert results.stored() == {"one": {"a": stored(CARRIED)}}
+        results.stored.cache_clear()
+        monkeypatch.setattr(results, "STORED", tmp_path / "none.json")
+        assert results.stored() == {}
+    finally:
+        results.stored.cache_clear()
+
+
+def test_sources_name_every_run_by_its_own_size_and_seed():
+    parts = {name: Counted(1) for name in "abc"}
+    one = experiment("one", parts)
+    quick, other = (
+        Measured(**CARRIED.plain() | change) for change in ({"quick": True}, {"seed": 7})
+    )
+    said = report.source_sentence(one, {"a": CARRIED, "b": quick, "c": other})
+    assert said == (
+        "Measured here: a (full run, seed 0); b (quick run, seed 0); c (full run, seed 7)."
+    )
+    said = report.source_sentence(one, {"a": stored(CARRIED), "b": quick, "c": quick})
+    assert said == (
+        "Measured here: b, c (quick run, seed 0). From the stored results of a full run: a (not "
+        "asked for here; M); `limelight reproduce --only one` makes them again where these needs "
+        "are met."
+    )

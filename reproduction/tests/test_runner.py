@@ -1,0 +1,265 @@
+"""The runner: what is finished stays, what cannot run here comes from stored results."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from limelight import InputError, save_folder
+from limelight_reproduction import registry, runner
+from limelight_reproduction.spread import quartiles
+
+from toy_experiments import CARRIED, Counted, experiment, stored
+
+
+def found(output):
+    """The numbers in results.json, by experiment and part."""
+    told = json.loads((output / "results.json").read_text("utf-8"))
+    assert told["format"] == "limelight.reproduction/1"
+    return {
+        name: {part: one["numbers"]["value"] for part, one in parts.items()}
+        for name, parts in told["experiments"].items()
+    }
+
+
+# --------------------------------------------------------------- what is kept
+
+
+def test_a_killed_run_keeps_what_was_finished_and_redoes_only_the_rest(run):
+    first, second, third = Counted(1), Counted(2, fails=KeyboardInterrupt()), Counted(3)
+    one = experiment("one", {"a": first, "b": second, "c": third})
+    with pytest.raises(KeyboardInterrupt):
+        run(one)
+    assert [p.name for p in (run.output / "parts").iterdir()] == ["one.a.json"]
+    second.fails = None
+    run(one)
+    assert [len(m.seeds) for m in (first, second, third)] == [1, 2, 1]
+    assert found(run.output) == {"one": {"a": 1, "b": 2, "c": 3}}
+
+
+def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
+    bad = Counted(1, fails=InputError("no such review."))
+    with pytest.raises(InputError, match="no such review"):
+        run(experiment("one", {"a": bad}))
+    assert not (run.output / "parts").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "measured"),
+    [(True, False, 2), (False, True, 1), (True, True, 1), (False, False, 1)],
+    ids=["quick then full", "full then quick", "quick twice", "full twice"],
+)
+def test_quick_numbers_do_not_serve_a_full_run_but_full_ones_serve_any(
+    run, before, after, measured
+):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    run(one, quick=before)
+    run(one, quick=after)
+    assert len(count.seeds) == measured
+
+
+def test_another_seed_measures_again(run):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    for seed in (0, 5, 5):
+        run(one, seed=seed)
+    assert count.seeds == [0, 5]
+
+
+def test_another_version_of_a_part_measures_again(run):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    run(one)
+    newer = replace(one, parts=(replace(one.parts[0], version=2),))
+    run(newer)
+    run(newer)
+    assert len(count.seeds) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", '{"numbers": {}}', "\xff", '{"numbers": 3, "quick": true, "seed": 0}'],
+)
+def test_a_damaged_part_is_said_in_a_sentence(run, content):
+    one = experiment("one", {"a": Counted(1)})
+    path = run.output / "parts" / "one.a.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError) as caught:
+        run(one)
+    assert str(caught.value) == (
+        f"'{path}' holds no results of this version; delete it to measure again."
+    )
+
+
+# ------------------------------------------------- what is stored, what is missing
+
+
+@pytest.mark.parametrize(
+    ("need", "wants"), [("gpu", "a graphics card"), ("paper", "the paper's model")]
+)
+def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run, need, wants):
+    here, there = Counted(1), Counted(2)
+    one = experiment("one", {"here": here, "there": there}, needs={"there": need})
+    page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
+    assert there.seeds == []
+    assert found(run.output) == {"one": {"here": 1, "there": 100}}
+    text = page.read_text("utf-8")
+    assert "Measured here: here (quick run, seed 0)." in text
+    wants = wants.replace("'", "&#x27;")
+    assert f"From the stored results of a full run: there (needs {wants}; M)" in text
+    assert "101 measured" in text
+
+
+def test_an_experiment_with_a_part_that_is_nowhere_is_left_out_and_named(run):
+    whole = experiment("whole", {"a": Counted(1)})
+    part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": "gpu"})
+    text = run(whole, part).read_text("utf-8")
+    assert "About whole" in text
+    assert "About part" not in text
+    assert "Not on this page: part." in text
+    assert found(run.output) == {"whole": {"a": 1}, "part": {"a": 2}}
+    assert not (run.output / "tables" / "part.csv").exists()
+
+
+def test_a_whole_report_names_nothing_as_left_out(run):
+    assert "Not on this page" not in run(experiment("one", {"a": Counted(1)})).read_text("utf-8")
+
+
+def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
+    save_folder(toy_model(), tmp_path / "model")
+    count = Counted(2)
+    one = experiment("one", {"paper": count}, needs={"paper": "paper"})
+    run(one, quick=True, paper_model=tmp_path / "model")
+    assert len(count.seeds) == 1
+
+
+def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(run, tmp_path):
+    count = Counted(1)
+    with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'; check the path"):
+        run(experiment("one", {"a": count}), paper_model=tmp_path / "gone")
+    assert count.seeds == []
+
+
+# -------------------------------------------------------------------- choosing
+
+
+def names(only):
+    return [f"{experiment.name}.{part.name}" for experiment, part in runner.chosen(only)]
+
+
+def test_experiments_and_parts_are_chosen_by_name_in_the_order_of_the_paper():
+    assert names(["figure-2.paper", "figure-1"]) == [
+        "figure-1.shipped", "figure-1.paper", "figure-2.paper",
+    ]  # fmt: skip
+    assert names("figure-2") == ["figure-2.shipped", "figure-2.paper"]
+    assert len(names([])) == sum(len(e.parts) for e in registry.EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("figure-44", "no experiment 'figure-44'. Did you mean 'figure-4'? Choose from: figure-1"),
+        ("figure-4.papr", "no part 'figure-4.papr'. Did you mean 'figure-4.paper'? Choose from: "),
+        ("zzz", "no experiment 'zzz'. Choose from: figure-1, figure-2,"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(name, told):
+    with pytest.raises(InputError) as caught:
+        names(["figure-1", name])
+    assert str(caught.value).startswith(told)
+
+
+def test_names_of_experiments_and_parts_are_their_own():
+    every = names([])
+    assert len(set(every)) == len(every)
+    assert all(re.fullmatch(r"[\w-]+\.[\w-]+", name) for name in every)
+
+
+def test_running_one_part_redraws_its_experiment_and_loses_no_other_result(run):
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    other = experiment("other", {"a": Counted(3)})
+    run(one, other)
+    (run.output / "figures" / "one-drawing.png").unlink()
+    changed = experiment("one", {"a": Counted(10), "b": Counted(20)})
+    text = run(changed, other, only=["one.b"], seed=1).read_text("utf-8")
+    assert found(run.output) == {"one": {"a": 1, "b": 20}, "other": {"a": 3}}
+    assert (run.output / "figures" / "one-drawing.png").exists()
+    assert "21 measured" in text
+    assert "About other" in text
+
+
+def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    other = experiment("other", {"a": Counted(3)})
+    carried = {name: {"a": stored(CARRIED), "b": stored(CARRIED)} for name in ("one", "other")}
+    run(one, other, only=["one.b"], carried=carried)
+    assert found(run.output) == {"one": {"a": 100, "b": 2}}
+
+
+def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
+    count = Counted(1)
+    run.output.write_text("not a folder")
+    with pytest.raises(OSError, match="File exists"):
+        run(experiment("one", {"a": count}))
+    assert count.seeds == []
+
+
+# -------------------------------------------------------------------- progress
+
+
+def test_progress_goes_part_by_part_and_ends_each_once(run):
+    heard = []
+    long = Counted(1, ticks=[(5, 10), (10, 10), (1, 2), (2, 2)])
+    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": "gpu"})
+    run(one, only=["one.b"])
+    run(one, progress=heard.append)
+    assert [(at.part, at.number, at.parts, at.source) for at in heard if at.ended] == [
+        ("one.a", 1, 3, "measured"), ("one.b", 2, 3, "kept"), ("one.c", 3, 3, "missing"),
+    ]  # fmt: skip
+    told = [(at.done, at.total, at.ended) for at in heard if at.part == "one.a"]
+    assert told == [
+        (0, 1, False), (5, 10, False), (10, 10, False), (1, 2, False), (2, 2, False), (1, 1, True),
+    ]  # fmt: skip
+    assert [at.number for at in heard] == sorted(at.number for at in heard)
+
+
+def test_the_arithmetic_of_the_process_is_left_as_it_was(run):
+    import torch
+
+    torch.set_float32_matmul_precision("highest")
+    within = []
+    part = Counted(1)
+    one = experiment(
+        "one", {"a": lambda s: within.append(torch.get_float32_matmul_precision()) or part(s)}
+    )
+    run(one)
+    assert within == ["high"]
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        ("cpuu", "no device 'cpuu'. Did you mean 'cpu'? Choose from: cpu, cuda."),
+        ("tpu", "no device 'tpu'."),
+    ],
+)
+def test_an_unknown_device_is_refused(run, device, told):
+    with pytest.raises(InputError) as caught:
+        run(experiment("one", {"a": Counted(1)}), device=device)
+    assert str(caught.value).startswith(told)
+
+
+def test_a_missing_graphics_card_is_said(run, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="torch finds no CUDA device here"):
+        run(experiment("one", {"a": Counted(1)}), device="cuda")
+
+
+def test_quartiles_pass_over_what_is_not_defined():
+    assert quartiles([None, 1.0, 2.0, 3.0, None, 4.0, 5.0]) == (2.0, 3.0, 4.0)

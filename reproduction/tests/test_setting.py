@@ -1,0 +1,224 @@
+"""Where the data of a run may lie, and that they are read once."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import limelight
+from limelight import InputError
+from limelight.text import token_strings
+from limelight_reproduction import setting as module
+from limelight_reproduction.document import TOKENS, WORDS, the_document
+from limelight_reproduction.setting import Setting
+
+ROWS = [{"text": f"w{i} w{i + 1}", "label": i % 2} for i in range(6)]
+
+
+def given(data, **changes):
+    return Setting(data=data, models=data / "models", **changes)
+
+
+def write(path, rows=ROWS):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = "\n".join(map(json.dumps, rows)) + "\n"
+    if path.suffix == ".parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(lines.encode()))
+    elif path.suffix == ".csv":
+        path.write_text("text,label\n" + "".join(f"{r['text']},{r['label']}\n" for r in rows))
+    else:
+        path.write_text(lines)
+
+
+def archive(home, *, parts=("train", "test")):
+    for part in parts:
+        for label in ("neg", "pos"):
+            place = home / "aclImdb" / part / label
+            place.mkdir(parents=True)
+            (place / "0_1.txt").write_text(f"a {part} {label} review", "utf-8")
+
+
+# --------------------------------------------------------------- where they lie
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("imdb", "imdb/test.parquet"),
+        ("imdb", "imdb/test.csv"),
+        ("imdb", "test.jsonl.gz"),
+        ("imdb", "test.parquet"),
+        ("sst2", "sst2/test.jsonl"),
+        ("ag_news", "ag_news/test_500.jsonl"),
+        ("ag_news", "ag_news/test_10k.parquet"),
+    ],
+)
+def test_files_are_found_in_the_folder_of_the_data_set_or_for_imdb_beside_it(tmp_path, name, file):
+    write(tmp_path / file)
+    texts = given(tmp_path).texts(name, "test")
+    assert list(texts.texts) == [row["text"] for row in ROWS]
+    assert texts.labels.tolist() == [row["label"] for row in ROWS]
+    assert texts.classes == module.CLASSES[name]
+
+
+@pytest.mark.parametrize("under", [".", "imdb"])
+def test_the_archive_is_read_as_limelight_data_leaves_it(tmp_path, under):
+    archive(tmp_path / under)
+    setting = given(tmp_path)
+    for part in ("train", "test"):
+        texts = setting.texts("imdb", part)
+        assert list(texts.texts) == [f"a {part} neg review", f"a {part} pos review"]
+        assert texts.labels.tolist() == [0, 1]
+
+
+def test_the_archive_itself_may_be_the_data_folder(tmp_path):
+    archive(tmp_path)
+    texts = given(tmp_path / "aclImdb").texts("imdb", "test")
+    assert texts.texts[0] == "a test neg review"
+
+
+@pytest.mark.parametrize(
+    "other", ["test-labels.csv", "test_rationales.csv", "testing.csv", "test.old.csv", "test_1.txt"]
+)
+def test_a_file_of_another_name_is_not_taken_for_the_data(tmp_path, other):
+    write(tmp_path / "imdb" / other, [{"text": "wrong", "label": 0}])
+    with pytest.raises(InputError, match="the test texts of imdb are not in"):
+        given(tmp_path).texts("imdb", "test")
+    write(tmp_path / "imdb" / "test.jsonl")
+    assert len(given(tmp_path).texts("imdb", "test")) == len(ROWS)
+
+
+def test_the_whole_set_goes_before_a_subset_and_two_subsets_are_refused(tmp_path):
+    for size in ("5k", "10k"):
+        write(tmp_path / "ag_news" / f"train_{size}.jsonl", ROWS[:2])
+    with pytest.raises(InputError) as caught:
+        given(tmp_path).texts("ag_news", "train")
+    assert str(caught.value) == (
+        f"'{tmp_path / 'ag_news'}' holds several subsets (train_10k.jsonl, train_5k.jsonl) and no "
+        "train file; leave one."
+    )
+    write(tmp_path / "ag_news" / "train.jsonl")
+    assert len(given(tmp_path).texts("ag_news", "train")) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("imdb", ", or aclImdb"), ("sst2", ""), ("ag_news", "")]
+)
+def test_missing_data_are_said_in_a_sentence(tmp_path, name, more):
+    write(tmp_path / "train.jsonl")  # not the test set, and not in the folder of another set
+    with pytest.raises(InputError) as caught:
+        given(tmp_path).texts(name, "test")
+    assert str(caught.value) == (
+        f"the test texts of {name} are not in '{tmp_path}': there must be {name}/test.parquet "
+        f"(or .csv, .jsonl){more}."
+    )
+
+
+def test_an_archive_without_test_reviews_is_no_test_set(tmp_path):
+    archive(tmp_path, parts=("train",))
+    assert len(given(tmp_path).texts("imdb", "train")) == 2
+    with pytest.raises(InputError, match="the test texts of imdb are not in"):
+        given(tmp_path).texts("imdb", "test")
+
+
+# ----------------------------------------------------------------- reading them
+
+
+def test_texts_are_read_once(tmp_path, monkeypatch):
+    write(tmp_path / "imdb" / "test.jsonl")
+    read, calls = module.read_labelled, []
+
+    def counted(path, *args, **kwargs):
+        calls.append(path.name)
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(module, "read_labelled", counted)
+    setting = given(tmp_path)
+    whole = setting.texts("imdb", "test")
+    setting.some_texts("imdb", "test", 3)
+    assert setting.texts("imdb", "test") is whole
+    assert calls == ["test.jsonl"]
+
+
+def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
+    rows = [{"text": f"w{i}", "label": i % 2} for i in range(50)]
+    write(tmp_path / "test.jsonl", rows)
+    drawn = [given(tmp_path, seed=seed).some_texts("imdb", "test", 20) for seed in (3, 3, 4)]
+    assert drawn[0].texts == drawn[1].texts != drawn[2].texts
+    assert len(set(drawn[0].texts)) == 20
+    label = {row["text"]: row["label"] for row in rows}
+    for some in drawn:
+        assert [label[text] for text in some.texts] == some.labels.tolist()
+    fewer = given(tmp_path, seed=3).some_texts("imdb", "test", 5)
+    assert fewer.texts == drawn[0].texts[:5]
+    assert len(given(tmp_path).some_texts("imdb", "test", 1000)) == 50
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(InputError, match=r"^seed must be at least 0; got -1\.$"):
+        given(Path(), seed=-1)
+
+
+# -------------------------------------------------------------- the paper's model
+
+
+def test_another_kind_of_model_is_not_taken_for_the_papers(tmp_path, monkeypatch):
+    other = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    monkeypatch.setattr(module, "load", lambda _: other)
+    with pytest.raises(InputError) as caught:
+        _ = given(tmp_path, paper_model=tmp_path).paper
+    assert str(caught.value) == (
+        f"'{tmp_path}' holds another kind of model; the experiments need the paper's classifier, "
+        "as `limelight train --recipe paper` leaves it."
+    )
+
+
+def test_the_papers_model_is_the_one_in_the_folder(tmp_path, toy_model):
+    model = toy_model()
+    limelight.save_folder(model, tmp_path / "model")
+    found = given(tmp_path, paper_model=tmp_path / "model").paper
+    assert found.fingerprint == model.fingerprint
+
+
+# ------------------------------------------------------------------ the document
+
+
+def review(tokens, words):
+    return " ".join([f"w{i}" for i in range(words)] + ["w0"] * (tokens - words))
+
+
+def test_the_document_is_the_first_negative_review_of_its_size(tmp_path):
+    rows = [
+        {"text": review(TOKENS, WORDS), "label": 1},
+        {"text": review(TOKENS, WORDS + 1), "label": 0},
+        {"text": review(TOKENS + 1, WORDS), "label": 0},
+        {"text": review(TOKENS, WORDS), "label": 0},
+    ]
+    write(tmp_path / "test.jsonl", rows)
+    assert the_document(given(tmp_path)) == (3, rows[3]["text"])
+
+
+def test_data_without_the_document_say_what_they_lack(tmp_path):
+    write(tmp_path / "test.jsonl")
+    with pytest.raises(InputError, match=r"^no negative test review has 99 tokens and 71 distinct"):
+        the_document(given(tmp_path))
+
+
+@pytest.mark.slow
+def test_one_review_of_imdb_fits_the_paper(shared):
+    setting = given(shared / "data")
+    number, text = the_document(setting)
+    data = setting.texts("imdb", "test")
+    fits = [
+        i
+        for i, (one, label) in enumerate(zip(data.texts, data.labels, strict=True))
+        if label == 0
+        and len(strings := token_strings(one)) == TOKENS
+        and len(set(strings)) == WORDS
+    ]
+    assert fits == [number]
+    assert data.texts[number] == text
