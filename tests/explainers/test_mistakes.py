@@ -76,6 +76,10 @@ WRONG_TYPES = {
     'compare(model, "good film", target=["a"])': (
         "a target must be a class, by name or number; got ['a']."
     ),
+    'explain(model, "good film", features=[0.4, 1.2])': (
+        "features must be one of words, positions, sentences, or one whole number per token; "
+        "got [0.4, 1.2]."
+    ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }

@@ -165,3 +165,48 @@ def test_anchors_need_a_choice():
     )
     with pytest.raises(DomainError, match="predicts one of its classes, and this one predicts a"):
         limelight.explain(rating, "w1 w2", "anchors")
+
+
+def test_a_claimed_capability_must_be_there(monkeypatch):
+    monkeypatch.setattr(Function, "capabilities", MappingProxyType({"differentiates": None}))
+    with pytest.raises(InputError) as error:
+        limelight.explain(FUNCTION, "w1 w2", "gxi")
+    assert str(error.value) == (
+        "Function says that it differentiates, but lacks places, embedded, differentiated."
+    )
+    monkeypatch.setattr(Function, "capabilities", MappingProxyType({"attend": None}))
+    with pytest.raises(InputError, match="no capability 'attend'"):
+        limelight.explain(FUNCTION, "w1 w2", "loo")
+
+
+def test_outputs_must_fit_the_classes(monkeypatch):
+    monkeypatch.setattr(Function, "outputs", lambda *_: np.zeros((1, 3)))
+    with pytest.raises(InputError, match=r"with 1 row\(s\) of 2 outputs; Function returned shape"):
+        limelight.explain(FUNCTION, "w1 w2", "loo")
+
+
+def test_compare_refuses_settings_that_would_go_nowhere():
+    model = tiny_model(2)
+    with pytest.raises(InputError, match="no setting of these methods 'bandwidth'"):
+        limelight.compare(model, "w1 w2 w3", methods=[Lime(), "loo"], bandwidth=0.5)
+    with pytest.raises(InputError, match="compare shows each method once; 'lime' was given twice"):
+        limelight.compare(model, "w1 w2 w3", methods=["lime", Lime()])
+
+
+def test_settings_objects_are_checked_like_keywords():
+    with pytest.raises(InputError, match=r"settings are a value, not a class; write Lime\(\)."):
+        limelight.explain(FUNCTION, "w1 w2 w3", Lime)
+    e = limelight.explain(tiny_model(2), "w1 w2 w3", "lime", bandwidth=np.float32(0.5))
+    assert e.settings["bandwidth"] == 0.5
+
+
+def test_a_protected_word_is_a_token_as_it_is_written():
+    with pytest.raises(InputError, match="must be a token as the model reads it; 'b:' is read as"):
+        limelight.explain(tiny_model(), "w1 w2", "loo", protect=["b:"])
+    with pytest.raises(InputError, match="the protected word '' cannot be read"):
+        limelight.explain(tiny_model(), "w1 w2", "loo", protect=[""])
+
+
+def test_attention_matrices_are_drawn_where_there_are_tables():
+    assert limelight.compare(tiny_model(), "w1 w2", attention=True).attention is not None
+    assert limelight.compare(FUNCTION, "w1 w2", attention=True).attention is None

@@ -23,12 +23,12 @@ def refusing():
     "method", [name for name, row in METHODS.items() if row.ways[-1].needs is None]
 )
 def test_every_method_that_a_function_allows_explains_it(method):
-    e = limelight.explain(refusing(), TEXT, method)
-    assert np.isfinite(e.scores).all()
-    assert np.abs(e.scores).max() > 0
-    assert e.base_value is None
-    (notice,) = [notice for notice in e.notices if NO_BASE in notice] or [None]
-    assert notice is not None or method == "anchors"
+    for text in (TEXT, "A great film: really good", 'it is "great" fun; truly'):
+        e = limelight.explain(refusing(), text, method)
+        assert np.isfinite(e.scores).all()
+        assert np.abs(e.scores).max() > 0
+        assert e.base_value is None
+        assert [notice for notice in e.notices if notice.startswith(NO_BASE)] != []
 
 
 def test_what_stands_in_is_said_only_where_it_stands_in():
@@ -76,7 +76,7 @@ def test_protected_words_leave_nothing_empty():
 
 
 def test_a_single_word_says_why_it_cannot_be_explained():
-    with pytest.raises(DomainError, match="refuses a text without words, and this text has a sing"):
+    with pytest.raises(DomainError, match="this text has no two words of which"):
         limelight.explain(refusing(), "superb", "loo")
 
 
@@ -95,3 +95,65 @@ def test_json_and_pages_do_without_a_base_value():
     e = limelight.explain(refusing(), TEXT, "shapley")
     assert limelight.Explanation.from_json(e.to_json()) == e
     assert "With every word removed" not in e.as_html()
+
+
+def test_the_base_value_is_that_of_the_replacement_that_was_used():
+    model = limelight.wrap(
+        limelight.load().predict_proba, classes=["negative", "positive"], mask="the"
+    )
+    masked = limelight.explain(model, TEXT, "loo")
+    deleted = limelight.explain(model, TEXT, "loo", replacement="delete")
+    assert masked.base_value is not None
+    assert deleted.base_value is None
+    assert [NO_BASE in "".join(e.notices) for e in (masked, deleted)] == [False, True]
+
+
+def test_a_refusing_model_is_not_asked_about_everything_twice():
+    asked = []
+
+    def counted(texts):
+        asked.extend(texts)
+        return limelight.load().predict_proba(texts)
+
+    model = limelight.wrap(counted, classes=["negative", "positive"])
+    limelight.explain(model, "one two three four five six seven", "lime")
+    # The text, all masks but the empty one, and the empty text twice.
+    assert len(asked) == 1 + (2**7 - 1) + 2
+
+
+@pytest.mark.parametrize("fault", [ConnectionError("timeout"), MemoryError("out of memory")])
+def test_a_fault_of_the_machine_is_not_a_refusal(fault):
+    def flaky(texts):
+        if "" in texts:
+            raise fault
+        return np.full((len(texts), 2), 0.5)
+
+    model = limelight.wrap(flaky, classes=["a", "b"])
+    with pytest.raises(type(fault)):
+        limelight.explain(model, TEXT, "shapley")
+
+
+def test_a_refusal_that_does_not_last_is_none():
+    said = []
+
+    def once(texts):
+        if "" in texts and not said:
+            said.append("no")
+            raise ValueError("not yet")
+        return np.full((len(texts), 2), 0.5)
+
+    e = limelight.explain(limelight.wrap(once, classes=["a", "b"]), TEXT, "shapley")
+    assert e.base_value == 0.0
+
+
+def test_methods_that_used_no_stand_in_do_not_speak_of_one():
+    comparison = limelight.compare(refusing(), TEXT, methods=["shapley", "loo"])
+    assert f"{NO_BASE}." in comparison["loo"].notices
+    assert f"{NO_BASE}." not in comparison["shapley"].notices
+
+
+def test_no_masks_have_no_answers():
+    for model in (refusing(), limelight.load()):
+        game = limelight.game(model, TEXT)
+        assert game(np.zeros((0, len(game)), bool)).shape == (0, game(np.ones((1, len(game)))
+            .astype(bool)).shape[1])  # fmt: skip

@@ -575,13 +575,20 @@ WRONG_TYPES = {
     ),
     "wrap(len, classes=2)": "classes must be a list of two names or more; got 2.",
     "wrap(len)": "classes must be a list of two names or more; got None.",
+    "explain(two, 'a b', Lime(samples=99.5))": (
+        "the setting 'samples' must be a whole number; got 99.5."
+    ),
     "load(3)": ("load takes a path or a name; got int. A model in memory goes to limelight.wrap."),
 }
 
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, load, wrap\n"
+        "import numpy as np\n"
+        "from limelight import InputError, explain, load, wrap\n"
+        "from limelight.explainers import Lime\n"
+        "two = wrap(lambda t: [[0.5, 0.5]] * len(t), classes=np.array(['a', 'b']))\n"
+        "assert two.classes == ('a', 'b')\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"
         "        eval(call)\n"

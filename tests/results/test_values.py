@@ -48,6 +48,12 @@ def test_a_value_that_differs_anywhere_is_another(lime, change):
     assert lime != replace(lime, **change)
 
 
+def test_a_negative_zero_is_a_zero(lime):
+    one, other = (replace(lime, scores=np.array([zero, 1.0, 2.0])) for zero in (0.0, -0.0))
+    assert one == other
+    assert hash(one) == hash(other)
+
+
 def test_pairs_and_anchors_take_part(lime):
     one, other = (limelight.explain(MODEL, TEXT, "interactions", target=t) for t in (1, 2))
     assert one == limelight.explain(MODEL, TEXT, "interactions", target=1)

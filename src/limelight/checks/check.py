@@ -3,6 +3,7 @@
 __all__ = [
     "ROUNDING",
     "Check",
+    "arrays_of",
     "base_value",
     "classifier",
     "explained",
@@ -17,6 +18,7 @@ import numpy as np
 
 from limelight.explainers import Reading
 from limelight.models.attention import AttentionClassifier, encoded
+from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.results import Explanation
 from limelight.shapes import Bool, Float
 from limelight.text import UNK
@@ -50,6 +52,11 @@ def explained(reading: Reading, method: str, **options: Any) -> Explanation:
 def classifier(reading: Reading) -> AttentionClassifier:
     """Return the model with its weights, which the oracles go back to."""
     return cast(AttentionClassifier, reading.model)
+
+
+def arrays_of(reading: Reading) -> CollapsedDocuments:
+    """Return the arrays of the classifier with its weights, for the oracles that need them."""
+    return cast(CollapsedDocuments, reading.collapsed)
 
 
 def base_value(reading: Reading) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from limelight.checks.check import ROUNDING, Check, base_value, classifier, explained
+from limelight.checks.check import ROUNDING, Check, arrays_of, base_value, classifier, explained
 from limelight.explainers import Reading
 from limelight.shapes import Float
 
@@ -17,8 +17,8 @@ PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 def gradient_checks(reading: Reading) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
-    e = reading.collapsed.embedded[0]
-    G = reading.collapsed.gradient(reading.target_weights)[0]
+    e = arrays_of(reading).embedded[0]
+    G = arrays_of(reading).gradient(reading.target_weights)[0]
     places = range(1, 1 + min(len(reading.documents[0].tokens), POSITIONS))
     norm = np.linalg.norm(G, axis=1, keepdims=True)
     directions = {
@@ -71,9 +71,9 @@ def _integrated(reading: Reading) -> Iterator[Check]:
         error=abs(float(e.scores.sum() - change)),
         allowed=1e-10,
     )
-    words = reading.collapsed.embedded[0]
+    words = arrays_of(reading).embedded[0]
     model = classifier(reading)
-    base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
+    base = model.embedding[arrays_of(reading).base_ids[0]].astype(np.float64) + model.positions
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
     weights = np.tile(weights / 2 / PANELS, PANELS)

@@ -9,6 +9,7 @@ import numpy as np
 from limelight.checks.check import (
     ROUNDING,
     Check,
+    arrays_of,
     base_value,
     classifier,
     explained,
@@ -58,7 +59,7 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
 def _attention(reading: Reading) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
-    e = reading.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
+    e = arrays_of(reading).embedded[0, 1 : 1 + rows.shape[1]]
     W_l, W_v = m.W_l.astype(np.float64), m.W_v.astype(np.float64)
     values = np.einsum("kco,koe,te->ckt", W_l, W_v, e, optimize=True)
     worth = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], values) / len(rows)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from numbers import Real
 from typing import Any, Literal, NamedTuple, cast, final, get_args, get_type_hints
 
 from limelight.errors import InputError, nearest
@@ -106,8 +107,10 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
         fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
-        settings = given
-        unset = setting_defaults(method)
+        hints = _hints(cast(Any, method.settings))
+        for name, hint in hints.items():
+            _fitting(name, hint, getattr(given, name))
+        settings, unset = given, setting_defaults(method)
         _check_names(method, way, [n for n, value in unset.items() if getattr(given, n) != value])
     changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
     if "replacement" in way.settings:
@@ -150,7 +153,7 @@ def _fitting(name: str, hint: Any, value: Any) -> Any:
     allowed = get_args(hint) or (hint,)
     if value is None and type(None) in allowed:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if str in allowed and isinstance(value, str):
         return value
     if bool in allowed:

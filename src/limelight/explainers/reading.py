@@ -14,12 +14,13 @@ from limelight.explainers.targets import Targets, target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
-    Collapsed,
+    Capability,
     Collapses,
     Model,
     resolved_replacement,
     why_not,
 )
+from limelight.models.protocol import CollapsedArrays
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
@@ -34,7 +35,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
-        self.collapsed: Collapsed | None = None
+        self.collapsed: CollapsedArrays | None = None
 
 
 @final
@@ -82,7 +83,7 @@ class Reading:
         return why_not(self.model, "collapses") is None
 
     @property
-    def collapsed(self) -> Any:
+    def collapsed(self) -> CollapsedArrays:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
             model = cast(Collapses, self.model)
@@ -177,7 +178,9 @@ class Reading:
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces" if unit == "positions" else "sum over pieces and occurrences"
-        return "sum over occurrences" if self.collapses and unit != "positions" else "none"
+        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
+        by_token = any(why_not(self.model, one) is None for one in inside)
+        return "sum over occurrences" if by_token and unit != "positions" else "none"
 
 
 def read(
@@ -199,9 +202,9 @@ def read(
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(model.read(text, pieces=features == "tokens"))
+            documents.append(model.read(text, pieces=_is_tokens(features)))
             scored.append(_features(documents[-1], features, kept))
-    outputs = model.outputs(documents)
+    outputs = _checked_outputs(model, model.outputs(documents), len(documents))
     index = target_indices(target, model.classes, outputs)
     return Reading(
         model=model,
@@ -214,9 +217,26 @@ def read(
     )
 
 
+def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n C"]:
+    """Return the outputs if they are one row per document with a column per class."""
+    found = np.asarray(outputs, dtype=np.float64)
+    classes = len(model.classes)
+    columns = {classes, 1} if classes == 2 else {classes}
+    if found.ndim != 2 or len(found) != n or found.shape[1] not in columns:
+        raise InputError(
+            f"a model of {classes} classes must answer {n} text(s) with {n} row(s) of {classes} "
+            f"outputs; {type(model).__name__} returned shape {found.shape}."
+        )
+    return found
+
+
+def _is_tokens(unit: str | Sequence[int]) -> bool:
+    return isinstance(unit, str) and unit == "tokens"  # groups may come as an array
+
+
 def _check_features(model: Model, unit: str | Sequence[int]) -> None:
     why = why_not(model, "pieces")
-    if unit == "tokens" and why is not None:
+    if _is_tokens(unit) and why is not None:
         raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
     if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
         known = FEATURES if why is not None else (*FEATURES, "tokens")
@@ -248,6 +268,6 @@ def _one_token(model: Model, word: str) -> str:
 def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
-    if unit == "tokens":  # the model's pieces, each by itself
+    if _is_tokens(unit):  # the model's pieces, each by itself
         return replace(features_of(document, "positions", protect=kept), unit="tokens")
     return features_of(document, unit, protect=kept)

@@ -53,6 +53,8 @@ def find_method(name: Any) -> Method:
     """
     if type(name) in _BY_SETTINGS:
         return _BY_SETTINGS[type(name)]
+    if isinstance(name, type) and name in _BY_SETTINGS:
+        raise InputError(f"settings are a value, not a class; write {name.__name__}().")
     if not isinstance(name, str) or name not in METHODS:
         raise InputError(nearest("method", name, METHODS))
     return METHODS[name]

@@ -9,12 +9,13 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import out_of_memory
-from limelight.sampling import Game, answered
+from limelight.sampling import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 _REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes
+_MOST = 0.5  # of the words, to which a model that only wants words answers one by one
 NO_BASE = "The model refuses the text without its words, so there is no base value"
 
 
@@ -36,6 +37,7 @@ class TextGame:
         self.features, self.replacement = features.strings, replacement
         self.stood_in = 0
         self._known: dict[bytes, Float[np.ndarray, " C"]] = {}
+        self._said: Exception | None = None  # by the model, when it last refused
 
     def __len__(self) -> int:
         return len(self.features)
@@ -82,10 +84,12 @@ class TextGame:
     def _refuses(self, mask: Bool[np.ndarray, "1 d"]) -> bool:
         """Ask about one mask. A fault of memory or of the network is not a refusal."""
         try:
-            self._answers(mask)
+            with watched(None):  # a question of our own, which nobody waits for
+                self._answers(mask)
         except Exception as error:
             if not _refusal(error):
                 raise
+            self._said = error
             return True
         return False
 
@@ -103,6 +107,8 @@ class TextGame:
                 "the model refuses a text without words, and this text has no two words of which "
                 "one could stay while the other goes, so removing words cannot be explained."
             )
+        if self._said is not None and self._answered_alone.mean() < _MOST:
+            raise self._said  # a model that says no to most words has something else to say
         return self._answers(np.eye(len(self), dtype=bool)[self._answered_alone]).mean(axis=0)
 
     def _around_refusals(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:

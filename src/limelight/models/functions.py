@@ -2,7 +2,6 @@
 
 __all__ = ["Function", "wrapped_function"]
 
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.models.answers import MOST_LOG_ODDS, checked_answers, log_odds
+from limelight.models.answers import checked_answers, log_odds
 from limelight.models.engine import Engine
 from limelight.models.given_text import checked_text
 from limelight.models.probabilities import class_probabilities
@@ -55,11 +54,6 @@ class Function:
         if self.scale == "score":
             return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
-
-    @property
-    def ceiling(self) -> float:
-        """The largest log-odds: what stands for a probability of 1."""
-        return MOST_LOG_ODDS if self.scale == "probability" else math.inf
 
     @property
     def fingerprint(self) -> str:

@@ -7,6 +7,7 @@ __all__ = [
     "Attends",
     "Capability",
     "Collapsed",
+    "CollapsedArrays",
     "Collapses",
     "Cuts",
     "Differentiated",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -167,12 +168,29 @@ class Collapsed(Protocol):
     ``weights`` are ∂F/∂f_c, one row for each document.
     """
 
-    alpha: Float[np.ndarray, "n K T_max"]
-    logit: Float[np.ndarray, "n K T_max"]
-    u: Float[np.ndarray, "n C K T_max"]
-    base_logit: Float[np.ndarray, "n K T_max"]
-    base_u: Float[np.ndarray, "n C K T_max"]
-    base_outputs: Float[np.ndarray, "n C"]
+    @property
+    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of [cls] to every position."""
+
+    @property
+    def logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits."""
+
+    @property
+    def u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """What every position would contribute alone."""
+
+    @property
+    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits with every feature removed."""
+
+    @property
+    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """Values with every feature removed."""
+
+    @property
+    def base_outputs(self) -> Float[np.ndarray, "n C"]:
+        """The model's outputs with every feature removed."""
 
     @property
     def game(self) -> RatioGame:
@@ -180,6 +198,12 @@ class Collapsed(Protocol):
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
+
+    def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values seen by the target, Σ_c ∂F/∂f_c u_c."""
+
+    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
+        """Return, for every document, scores of tokens summed over each feature's places."""
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
         """Return the gradient at every token of the documents, [cls] left out."""
@@ -191,6 +215,13 @@ class Collapsed(Protocol):
         """Return every head's attention of every token to every token, for each document."""
 
 
+# A protocol checked while tests run would compute every array to see that it is there.
+if TYPE_CHECKING:
+    CollapsedArrays = Collapsed
+else:
+    CollapsedArrays = Any
+
+
 @runtime_checkable
 class Collapses(Protocol):
     """Capability "collapses": a model whose tables make every removal method exact."""
@@ -199,8 +230,22 @@ class Collapses(Protocol):
     def together(self) -> int:
         """How many documents are worth collapsing at a time."""
 
-    def collapsed(self, documents: Sequence[Document], features: Sequence[Features]) -> Any:
-        """Return a :class:`Collapsed`."""
+    def collapsed(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> CollapsedArrays:
+        """Return documents as the arrays that exact methods need."""
+
+
+# The methods that a capability brings, by name.
+_BROUGHT = {
+    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
+    for capability, protocol in (
+        ("attends", Attends),
+        ("differentiates", Differentiates),
+        ("collapses", Collapses),
+        ("cuts", Cuts),
+    )
+}
 
 
 def why_not(model: Model, capability: Capability) -> str | None:
@@ -245,7 +290,23 @@ def checked_model(model: Any) -> Model:
         raise InputError(
             f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
         )
-    if odd := [name for name in model.capabilities if name not in CAPABILITIES]:
-        raise InputError(nearest("capability", odd[0], CAPABILITIES))
+    _check_capabilities(model, own)
+    if not model.replacements:
+        raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
+    if len(set(model.classes)) != len(model.classes):
+        raise InputError(f"class names must differ; got {list(model.classes)}.")
     checked: Model = model
     return checked
+
+
+def _check_capabilities(model: Any, own: Mapping[str, Any]) -> None:
+    """A capability that a model claims must be there: its methods, by name."""
+    for name, why in model.capabilities.items():
+        if name not in CAPABILITIES:
+            raise InputError(nearest("capability", name, CAPABILITIES))
+        needed = _BROUGHT.get(name, ()) if why is None else ()
+        lacking = [one for one in needed if not hasattr(type(model), one) and one not in own]
+        if lacking:
+            raise InputError(
+                f"{type(model).__name__} says that it {name}, but lacks {', '.join(lacking)}."
+            )

@@ -45,7 +45,8 @@ class Finding:
     """What a method finds for one document; the rest of an explanation is question and method.
 
     ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
-    methods that remove words in a way of their own.
+    methods that remove words in a way of their own, and None where the model refuses that text;
+    ``...`` leaves it to the reading.
     """
 
     scores: Float[np.ndarray, " d"]

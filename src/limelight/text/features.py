@@ -5,7 +5,7 @@ __all__ = ["FEATURES", "Features", "features_of"]
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -67,6 +67,8 @@ def features_of(
 def _groups(document: Document, unit: str | Sequence[int]) -> list[Hashable]:
     """Return what each token belongs to; None where it belongs to nothing that is scored."""
     strings = document.tokens.strings
+    if not isinstance(unit, str):
+        return _own_groups(unit, len(strings))
     if unit == "words":
         return list(strings)
     if unit == "positions":
@@ -74,14 +76,22 @@ def _groups(document: Document, unit: str | Sequence[int]) -> list[Hashable]:
     if unit == "sentences":
         ends = [s in _STOPS and t not in _STOPS for s, t in pairwise((*strings, ""))]
         return [0, *accumulate(ends[:-1])]
-    if isinstance(unit, str):
-        raise InputError(nearest("features", unit, FEATURES))
-    if len(unit) != len(strings):
+    raise InputError(nearest("features", unit, FEATURES))
+
+
+def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
+    """Return the caller's own groups: whole numbers, of which a negative one is not a group."""
+    if not hasattr(groups, "__len__") or not all(hasattr(one, "__index__") for one in groups):
         raise InputError(
-            f"features must give one group per token; the text has {len(strings)} tokens in the "
-            f"window; got {len(unit)} groups."
+            f"features must be one of {', '.join(FEATURES)}, or one whole number per token; "
+            f"got {groups!r}."
         )
-    return [None if group < 0 else int(group) for group in unit]
+    if len(groups) != tokens:
+        raise InputError(
+            f"features must give one group per token; the text has {tokens} tokens in the "
+            f"window; got {len(groups)} groups."
+        )
+    return [None if int(group) < 0 else int(group) for group in groups]
 
 
 def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
