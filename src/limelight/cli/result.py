@@ -1,6 +1,7 @@
 """What ``explain`` and ``compare`` share: where the result goes, and in which form."""
 
 __all__ = [
+    "ENDINGS",
     "FIGURES",
     "FORMATS",
     "chosen_format",
@@ -12,9 +13,11 @@ __all__ = [
 ]
 
 import contextlib
+import errno
 import io
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,23 +27,38 @@ from rich.console import Console, RenderableType
 
 from limelight.cli.console import error_console, output_console
 from limelight.errors import InputError, nearest
-from limelight.files import whole_file
+from limelight.files import is_device, whole_file
 
 Result = TypeVar("Result")
 FIGURES = ("png", "svg", "pdf")
 FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
+ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {f".{name}": name for name in FORMATS[1:]}
 
 
 def chosen_format(format: str | None, output: Path | None) -> str:
     """Return the format asked for; the name of the output file says it where nobody did."""
     if format is None:
-        suffix = "" if output is None else output.suffix.removeprefix(".").lower()
-        return suffix if suffix in FORMATS else "terminal"
+        return _format_of(output)
     if format not in FORMATS:
         raise InputError(nearest("format", format, FORMATS))
     if format in FIGURES and (output is None or output.suffix.lower() != f".{format}"):
         raise InputError(f"a figure goes to a file; add --output NAME.{format}.")
     return format
+
+
+def _format_of(output: Path | None) -> str:
+    """Return the format that the ending of ``output`` stands for; devices and pipes have none."""
+    if output is None or is_device(output):
+        return "terminal"
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
+    ending = output.suffix.lower()
+    if ending not in ENDINGS:
+        raise InputError(
+            f"the name of an output file must end in {', '.join(ENDINGS)}, which says the format; "
+            f"got '{output}'. Change it, or add --format."
+        )
+    return ENDINGS[ending]
 
 
 def only(results: Iterable[Result], form: str) -> Result:

@@ -156,6 +156,10 @@ def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
     return [settings.regression.found_in(one) for one in reading.apart()]
 
 
+def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
+    settings.regression.check_enough(d)
+
+
 def _calls(settings: Lime | LimeSampled, d: int) -> int:
     return settings.regression.calls(d)
 
@@ -191,7 +195,7 @@ ROWS = (
                 explain=_by_asking,
                 settings={
                     "samples": "masks; None draws five for each word, 1000 at least. Where all 2^d "
-                    "masks are no more, they are asked instead",
+                    "masks are no more, or 1,024 at most, they are asked instead",
                     "bandwidth": _BANDWIDTH,
                     "replacement": _REPLACEMENT,
                     "sizes": _SIZES,
@@ -200,6 +204,7 @@ ROWS = (
                     "max_samples": "masks at most",
                 },
                 calls=_calls,
+                feasible=_check_enough,
             ),
         ),
     ),
@@ -230,6 +235,7 @@ ROWS = (
                     "max_samples": "masks at most",
                 },
                 calls=_calls,
+                feasible=_check_enough,
             ),
         ),
     ),

@@ -33,8 +33,9 @@ class Way:
 
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it. ``replaced`` turns the
-    setting ``replacement`` into what the model understands.
+    often a model is asked about a text of d features, for ways that ask it, and ``feasible``
+    refuses, before it is asked, settings that cannot work for so many features. ``replaced`` turns
+    the setting ``replacement`` into what the model understands.
     """
 
     needs: Capability | None
@@ -43,6 +44,7 @@ class Way:
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
+    feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
 
 
@@ -72,6 +74,11 @@ class Chosen(NamedTuple):
     method: Method
     way: Way
     settings: Any
+
+    def check_feasible(self, d: int) -> None:
+        """Refuse settings that cannot work for a text of ``d`` features."""
+        if self.way.feasible is not None:
+            self.way.feasible(self.settings, d)
 
     def asked(self) -> dict[str, Any]:
         """Return the settings that this way uses, by name."""

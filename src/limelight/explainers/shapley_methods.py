@@ -163,7 +163,7 @@ ROWS = (
                 explain=_shapley_by_orders,
                 settings={
                     "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; where "
-                    "all 2^d masks take no more calls they are asked instead",
+                    "all 2^d masks take no more calls, or 1,024 at most, they are asked instead",
                     "replacement": "what stands for a removed word",
                     "seed": "same seed, same scores",
                     "tolerance": "draw on until no standard error exceeds it; None draws `pairs`",
