@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
     try:
         given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
+        if any("\0" in argument for argument in given):
+            raise InputError("an argument must not hold the character NUL; no path or text has it.")
         code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough

@@ -2,6 +2,7 @@
 
 __all__ = ["Question", "number_or_name"]
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from limelight.errors import InputError
 from limelight.explainers.readings import together
 from limelight.models import Model, load
 from limelight.text import one_line
+
+_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
 
 @Parameter(name="*")
@@ -117,4 +120,4 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
 
 def number_or_name(given: str | None) -> str | int | None:
     """Return a target or a window as the library takes it: digits are a number."""
-    return int(given) if given is not None and given.lstrip("-").isdecimal() else given
+    return int(given) if given is not None and _NUMBER.fullmatch(given) else given

@@ -84,7 +84,7 @@ def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 def _parsed(value: str) -> Any:
     for read in (json.loads, float):  # float for "inf", which JSON does not know
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             return read(value)
     return value
 
