@@ -1,6 +1,6 @@
 """One way to call any model: each item once, alike lengths together, as much as memory allows."""
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "out_of_memory"]
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, final
@@ -64,7 +64,7 @@ class Engine:
             try:
                 found = self._answer(batch)
             except (MemoryError, RuntimeError) as error:
-                if len(batch) == 1 or not _out_of_memory(error):
+                if len(batch) == 1 or not out_of_memory(error):
                     raise
                 batch = batch[: len(batch) // 2]
                 self.budget = max(1, self._size(batch[0])) * len(batch)
@@ -73,7 +73,7 @@ class Engine:
                 return found
 
 
-def _out_of_memory(error: Exception) -> bool:
+def out_of_memory(error: Exception) -> bool:
     """Whether ``error`` is Python's or torch's way to say so (torch's is a RuntimeError)."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said

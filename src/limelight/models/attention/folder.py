@@ -73,6 +73,8 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
         reading = {name: config.pop(name) for name in _READING}
         classes = tuple(reading.pop("classes"))
+        for name in ("position_base", "position_scale"):
+            reading[name] = float(reading[name])
         return AttentionClassifier(
             **{name: weights[name] for name in WEIGHTS},
             vocabulary=Vocabulary(tuple(words)),
