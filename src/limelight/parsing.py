@@ -1,14 +1,23 @@
 """Files of others, read with care: of a known size, from a file, and not too deep."""
 
-__all__ = ["bounded_bytes", "bounded_json", "read_at_most"]
+__all__ = ["Readable", "bounded_bytes", "bounded_json", "read_at_most"]
 
 import json
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Protocol, runtime_checkable
 
 from limelight.errors import InputError
 
 _PART = 1 << 22  # bytes
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """What bytes can be read from: a file, a pipe, an archive."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return ``size`` bytes at most, none at the end."""
+        ...
 
 
 def bounded_bytes(path: Path, most: int) -> bytes:
@@ -20,7 +29,7 @@ def bounded_bytes(path: Path, most: int) -> bytes:
         return read_at_most(file, most, f"'{path}'")
 
 
-def read_at_most(file: BinaryIO, most: int, name: str) -> bytes:
+def read_at_most(file: Readable, most: int, name: str) -> bytes:
     """Return what is left of ``file``, called ``name``; refuse more than ``most`` bytes."""
     parts, size = [], 0
     while part := file.read(_PART):  # not all at once: read(n) may reserve n bytes for one

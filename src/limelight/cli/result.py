@@ -92,14 +92,40 @@ def _parsed(value: str) -> Any:
 def write(parts: Iterable[str], output: Path | None) -> None:
     """Write ``parts`` as they come, to standard output or to the file, whole or not at all."""
     if output is not None:
-        with whole_file(output) as file:
-            for part in parts:
-                file.write(part.encode())
+        _write_file(parts, output)
         return
     for part in parts:
         # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
         sys.stdout.buffer.write(part.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
+
+
+def _write_file(parts: Iterable[str], output: Path) -> None:
+    """Write to ``output``, beside which FILE.part grows until all is there.
+
+    Killed or interrupted, what was finished stays in FILE.part, whole results only.
+    """
+    if is_device(output):
+        with whole_file(output) as file:
+            file.writelines(part.encode() for part in parts)
+        return
+    growing, done = output.with_name(f"{output.name}.part"), 0
+    try:
+        with growing.open("wb", buffering=0) as rest:
+            for part in parts:
+                rest.write(part.encode())
+                done += 1
+        growing.replace(output)
+    except KeyboardInterrupt:
+        error_console().print(
+            f"Interrupted: {done} finished results are in '{growing}'; give the lines that are "
+            "missing to go on.",
+            markup=False,
+        )
+        raise
+    except Exception:
+        growing.unlink(missing_ok=True)
+        raise
 
 
 def show(results: Iterable[RenderableType], output: Path | None) -> None:

@@ -5,10 +5,9 @@ __all__ = ["MOST_BYTES", "from_outside", "given_texts"]
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from limelight.errors import InputError
-from limelight.parsing import read_at_most
+from limelight.parsing import Readable, read_at_most
 
 MOST_BYTES = 1 << 26  # of one text
 
@@ -39,7 +38,7 @@ def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
     return False
 
 
-def _decoded(file: BinaryIO, source: str) -> str:
+def _decoded(file: Readable, source: str) -> str:
     content = read_at_most(file, MOST_BYTES, source)
     try:
         return content.decode("utf-8-sig")

@@ -8,7 +8,7 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.parsing import bounded_bytes, bounded_json, read_at_most
@@ -81,7 +81,7 @@ def _decoded(path: Path) -> str:
     if path.suffix == ".gz":
         try:
             with gzip.open(io.BytesIO(content)) as file:
-                content = read_at_most(cast(BinaryIO, file), _MOST_BYTES, f"'{path}', unpacked,")
+                content = read_at_most(file, _MOST_BYTES, f"'{path}', unpacked,")
         except (OSError, EOFError, zlib.error):
             raise InputError(f"'{path}' is not a whole gzip file.") from None
     if not content.strip():
