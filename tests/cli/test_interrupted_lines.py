@@ -37,3 +37,17 @@ def test_a_mistake_leaves_the_old_file_alone(tmp_path):
         write(results(1, ValueError("x")), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
     assert (tmp_path / "out.json").read_text() == "old"
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
+    with pytest.raises(OSError, match="No such file") as error:
+        write(iter(["x"]), tmp_path / "none" / "out.json")
+    assert error.value.filename == str(tmp_path / "none" / "out.json")
+
+
+def test_a_link_keeps_its_place(tmp_path):
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    write(iter(["new"]), tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "real.json").read_text() == "new"

@@ -109,13 +109,14 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
         with whole_file(output) as file:
             file.writelines(part.encode() for part in parts)
         return
-    growing, done = output.with_name(f"{output.name}.part"), 0
+    target = output.resolve()  # a link keeps its place
+    growing, done = target.with_name(f"{target.name}.part"), 0
     try:
         with growing.open("wb", buffering=0) as rest:
             for part in parts:
                 rest.write(part.encode())
                 done += 1
-        growing.replace(output)
+        growing.replace(target)
     except KeyboardInterrupt:
         error_console().print(
             f"Interrupted: {done} finished results are in '{growing}'; give the lines that are "
@@ -123,8 +124,10 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
             markup=False,
         )
         raise
-    except Exception:
+    except Exception as error:
         growing.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(growing):
+            raise OSError(error.errno, error.strerror, str(output)) from None
         raise
 
 
