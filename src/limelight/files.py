@@ -1,6 +1,6 @@
 """Files that are written whole or not at all."""
 
-__all__ = ["whole_file", "whole_folder", "write_whole"]
+__all__ = ["is_device", "whole_file", "whole_folder", "write_whole"]
 
 import contextlib
 import errno
@@ -23,7 +23,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of ``path`` when the block ends without error."""
     target, part = Path(path), None
     with _errors_about(path):
-        if _is_device(target):
+        if is_device(target):
             file: BinaryIO = target.open("wb")
         else:
             target = target.resolve()
@@ -47,7 +47,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def _is_device(path: Path) -> bool:
+def is_device(path: Path) -> bool:
     """Say whether ``path`` is a pipe, /dev/null or the like: written to, never replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 

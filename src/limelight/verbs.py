@@ -117,6 +117,7 @@ def explain(
         protect=protect,
         window=window,
         progress=progress,
+        feasible=chosen.check_feasible,
     ):
         with metered(progress, [chosen], reading, aims=1, total=len(texts)):
             found += explanations(chosen, reading)
@@ -159,6 +160,7 @@ def explain_classes(
         protect=protect,
         window=window,
         progress=progress,
+        feasible=chosen.check_feasible,
     ):
         aims = [reading.aimed(i) for i in range(len(model.classes))]
         with metered(progress, [chosen], reading, aims=len(aims), total=len(texts)):

@@ -60,7 +60,7 @@ def test_a_file_and_standard_input(limelight, folder, tmp_path, monkeypatch):
         (["predict", "--file", "no.txt"], "'no.txt': no such file or directory."),
         (["predict", "x", "--format", "xml"], 'Invalid value "xml"'),
         (["predict", "x", "--colour"], "Unknown option: --colour."),
-        (["predcit"], 'Unknown command "predcit"'),
+        (["predcit"], "no command 'predcit'. Did you mean 'predict'?"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence):

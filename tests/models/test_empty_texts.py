@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.errors import DomainError
+from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS
 from limelight.theory.enumeration import all_keeps
 
@@ -87,7 +87,7 @@ def test_an_error_about_other_texts_is_not_taken_for_a_refusal():
         return np.full((len(texts), 2), 0.5)
 
     model = limelight.wrap(broken, classes=["a", "b"])
-    with pytest.raises(RuntimeError, match="no superb, no answer"):
+    with pytest.raises(InputError, match="RuntimeError: no superb, no answer"):
         limelight.explain(model, TEXT, "loo")
 
 
@@ -129,7 +129,7 @@ def test_a_fault_of_the_machine_is_not_a_refusal(fault):
         return np.full((len(texts), 2), 0.5)
 
     model = limelight.wrap(flaky, classes=["a", "b"])
-    with pytest.raises(type(fault)):
+    with pytest.raises((InputError, MemoryError), match=str(fault)):
         limelight.explain(model, TEXT, "shapley")
 
 

@@ -19,9 +19,6 @@ from limelight.results import (
 from limelight.results import json_format as written
 from limelight.results.table import CSV_COLUMNS, explanations_csv
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
-words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-
 
 def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
     features = tuple(f"word{j}" for j in range(len(scores)))
@@ -38,35 +35,6 @@ def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
         "classes": ("negative", "positive"),
     }
     return Explanation(**(fields | changes))
-
-
-@given(
-    st.lists(st.tuples(words, finite, finite), min_size=1, max_size=6),
-    words,
-    st.none() | finite,
-    st.booleans(),
-)
-def test_json_loses_nothing(rows, text, number, sampled):
-    features, scores, errors = map(list, zip(*rows, strict=True))
-    e = explanation(
-        scores,
-        text=text,
-        features=tuple(features),
-        stderr=np.array(errors) if sampled else None,
-        bound=number,
-        base_value=number,
-        intercept=number,
-        notices=(text,),
-        heads=np.array([scores, errors]),
-        settings={"nested": {"list": [1, 2.5, None, text]}},
-    )
-    again = Explanation.from_json(e.to_json())
-    for name in ("text", "features", "spans", "bound", "base_value", "intercept", "notices"):
-        assert getattr(again, name) == getattr(e, name)
-    for name in ("scores", "stderr", "heads"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(e, name))
-    assert dict(again.settings) == dict(e.settings)
-    assert again.to_json() == e.to_json()
 
 
 def test_pairs_and_anchors_survive_json():

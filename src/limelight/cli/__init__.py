@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, UnknownOptionError
+from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
 from limelight.cli.console import error_console
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
     try:
         given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
+        if any("\0" in argument for argument in given):
+            raise InputError("an argument must not hold the character NUL; no path or text has it.")
         code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -87,6 +89,8 @@ def _dash_is_text(arguments: Sequence[str]) -> list[str]:
 
 def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        return nearest("command", error.unused_tokens[0], COMMANDS)  # without importing them all
     if isinstance(error, UnknownOptionError) and " " in error.token.value:
         return f"{error} A text that starts with a dash goes last, after --."
     if isinstance(error, OSError) and error.strerror:

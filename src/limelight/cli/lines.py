@@ -7,11 +7,12 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar, final
 
 from limelight.cli.console import error_console
-from limelight.cli.texts import from_outside, given_texts
+from limelight.cli.texts import MOST_BYTES, from_outside, given_texts
 from limelight.errors import InputError
 
 Answer = TypeVar("Answer")
@@ -45,7 +46,10 @@ def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
     source = file.open("rb") if file is not None else sys.stdin.buffer
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
     try:
-        for number, line in enumerate(text, start=1):
+        longer = MOST_BYTES + 1  # characters: /dev/zero is one line without an end
+        for number, line in enumerate(iter(partial(text.readline, longer), ""), start=1):
+            if len(line) == longer:
+                raise InputError(f"line {number} must have at most {MOST_BYTES:,} characters.")
             if line.strip():
                 yield number, line.removesuffix("\n")
     finally:

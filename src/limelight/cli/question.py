@@ -2,6 +2,7 @@
 
 __all__ = ["Question", "number_or_name"]
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,12 @@ from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
 from limelight.cli.result import chosen_format, parsed_settings, progress_shown
+from limelight.errors import InputError
 from limelight.explainers.readings import together
 from limelight.models import Model, load
+from limelight.text import one_line
+
+_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
 
 @Parameter(name="*")
@@ -79,6 +84,7 @@ class Question:
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
+        _check_quotes(text)
         model = load(self.model, device=self.device)
 
         def ask(texts: list[str]) -> Any:
@@ -104,6 +110,15 @@ class Question:
             )
 
 
+def _check_quotes(texts: tuple[str, ...]) -> None:
+    """Refuse a text that the shell has cut at its spaces: nobody explains single words in a row."""
+    if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
+        raise InputError(
+            f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
+            f'"{one_line(" ".join(texts), 60)}", or use --lines for several texts.'
+        )
+
+
 def number_or_name(given: str | None) -> str | int | None:
     """Return a target or a window as the library takes it: digits are a number."""
-    return int(given) if given is not None and given.lstrip("-").isdecimal() else given
+    return int(given) if given is not None and _NUMBER.fullmatch(given) else given

@@ -1,12 +1,15 @@
 """Texts for a command: arguments, a file, or standard input."""
 
-__all__ = ["from_outside", "given_texts"]
+__all__ = ["MOST_BYTES", "from_outside", "given_texts"]
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.errors import InputError
+from limelight.parsing import Readable, read_at_most
+
+MOST_BYTES = 1 << 26  # of one text
 
 
 def given_texts(arguments: Sequence[str], file: Path | None) -> list[str]:
@@ -16,9 +19,10 @@ def given_texts(arguments: Sequence[str], file: Path | None) -> list[str]:
     """
     if not from_outside(arguments, file):
         return list(arguments)
-    if file is not None:
-        return [_decoded(file.read_bytes(), str(file))]
-    return [_decoded(sys.stdin.buffer.read(), "standard input")]
+    if file is None:
+        return [_decoded(sys.stdin.buffer, "standard input")]
+    with file.open("rb") as source:  # a pipe will do
+        return [_decoded(source, f"'{file}'")]
 
 
 def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
@@ -36,7 +40,8 @@ def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
     return False
 
 
-def _decoded(content: bytes, source: str) -> str:
+def _decoded(file: Readable, source: str) -> str:
+    content = read_at_most(file, MOST_BYTES, source)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

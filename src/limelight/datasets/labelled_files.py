@@ -14,6 +14,7 @@ import numpy as np
 from limelight.datasets.labelled import LabelledTexts
 from limelight.datasets.rows import Row, csv_rows, jsonl_rows, parquet_rows
 from limelight.errors import InputError
+from limelight.files import is_device
 from limelight.shapes import Int
 
 _READERS = {".parquet": parquet_rows, ".csv": csv_rows, ".jsonl": jsonl_rows}
@@ -38,6 +39,8 @@ def read_labelled(
     path = Path(path)
     if not path.exists():
         raise InputError(f"there is no data at '{path}'; check the path.")
+    if is_device(path):
+        raise InputError(f"'{path}' must be a file or a folder; it is a device or a pipe.")
     if path.is_dir():
         texts, raw, names = _folder(path, part)
         classes = names if classes is None else classes

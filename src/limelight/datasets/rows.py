@@ -5,16 +5,17 @@ __all__ = ["Row", "csv_rows", "jsonl_rows", "parquet_rows"]
 import csv
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.parsing import bounded_bytes, bounded_json, read_at_most
 
 Row = tuple[Any, Any]
 _COLUMNS = ("text", "label")
+_MOST_BYTES = 1 << 33  # read at once, packed or not
 _LONGEST_CELL = 1 << 30  # characters; the csv module's own limit is shorter than some documents
 
 
@@ -55,8 +56,8 @@ def jsonl_rows(path: Path) -> Iterator[Row]:
     """Yield text and label of every line, each a JSON object."""
     for number, line in enumerate(io.StringIO(_decoded(path)), start=1):
         try:
-            row = json.loads(line)
-        except ValueError:
+            row = bounded_json(line, "the row")
+        except InputError:
             row = None
         if not isinstance(row, dict):
             raise InputError(f"row {number} of '{path}' is not a JSON object.")
@@ -76,10 +77,11 @@ def _require_columns(names: Iterable[str], path: Path, where: str = "") -> None:
 
 
 def _decoded(path: Path) -> str:
-    content = path.read_bytes()
+    content = bounded_bytes(path, _MOST_BYTES)
     if path.suffix == ".gz":
         try:
-            content = gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as file:
+                content = read_at_most(file, _MOST_BYTES, f"'{path}', unpacked,")
         except (OSError, EOFError, zlib.error):
             raise InputError(f"'{path}' is not a whole gzip file.") from None
     if not content.strip():

@@ -156,6 +156,10 @@ def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
     return [settings.regression.found_in(one) for one in reading.apart()]
 
 
+def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
+    settings.regression.check_enough(d)
+
+
 def _calls(settings: Lime | LimeSampled, d: int) -> int:
     return settings.regression.calls(d)
 
@@ -191,7 +195,7 @@ ROWS = (
                 explain=_by_asking,
                 settings={
                     "samples": "masks to draw; None: five for each word, at least 1000. If there "
-                    "are no more than that, all 2^d are asked instead",
+                    "are no more than that, or at most 1,024, all 2^d are asked instead",
                     "bandwidth": _BANDWIDTH,
                     "replacement": _REPLACEMENT,
                     "sizes": _SIZES,
@@ -201,6 +205,7 @@ ROWS = (
                 },
                 calls=_calls,
                 cost="one call of the model per sample",
+                feasible=_check_enough,
             ),
         ),
     ),
@@ -231,6 +236,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
+                feasible=_check_enough,
             ),
         ),
     ),

@@ -45,8 +45,8 @@ class Regression:
     "importance" (1): the limit is the same, and which has the smallest error depends on the model
     (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
     sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. With
-    ``enumerates`` all 2^d masks are asked if they are no more than the samples: there is then no
-    sampling error, and neither penalty nor row 0 nor selection.
+    ``enumerates`` all 2^d masks are asked if they are no more than the samples, or at most 1,024:
+    there is then no sampling error, and neither penalty nor row 0 nor selection.
     """
 
     samples: int | None
@@ -81,8 +81,17 @@ class Regression:
 
     def calls(self, d: int) -> int:
         """Return how many masks of ``d`` features the model is asked, at least."""
-        every = self.enumerates and affordable(d, self.drawn_at_first(d))
-        return 1 + 2**d if every else self.drawn_at_first(d) + 2 - self.row0
+        return 1 + 2**d if self._asks_all(d) else self.drawn_at_first(d) + 2 - self.row0
+
+    def check_enough(self, d: int) -> None:
+        """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
+        rows = self.drawn_at_first(d) if self.tolerance is None else self.max_samples
+        kept = d if self.num_features is None else min(d, self.num_features)
+        if self.ridge == 0 and not self._asks_all(d) and rows <= kept + 1:
+            raise _undetermined(rows, kept, d)
+
+    def _asks_all(self, d: int) -> bool:
+        return self.enumerates and affordable(d, self.drawn_at_first(d))
 
     def drawn_at_first(self, d: int) -> int:
         """Return how many rows are drawn for ``d`` features before a tolerance is looked at."""
@@ -97,8 +106,9 @@ class Regression:
             raise DomainError(
                 f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
             )
+        self.check_enough(d)
         game = TargetGame(one, self.replacement)
-        if self.enumerates and affordable(d, self.drawn_at_first(d)):
+        if self._asks_all(d):
             return self._enumerated(game, d)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
@@ -143,10 +153,7 @@ class Regression:
     def _check_determined(self, fit: LimeFit, d: int) -> None:
         """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
         if not np.isfinite(fit.stderr).all():
-            raise DomainError(
-                f"LIME needs more samples than words; {fit.samples} samples do not determine the "
-                f"scores of {int(fit.kept[0])} words. Set samples to {2 * (d + 1)} or more."
-            )
+            raise _undetermined(fit.samples, int(fit.kept[0]), d)
 
     def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
         notices = []
@@ -170,6 +177,13 @@ class Regression:
                 f"above the tolerance {self.tolerance:.2g}; raise max_samples."
             )
         return tuple(notices)
+
+
+def _undetermined(samples: int, kept: int, d: int) -> DomainError:
+    return DomainError(
+        f"LIME needs more samples than words; {samples} samples do not determine the scores of "
+        f"{kept} words. Set samples to {2 * (d + 1)} or more."
+    )
 
 
 def _instead(one: Reading) -> str:

@@ -35,7 +35,8 @@ class Way:
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
     often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
-    amounts to in words, where it is not what the method says. ``replaced`` turns the setting
+    amounts to in words, where it is not what the method says; ``feasible`` refuses, before the
+    model is asked, settings that cannot work for so many features. ``replaced`` turns the setting
     ``replacement`` into what the model understands.
     """
 
@@ -46,6 +47,7 @@ class Way:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
     cost: str = ""
+    feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
 
 
@@ -75,6 +77,11 @@ class Chosen(NamedTuple):
     method: Method
     way: Way
     settings: Any
+
+    def check_feasible(self, d: int) -> None:
+        """Refuse settings that cannot work for a text of ``d`` features."""
+        if self.way.feasible is not None:
+            self.way.feasible(self.settings, d)
 
     def asked(self) -> dict[str, Any]:
         """Return the settings that this way uses, by name."""

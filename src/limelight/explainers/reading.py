@@ -2,7 +2,7 @@
 
 __all__ = ["Reading", "read"]
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -192,10 +192,12 @@ def read(
     scale: str = "logit",
     protect: Collection[str] = (),
     first: int | None = None,
+    feasible: Callable[[int], None] | None = None,
 ) -> Reading:
     """Return ``texts`` as ``model`` sees them, with what is to be explained.
 
     ``first`` is the number of the first text, for errors; None where there is only one.
+    ``feasible`` may refuse a number of features before the model is asked anything.
     """
     _check_features(model, features)
     kept = _protected(model, protect)
@@ -204,6 +206,8 @@ def read(
         with about_text(None if first is None else number):
             documents.append(model.read(text, pieces=_is_tokens(features)))
             scored.append(_features(documents[-1], features, kept))
+            if feasible is not None:
+                feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
     index = target_indices(target, model.classes, outputs)
     return Reading(

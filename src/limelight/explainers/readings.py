@@ -2,7 +2,7 @@
 
 __all__ = ["Texts", "listed", "readings", "together"]
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 from limelight.errors import InputError
@@ -48,6 +48,7 @@ def readings(
     protect: Collection[str],
     window: str | int | None,
     progress: Progress | None,
+    feasible: Callable[[int], None] | None = None,
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
@@ -67,6 +68,7 @@ def readings(
             scale=scale,
             protect=protect,
             first=start if len(texts) > 1 else None,
+            feasible=feasible,
         )
         for part in reading.apart() if at_a_time == 1 else [reading]:
             yield part

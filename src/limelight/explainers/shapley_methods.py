@@ -164,7 +164,7 @@ ROWS = (
                 explain=_shapley_by_orders,
                 settings={
                     "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; if "
-                    "all 2^d masks take no more calls, they are asked instead",
+                    "all 2^d masks take no more calls, or at most 1,024, they are asked instead",
                     "replacement": "what stands for a removed word",
                     "seed": "same seed, same scores",
                     "tolerance": _UNTIL,

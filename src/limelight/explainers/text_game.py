@@ -142,4 +142,5 @@ class TextGame:
 
 def _refusal(error: Exception) -> bool:
     """Whether a model says no to a text, and not that a machine or a network failed it."""
-    return not isinstance(error, OSError) and not out_of_memory(error)
+    cause = error.__cause__ or error  # of an error that names the text
+    return not isinstance(cause, OSError) and not out_of_memory(error)

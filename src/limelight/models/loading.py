@@ -2,19 +2,20 @@
 
 __all__ = ["SHIPPED", "load"]
 
-import json
 import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import overload
 
-from limelight.errors import InputError
+from limelight.errors import InputError, MissingExtraError
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.protocol import Model
+from limelight.parsing import bounded_bytes, bounded_json
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB = "hub:"
+_MOST_CONFIG = 1 << 24  # bytes
 
 
 @overload
@@ -64,23 +65,29 @@ def _from_folder(folder: Path, device: str | None) -> Model:
             "if it is a model on the Hugging Face hub."
         )
     if _is_hugging_face(folder):
-        from limelight.models.hugging_face.pretrained import from_pretrained
-
-        return from_pretrained(str(folder), network=False, device=device)
+        return _pretrained(str(folder), network=False, device=device)
     return _moved(load_folder(folder), device)
 
 
 def _from_hub(name: str, device: str | None) -> Model:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise InputError(f"a hub id is written {_HUB}owner/name; got '{_HUB}{name}'.")
-    from limelight.models.hugging_face.pretrained import from_pretrained
+    return _pretrained(name, network=True, device=device)
 
-    return from_pretrained(name, network=True, device=device)
+
+def _pretrained(name: str, *, network: bool, device: str | None) -> Model:
+    try:
+        from limelight.models.hugging_face.pretrained import from_pretrained
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            f"the Hugging Face model '{name}' needs torch and transformers", "hf"
+        ) from None
+    return from_pretrained(name, network=network, device=device)
 
 
 def _is_hugging_face(folder: Path) -> bool:
     try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return False
+        config = bounded_json(bounded_bytes(folder / "config.json", _MOST_CONFIG), "config.json")
+    except (OSError, InputError):
+        return False  # then it is ours, or nobody's, and its reader says what is wrong
     return isinstance(config, dict) and "format" not in config and "model_type" in config

@@ -13,6 +13,8 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.equality import equal_fields
 from limelight.results.finding import Anchor, Pairs
+from limelight.results.plain_values import plain_value
+from limelight.results.sound_explanation import check_explanation
 from limelight.shapes import Float
 from limelight.text import Span, one_line
 
@@ -76,19 +78,29 @@ class Explanation:
         for name, length in (("spans", len(self.spans)), ("scores", len(self.scores))):
             if length != d:
                 raise InputError(f"got {d} features and {length} {name}; they must pair up.")
-        for name in ("scores", "stderr", "heads"):
-            if (array := getattr(self, name)) is None:
-                continue
-            own = np.array(array, dtype=np.float64)  # freezing must not freeze the caller's array
-            if own.shape[-1] != d:
-                raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
-            if not np.isfinite(own).all():
-                raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
-            own.setflags(write=False)
-            object.__setattr__(self, name, own)
-        for name in _MAPPINGS:
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2)):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, self._own(name, array, axes))
+        if not d:  # no scores carry no errors; a file could not tell an empty list from none
+            object.__setattr__(self, "stderr", None)
+        for name in ("bound", "base_value", "intercept"):
+            if (number := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(number))
         object.__setattr__(self, "label", self.label or self.method)
+        for name in _MAPPINGS:
+            own = plain_value(dict(getattr(self, name)), name)
+            object.__setattr__(self, name, MappingProxyType(own))
+        check_explanation(self)
+
+    def _own(self, name: str, array: Any, axes: int) -> Float[np.ndarray, "..."]:
+        """Return a frozen copy: freezing must not freeze the caller's array."""
+        d, own = len(self.features), np.array(array, dtype=np.float64)
+        if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
+            raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
+        if not np.isfinite(own).all():
+            raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
+        own.setflags(write=False)
+        return own
 
     def __eq__(self, other: object) -> bool:
         return equal_fields(self, other)

@@ -7,19 +7,21 @@ stay, under the names they had; what was found has a key of its own since 0.2.
 
 __all__ = ["facts_of", "settings_with_facts"]
 
-from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
+from limelight.errors import InputError
 from limelight.results.explanation import Explanation
 
-# Field of an explanation, its name among the settings of a file, and how the file's value is read.
-_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+# Field of an explanation, its name among the settings of a file, and what the file holds there.
+_FACTS: tuple[tuple[str, str, Any], ...] = (
     ("label", "label", str),
     ("signed", "signed", bool),
-    ("classes", "classes", lambda names: tuple(map(str, names))),
+    ("classes", "classes", tuple[str, ...]),
     ("scale", "output", str),
     ("link", "link", str),
-    ("cut", "cut_at", lambda end: None if end is None else int(end)),
+    ("cut", "cut_at", int | None),
     ("model", "model", str),
     ("version", "version", str),
 )
@@ -48,12 +50,21 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
     """Return the settings of a file: the facts first, then what was asked."""
     facts = {name: getattr(e, field) for field, name, _ in _FACTS}
     facts["classes"] = list(e.classes)
+    if taken := (facts.keys() | _FOUND) & e.settings.keys():
+        raise InputError(f"a setting cannot be called {min(taken)!r}: in a file that is another.")
     return facts | dict(e.settings)
 
 
 def facts_of(settings: dict[str, Any], diagnostics: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an explanation that a file's settings and diagnostics stand for."""
     rest = dict(settings)
-    facts = {field: read(rest.pop(name)) for field, name, read in _FACTS if name in rest}
+    facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
     found = {name: rest.pop(name) for name in _FOUND if name in rest}
     return {**facts, "settings": rest, "diagnostics": found | diagnostics}
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the setting {name!r} of this file cannot be used: {error}.") from None

@@ -21,8 +21,11 @@ from limelight.results.comparison import Comparison
 from limelight.results.explanation import Explanation
 from limelight.results.facts import facts_of, settings_with_facts
 from limelight.results.finding import Anchor, Pairs
+from limelight.results.plain_values import read_value, written_value
+from limelight.results.sound_explanation import check_indices
 
 SCHEMAS = Path(__file__).parent / "schemas"
+_LARGEST = 1 << 30  # bytes; a book of a million words stays below
 
 
 class _Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +59,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     prediction: dict[str, float]
     base_value: float | None
     intercept: float | None
-    bound: float | None
+    bound: float | Literal["inf"] | None
     notices: list[str]
     settings: dict[str, Any]
     features: list[FeatureRecord]
@@ -126,9 +129,9 @@ def _record(e: Explanation) -> ExplanationRecord:
         prediction=dict(e.prediction),
         base_value=e.base_value,
         intercept=e.intercept,
-        bound=e.bound,
+        bound="inf" if e.bound == math.inf else e.bound,
         notices=list(e.notices),
-        settings=_with_infinities(settings_with_facts(e), spelt=True),
+        settings=_written(settings_with_facts(e)),
         features=[
             FeatureRecord(text=text, spans=list(spans), score=score, stderr=error)
             for text, spans, score, error in rows
@@ -139,7 +142,7 @@ def _record(e: Explanation) -> ExplanationRecord:
         precision=None if anchor is None else anchor.precision,
         precision_interval=None if anchor is None else anchor.precision_interval,
         coverage=None if anchor is None else anchor.coverage,
-        diagnostics=_with_infinities(dict(e.diagnostics), spelt=True) or None,
+        diagnostics=_written(dict(e.diagnostics)) or None,
     )
 
 
@@ -161,24 +164,30 @@ def _explanation(record: ExplanationRecord) -> Explanation:
         spans=tuple(tuple(row.spans) for row in rows),
         scores=np.array([row.score for row in rows], dtype=np.float64),
         stderr=_column([row.stderr for row in rows]),
-        bound=record.bound,
+        bound=math.inf if record.bound == "inf" else record.bound,
         method=record.method,
         target=record.target,
         prediction=record.prediction,
         base_value=record.base_value,
         intercept=record.intercept,
-        heads=None if record.heads is None else np.array(record.heads, dtype=np.float64),
-        pairs=None if record.pairs is None else _pairs(record.pairs),
+        heads=None if record.heads is None else _heads(record.heads, len(rows)),
+        pairs=None if record.pairs is None else _pairs(record.pairs, len(rows)),
         anchor=_anchor(record),
         notices=tuple(record.notices),
-        **facts_of(
-            _with_infinities(record.settings, spelt=False),
-            _with_infinities(record.diagnostics or {}, spelt=False),
-        ),
+        **facts_of(_read(record.settings), _read(record.diagnostics or {})),
     )
 
 
-def _pairs(rows: list[PairRecord]) -> Pairs:
+def _heads(rows: list[list[float]], d: int) -> np.ndarray:
+    if (lengths := {len(row) for row in rows}) != {d}:
+        raise InputError(
+            f"heads must be rows of one number per feature ({d}); got {sorted(lengths)}."
+        )
+    return np.array(rows, dtype=np.float64)
+
+
+def _pairs(rows: list[PairRecord], d: int) -> Pairs:
+    check_indices((index for row in rows for index in row.features), d, "pairs")
     return Pairs(
         features=np.array([row.features for row in rows], dtype=np.int64).reshape(-1, 2),
         scores=np.array([row.score for row in rows], dtype=np.float64),
@@ -211,12 +220,12 @@ def _column(errors: list[float | None]) -> np.ndarray | None:
     return np.array(known, dtype=np.float64)
 
 
-def _with_infinities(settings: dict[str, Any], *, spelt: bool) -> dict[str, Any]:
-    """Spell infinite settings out as "inf", or read them back: JSON has no infinity."""
-    words: dict[Any, Any] = {math.inf: "inf", -math.inf: "-inf"}
-    change = words if spelt else {word: number for number, word in words.items()}
-    kind = float if spelt else str
-    return {k: change.get(v, v) if isinstance(v, kind) else v for k, v in settings.items()}
+def _written(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: written_value(value) for name, value in values.items()}
+
+
+def _read(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: read_value(value) for name, value in values.items()}
 
 
 def _encoded(record: msgspec.Struct, indent: int | None) -> str:
@@ -225,9 +234,12 @@ def _encoded(record: msgspec.Struct, indent: int | None) -> str:
 
 
 def _decoded(content: str | bytes, kind: type[Any]) -> Any:
+    what = kind.__name__[:-6].lower()
+    if len(content) > _LARGEST:
+        raise InputError(f"a limelight {what} has at most {_LARGEST} bytes; got {len(content)}.")
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:
-        raise InputError(
-            f"this is not a limelight {kind.__name__[:-6].lower()}: {error}."
-        ) from None
+    except RecursionError:
+        raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InputError(f"this is not a limelight {what}: {error}.") from None

@@ -4,12 +4,13 @@ __all__ = ["CSV_COLUMNS", "explanations_csv", "frame_of"]
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from limelight.errors import InputError
 from limelight.results.explanation import Explanation
 
+_RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
 CSV_COLUMNS = ("document", "method", "target", "feature", "score", "stderr", "bound", "spans")
 
 
@@ -40,12 +41,22 @@ def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterato
     It comes in parts, as the explanations do, and nothing comes before the first of them.
     """
     for number, (document, explanation) in enumerate(explanations):
-        part = io.StringIO()
-        writer = csv.DictWriter(part, CSV_COLUMNS, lineterminator="\n")
-        if not number:
-            writer.writeheader()
-        writer.writerows(explanation_rows(explanation, document))
-        yield part.getvalue()
+        rows = [list(map(_unrun, row.values())) for row in explanation_rows(explanation, document)]
+        header = [] if number else [CSV_COLUMNS]
+        yield "".join(map(_line, [*header, *rows]))
+
+
+def _line(cells: Sequence[Any]) -> str:
+    """Return one line of CSV."""
+    part = io.StringIO()
+    # The csv module quotes a carriage return only if its own lines end in one.
+    csv.writer(part, lineterminator="\r\n").writerow(cells)
+    return part.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _unrun(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula, not show."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_RUN) else cell
 
 
 def frame_of(explanations: Iterable[Explanation]) -> Any:

@@ -10,7 +10,8 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Float
 from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
 
-_MOST = 12  # words: 4096 masks
+_FEW = 1024  # masks: asked whatever a sample would ask, for sampling ten words saves nothing
+_MOST = 20  # words: a million masks as float64 take 170 MB
 
 
 class MaskedLime(NamedTuple):
@@ -22,8 +23,8 @@ class MaskedLime(NamedTuple):
 
 
 def affordable(d: int, calls: int) -> bool:
-    """Whether all 2^d masks of d words are few, and no more than ``calls``."""
-    return d <= _MOST and 2**d <= calls
+    """Whether all 2^d masks of d words are few, or no more than the ``calls`` of a sample."""
+    return d <= _MOST and 2**d <= max(_FEW, calls)
 
 
 def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedLime:

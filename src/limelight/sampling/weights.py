@@ -19,4 +19,5 @@ def kernel_weight(
     distance: Float[np.ndarray, " n"], *, bandwidth: float = 0.25
 ) -> Float[np.ndarray, " n"]:
     """Return √exp(−distance²/width²) with width = 100 ν; ν = 0.25 is `lime`, ν = ∞ gives 1."""
-    return np.exp(-((distance / (100 * bandwidth)) ** 2) / 2)
+    width = 100 * min(max(bandwidth, 1e-150), 1e150)  # past these only 0 and 1 are left
+    return np.exp(-((distance / width) ** 2) / 2)

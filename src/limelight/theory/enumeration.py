@@ -84,7 +84,8 @@ def lime_weights(
 ) -> Float[np.ndarray, " n"]:
     """Probability × ψ of every row of :func:`all_keeps`, sizes uniform on 1..d."""
     s = d - all_keeps(d).sum(axis=1)
-    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
+    width = min(max(bandwidth, 1e-150), 1e150)  # past these only 0 and 1 are left
+    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * width**2))
     sets = np.asarray([math.comb(d, k) for k in range(d + 1)])
     return np.where(s > 0, psi / (d * sets[s]), 0.0 if rows is None else 1 / rows)
 

@@ -12,6 +12,7 @@ their relative accuracy although δ may be 1e7 times the denominator of the othe
 __all__ = ["HeavyForm", "heavy_form"]
 
 import math
+import sys
 from typing import NamedTuple
 
 from limelight.errors import DomainError
@@ -21,6 +22,9 @@ from limelight.theory.ratio_game import RatioGame, denominator_range, value_rang
 
 _ROUNDING = 2.0**-52
 _STEPS = 6  # of Dinkelbach's method, which converges quadratically; fewer only widen the range
+
+
+_TINY = sys.float_info.min
 
 
 class HeavyForm(NamedTuple):
@@ -49,6 +53,12 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         raise DomainError(
             "a ratio game needs 0 < D < ∞ whatever is removed; "
             "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
+        )
+    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
+    if not bool(xp.all((low >= _TINY) & (high / low < xp.inf))):
+        raise DomainError(
+            f"a ratio game needs denominators D ≥ {_TINY:.1e} whose ratio is a finite number; "
+            "here double precision cannot tell one from 0."
         )
     weights = (game.D0[..., None], game.a, game.b)
     if any(bool(xp.any(x < 0)) for x in weights):

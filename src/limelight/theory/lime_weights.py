@@ -68,7 +68,9 @@ def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
     # ν = 0.25 is the kernel of the `lime` package, whose width is 25 on distances times 100. Its
     # weight is the square root of exp(−distance²/width²): hence the 2.
     s = np.arange(d + 1)
-    return np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * bandwidth**2))
+    # Past these ψ is 1 or 0 at every s > 0 already, and ν² would leave the range of the numbers.
+    width = min(max(bandwidth, 1e-150), 1e150)
+    return np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * width**2))
 
 
 @lru_cache(maxsize=4096)

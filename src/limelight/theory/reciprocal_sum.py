@@ -21,6 +21,7 @@ from limelight.shapes import Array, Float
 # cases (R from 3 to 1e8, three tolerances); the others save nodes in the rest.
 _ENDS = ((-0.5, 2.0), (-0.5, 2.5), (-1.0, 2.5), (-1.0, 3.0), (-1.5, 2.5))
 _WORST_CONDITION = 64.0  # weights of both signs are welcome while their rounding errors are not
+_MOST_TERMS = 2**26
 _FOURTH = 3.2  # at least sup_z |(z d/dz)⁴ (z e^{−z})| = 3.194; a test checks it
 
 
@@ -49,8 +50,9 @@ def need_tolerance(tolerance: float) -> None:
 def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
     """A sum with certified relative error ≤ ``tolerance`` on [1, R'], for the half-decade R' ≥ R.
 
-    Domain: R ≥ 1 finite, tolerance ≥ 1e-13 (smaller ones are raised to it). Both are rounded to a
-    coarse grid, so that the documents of a corpus share a few cached sums.
+    Domain: R ≥ 1 finite, tolerance from 1e-13 to ½ (others are moved there). Both are rounded to a
+    coarse grid, so that the documents of a corpus share a few cached sums. The error is infinite
+    where a certificate would cost too much, which takes R beyond 1e50 or so.
     """
     if not 1 <= R < math.inf:
         raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R < ∞; got R = {R}.")
@@ -61,7 +63,9 @@ def _bucket(R: float, tolerance: float) -> tuple[int, int]:
     """Half-decades of R, rounded up, and eighths of a binary order of the tolerance, down."""
     # log10 of a whole half-decade may come out too large by a rounding; it must not cost a bucket.
     half_decades = max(1, math.ceil(2 * math.log10(R) - 1e-12))
-    return half_decades, math.floor(8 * math.log2(max(tolerance, 1e-13)) + 1e-9)
+    # A share above a half says nothing of 1/x: what is asked of it may be next to nothing, as under
+    # a huge penalty, and a sum of no terms would do, which has no certificate.
+    return half_decades, math.floor(8 * math.log2(min(max(tolerance, 1e-13), 0.5)) + 1e-9)
 
 
 @lru_cache(maxsize=1024)
@@ -106,7 +110,7 @@ def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
         # From 0.2 on the rule is exact to rounding (e^{−49}): a shorter step can only add to that.
         if step < 0.2 or _seen_error(nodes, weights, R, step / 8) < tolerance:
             error = certified_error(nodes, weights, R, slack=tolerance / 16)
-            if error <= tolerance or step < 0.2:
+            if error <= tolerance or step < 0.2 or error == math.inf:
                 return ReciprocalSum(nodes=nodes, weights=weights, error=error, R=R)
         step *= 0.95
 
@@ -151,18 +155,22 @@ def certified_error(
         max|g| ≤ max_grid|g| + η²/8 · (max_grid|g″| + η²/8 · max|g⁗|),
 
     where |g⁗| ≤ sup|(z d/dz)⁴ z e^{−z}| · Σ|w_i|/λ_i holds everywhere. The grid is as fine as makes
-    the last term ``slack``/2.
+    the last term ``slack``/2. Where that takes more than 2²⁶ terms, a few seconds, nothing is
+    certified and the bound is infinite.
     """
     # With a bound on g″ from its formula 1e-9 at R = 1e4 would take 1.5e6 points. But g″ is small
     # where g is: it is looked at on the grid too, only g⁗ comes from a formula, and 4e3 points do.
     fourth = _FOURTH * float(np.sum(np.abs(weights) / nodes))
     step = (32 * slack / fourth) ** 0.25
     n = 2 + math.ceil(math.log(R) / step)
+    if n * len(nodes) > _MOST_TERMS:
+        return math.inf  # honest, and sooner: R = 1e300 at 1e-12 would take minutes
     worst = bend = sizes = 0.0
     grid = np.linspace(0, math.log(R), n)
     for y in np.array_split(grid, max(1, n * len(nodes) // 2**20)):
         # With z = λx each term is (w/λ) h(z), h = z e^{−z}, and z d/dz twice gives h (1 − 3z + z²).
-        z = np.exp(y)[:, None] * nodes
+        # Beyond 1,000 both are 0 in double precision, while z² may be infinite: 0 · ∞ is no number.
+        z = np.minimum(np.exp(y)[:, None] * nodes, 1e3)
         terms = z * np.exp(-z) * (weights / nodes)
         worst = max(worst, float(np.max(np.abs(np.sum(terms, axis=1) - 1))))
         bend = max(bend, float(np.max(np.abs(np.sum(terms * (1 - 3 * z + z * z), axis=1)))))

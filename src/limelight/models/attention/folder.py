@@ -4,6 +4,7 @@ __all__ = ["load_folder", "save_folder"]
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ from safetensors.numpy import save as tensors_to_bytes
 from limelight.errors import InputError
 from limelight.files import whole_folder
 from limelight.models.attention.classifier import WEIGHTS, AttentionClassifier
-from limelight.text import Vocabulary
+from limelight.parsing import bounded_bytes, bounded_json
+from limelight.text import Vocabulary, one_line
 
 FORMAT = "limelight.attention/1"
+_MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
+_LARGEST_INTEGER = 2**53  # what a float64 can count to
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one out; no terminal can show it
 FILES = ("config.json", "vocab.txt", "model.safetensors")
 _READING: dict[str, type | tuple[type, ...]] = {
     "T_max": int,
@@ -68,6 +73,8 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
         reading = {name: config.pop(name) for name in _READING}
         classes = tuple(reading.pop("classes"))
+        for name in ("position_base", "position_scale"):
+            reading[name] = float(reading[name])
         return AttentionClassifier(
             **{name: weights[name] for name in WEIGHTS},
             vocabulary=Vocabulary(tuple(words)),
@@ -85,17 +92,14 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
 
 def _content(folder: Path, name: str) -> bytes:
     try:
-        return (folder / name).read_bytes()
+        return bounded_bytes(folder / name, _MOST_BYTES[name])
     except FileNotFoundError:
         raise InputError(f"{name} is missing.") from None
 
 
 def _config(content: bytes) -> dict[str, Any]:
     """Return the configuration without its format, after checking that it is one of ours."""
-    try:
-        config = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"config.json is not JSON ({error}).") from None
+    config = bounded_json(content, "config.json")
     form = config.pop("format", None) if isinstance(config, dict) else None
     if form != FORMAT:
         raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
@@ -103,7 +107,17 @@ def _config(content: bytes) -> dict[str, Any]:
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")
         if not isinstance(config[name], kind) or isinstance(config[name], bool):
-            raise InputError(f"config.json has an unusable {name!r}: {config[name]!r}.")
+            raise InputError(f"config.json has an unusable {name!r}: {_shown(config[name])}.")
+        if isinstance(config[name], int) and abs(config[name]) > _LARGEST_INTEGER:
+            raise InputError(f"config.json has an unusable {name!r}: {_shown(config[name])}.")
     if not all(isinstance(name, str) for name in config["classes"]):
         raise InputError("config.json must list its classes as strings.")
+    for name in config["classes"]:
+        if not name.isascii() and _LONE_SURROGATE.search(name):
+            raise InputError(f"config.json has half a character in the class name {name!r}.")
     return config
+
+
+def _shown(value: Any) -> str:
+    """Return ``value`` in a line: a file may hold a number of four thousand digits."""
+    return one_line(repr(value))

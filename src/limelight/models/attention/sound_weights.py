@@ -8,6 +8,8 @@ import numpy as np
 
 from limelight.errors import InputError
 
+_LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
+
 
 def check_weights(model: Any) -> None:
     """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
@@ -30,6 +32,8 @@ def check_weights(model: Any) -> None:
                 raise InputError(
                     f"{name} has shape {array.shape}, but its axis {axis} must be {size[axis]}."
                 )
+        if 0 in array.shape:
+            raise InputError(f"{name} must have no empty axis ({axes}); got shape {array.shape}.")
         if not np.isfinite(array).all():
             raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
     outputs, named = size["C"], len(model.classes)
@@ -44,9 +48,9 @@ def check_weights(model: Any) -> None:
 
 
 def _check_positions(model: Any) -> None:
-    if model.T_max < 2 or model.position_base <= 0:
+    if not 2 <= model.T_max <= _LONGEST or model.position_base <= 0:
         raise InputError(
-            f"T_max must be at least 2 and position_base positive; "
+            f"T_max must lie between 2 and {_LONGEST:,}, and position_base be positive; "
             f"got {model.T_max} and {model.position_base}."
         )
     if not np.isfinite([model.position_base, model.position_scale]).all():

@@ -8,6 +8,7 @@ from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.text import one_line
 
 
 def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
@@ -24,7 +25,6 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
     """Return the model in a folder, or with ``network`` one on the hub; its code is never run."""
     try:
         import torch
-        from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
     except ImportError:
         raise MissingExtraError(
@@ -37,11 +37,13 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
             tokenizer = AutoTokenizer.from_pretrained(name, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        if "ignore_mismatched_sizes" in reason:
-            reason = "the shapes of its weights are not those of its config.json."
-        raise InputError(f"the Hugging Face model '{name}' cannot be loaded: {reason}") from None
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    # A damaged file may raise anything in there, and the tokenizers panic outside of Exception.
+    except BaseException as error:
+        raise InputError(
+            f"the Hugging Face model '{name}' cannot be loaded: {_reason(error)}"
+        ) from None
     if missing := sorted(found["missing_keys"]):
         raise InputError(
             f"the Hugging Face model '{name}' has no trained classification head (it lacks "
@@ -54,6 +56,15 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
     return HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer)
+
+
+def _reason(error: BaseException) -> str:
+    reason = one_line(str(error), 400)
+    if "ignore_mismatched_sizes" in str(error):
+        return "the shapes of its weights are not those of its config.json."
+    if isinstance(error, OSError | ValueError | RuntimeError | ImportError) and reason:
+        return reason
+    return f"its files are damaged ({type(error).__name__}: {reason.rstrip('.')})."
 
 
 def _moved(model: Any, device: str | None) -> Any:

@@ -1,0 +1,90 @@
+"""Values that a file can hold: what settings and diagnostics are made of, in memory and in JSON.
+
+JSON has no infinity, so an infinite number is spelt "inf" there, as it has been since version 0.1;
+the text "inf" is therefore written {"text": "inf"}, and an object that looks like that is wrapped
+once more. Nothing else is touched, so every plain value reads back equal.
+"""
+
+__all__ = ["plain_value", "read_value", "whole_text", "written_value"]
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from limelight.errors import InputError
+
+_DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
+_WORDS = {math.inf: "inf", -math.inf: "-inf"}
+_NUMBERS = {word: number for number, word in _WORDS.items()}
+_TEXT = "text"
+
+
+def plain_value(value: Any, where: str, depth: int = 0) -> Any:
+    """Return ``value`` as lists, objects, texts, numbers, true, false and None; refuse the rest."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if depth > _DEEPEST:
+        raise InputError(f"{where} must be nested at most {_DEEPEST} deep; these are deeper.")
+    if isinstance(value, Mapping):
+        return {_name(k, where): plain_value(v, where, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item, where, depth + 1) for item in value]
+    if isinstance(value, str):
+        return whole_text(value, where)
+    if value is not None and not isinstance(value, bool | int | float):
+        kind = type(value).__name__
+        raise InputError(f"{where} must hold texts, numbers and lists of them; got {kind}.")
+    if value != value:
+        raise InputError(f"{where} must not hold NaN, which is no number.")
+    return value
+
+
+def whole_text(text: str, where: str) -> str:
+    """Return ``text`` unless it holds half a character, which no file can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where} must hold whole characters; number {error.start} (counting from 0) of a text "
+            "is a lone surrogate."
+        ) from None
+    return text
+
+
+def written_value(value: Any) -> Any:
+    """Return a plain value as it stands in a file."""
+    if isinstance(value, float):
+        return _WORDS.get(value, value)
+    if isinstance(value, str):
+        return {_TEXT: value} if value in _NUMBERS else value
+    if isinstance(value, list):
+        return [written_value(item) for item in value]
+    if isinstance(value, dict):
+        found = {name: written_value(item) for name, item in value.items()}
+        return {_TEXT: found} if set(found) == {_TEXT} else found
+    return value
+
+
+def read_value(value: Any) -> Any:
+    """Return the plain value that :func:`written_value` wrote."""
+    if isinstance(value, str):
+        return _NUMBERS.get(value, value)
+    if isinstance(value, list):
+        return [read_value(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {_TEXT}:
+        inner = value[_TEXT]
+        if isinstance(inner, str):
+            return inner
+        if isinstance(inner, dict) and set(inner) == {_TEXT}:
+            value = inner
+    return {name: read_value(item) for name, item in value.items()}
+
+
+def _name(key: Any, where: str) -> str:
+    if not isinstance(key, str):
+        raise InputError(f"{where} must be named by texts; got {key!r}.")
+    return whole_text(key, where)

@@ -1,0 +1,119 @@
+"""Commands that cannot work are answered in a sentence, before any work."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import limelight as library
+from limelight.cli.result import ENDINGS
+from limelight.errors import DomainError
+from limelight.results.table import explanations_csv
+
+from tiny_models import tiny_model
+
+TEXT = "The plot is bad"
+
+
+@pytest.mark.parametrize("name", ["x.docx", "x", "x.json.bak", ".json"])
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_an_unknown_ending_is_refused_with_the_known_ones(limelight, tmp_path, command, name):
+    run = limelight(command, TEXT, "--output", tmp_path / name, "--model", tmp_path / "none")
+    assert run.code == 2
+    assert run.err == (
+        "Error: the name of an output file must end in .txt, .jsonl, .json, .html, .csv, .png, "
+        f".svg, .pdf, which says the format; got '{tmp_path / name}'. Change it, or add --format.\n"
+    )
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("ending", [e for e, form in ENDINGS.items() if form != "pdf"])
+def test_the_known_endings_are_written(limelight, tmp_path, ending):
+    run = limelight("explain", TEXT, "-m", "loo", "--output", tmp_path / f"x{ending}")
+    assert (run.code, run.err) == (0, "")
+    assert (tmp_path / f"x{ending}").stat().st_size > 50
+
+
+def test_a_format_makes_any_name_do(limelight, tmp_path):
+    run = limelight("explain", TEXT, "--format", "json", "--output", tmp_path / "x.docx")
+    assert run.code == 0
+    assert library.Explanation.from_json((tmp_path / "x.docx").read_bytes()).text == TEXT
+
+
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_a_text_without_quotes_says_so(limelight, command):
+    run = limelight(command, *TEXT.split())
+    assert (run.code, run.err) == (
+        2,
+        "Error: a text with spaces needs quotes; got 4 texts of one word each. Write "
+        '"The plot is bad", or use --lines for several texts.\n',
+    )
+
+
+def test_quoted_texts_are_several_texts(limelight):
+    assert limelight("explain", TEXT, "It is good", "--format", "json").out.count("\n") == 2
+    assert limelight("explain", "Superb", "-m", "loo").code == 0
+
+
+def counted(calls):
+    def function(texts):
+        calls.extend(texts)
+        return np.tile([0.25, 0.75], (len(texts), 1))
+
+    return library.wrap(function, classes=["a", "b"])
+
+
+@pytest.mark.parametrize("verb", [library.explain, library.explain_classes])
+def test_samples_that_cannot_do_are_refused_before_any_call(verb):
+    calls: list[str] = []
+    text = " ".join(f"word{i}" for i in range(200))
+    with pytest.raises(DomainError) as error:
+        verb(counted(calls), text, "lime", samples=100)
+    assert str(error.value) == (
+        "LIME needs more samples than words; 100 samples do not determine the scores of 200 words. "
+        "Set samples to 402 or more."
+    )
+    assert calls == []
+
+
+def test_samples_that_do_are_not_refused():
+    text = " ".join(f"word{i}" for i in range(20))
+    assert len(library.explain(counted([]), text, "lime", samples=60)) == 20
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_spreadsheet_shows_a_cell_and_does_not_run_it(start):
+    cell = f"{start}cmd|' /C calc'!A0"
+    e = library.Explanation(
+        text=cell,
+        features=(cell,),
+        spans=(((0, 3),),),
+        scores=np.array([-0.5]),
+        method="loo",
+        target=cell,
+        prediction={"x": 1.0},
+    )
+    (row,) = csv.DictReader(io.StringIO("".join(explanations_csv([(0, e)])), newline=""))
+    assert row["feature"] == row["target"] == f"'{cell}"
+    assert row["score"] == "-0.5"  # a number is what it is
+
+
+def test_other_cells_are_not_touched():
+    e = library.explain(tiny_model(3), "w1 'w2' w3", "loo")
+    rows = csv.DictReader(io.StringIO("".join(explanations_csv([(0, e)])), newline=""))
+    assert [row["feature"] for row in rows] == list(e.features)
+
+
+@pytest.mark.parametrize(("method", "few"), [("lime", {"samples": 20}), ("shapley", {"pairs": 2})])
+def test_few_words_are_enumerated_whatever_a_sample_would_ask(method, few):
+    ten, eleven = (" ".join(f"w{i}" for i in range(d)) for d in (10, 11))
+    found = library.explain(counted([]), ten, method, **few)
+    assert (found.stderr, found.diagnostics["masks"]) == (None, 1024)
+    assert library.explain(counted([]), eleven, method, **few).stderr is not None
+
+
+def test_many_words_are_enumerated_where_a_sample_would_ask_as_much():
+    text = " ".join(f"w{i}" for i in range(13))
+    found = library.explain(counted([]), text, "lime", samples=2**13)
+    assert (found.stderr, found.diagnostics["masks"]) == (None, 2**13)
