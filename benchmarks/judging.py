@@ -55,7 +55,8 @@ def shares(found: Judgement) -> Iterator[str]:
         if m.share is None or m.interval is None or m.insertion is None or m.won is None:
             continue
         low, high = m.interval
-        yield f"| {m.method} | {m.share:.3f} [{low:.3f}, {high:.3f}] | {m.insertion:.3f} | {m.won:.0%} |"
+        share = f"{m.share:.3f} [{low:.3f}, {high:.3f}]"
+        yield f"| {m.method} | {share} | {m.insertion:.3f} | {m.won:.0%} |"
     yield found.verdict
 
 
