@@ -2,6 +2,7 @@
 
 __all__ = ["AskedGround", "read_at"]
 
+import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,6 +76,8 @@ class AskedGround:
         self, judged: list[tuple[Groups, Areas]], *, change: bool, seconds: float | None
     ) -> Frame:
         """Return the best of all judged orders and of greedy search, and chance by sampling."""
+        # Greedy search comes first: what is left of the time makes chance more precise.
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
         ranked = sorted(judged, key=lambda one: -one[1].deletion)
         start = flat(ranked[0][0]) if ranked else list(range(self.d))
         order, finished = self._greedy(start, seconds)
@@ -88,6 +91,7 @@ class AskedGround:
             best[measures],
             self.rng,
             most=_MOST_PAIRS,
+            deadline=deadline,
         )
         inserted = max(one.insertion for one in every)
         return Frame(

@@ -3,6 +3,7 @@
 __all__ = ["sampled_chance"]
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -24,15 +25,17 @@ def sampled_chance(
     rng: np.random.Generator,
     *,
     most: int,
+    deadline: float = math.inf,
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the mean areas over all orders and their standard errors.
 
-    Pairs are drawn until each error is below 1 % of ``best`` less the mean, or there are ``most``.
+    Pairs are drawn until each error is below 1 % of ``best`` less the mean, or there are ``most``,
+    or the monotonic clock has passed ``deadline``.
     """
     # An order and its reverse remove each word early once and late once: on additive games every
     # pair has the same mean.
     draws = _pairs(areas_of, d, rng, _FEWEST)
-    while (wanted := _lacking(draws, best, most)) > 0:
+    while (wanted := _lacking(draws, best, most)) > 0 and time.monotonic() < deadline:
         more = _pairs(areas_of, d, rng, min(wanted, _AT_ONCE))
         draws = np.concatenate([draws, more], axis=1)
     return draws.mean(axis=1), _stderr(draws)

@@ -69,8 +69,8 @@ def judge(
     replacement
         What stands for a removed word, in the curves and in the methods that remove words.
     budget
-        Seconds for the search of good orders, over all texts, on models that have to be asked;
-        None lets it come to its end, which takes about d²/2 calls for d words.
+        Seconds for the search of good orders and for chance, over all texts, on models that have to
+        be asked; None lets both come to their end, the search with about d²/2 calls for d words.
     seed
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
