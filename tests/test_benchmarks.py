@@ -56,6 +56,7 @@ IDS = {
         "memory_many",
         "memory_growth_classes",
     },
+    "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from drawn import first_order, lemmas, limits, quadrature, tokens, word_values
+from drawn import first_order, lemmas, limits, orders, quadrature, tokens, word_values
 from drawn.picture import Picture, svg
 
 HERE = Path(__file__).parent
@@ -29,6 +29,7 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "banzhaf": word_values.added_up,
     "leave-one-out": word_values.stand_ins,
     "interactions": word_values.pairs,
+    "faithfulness-ceiling": orders.between_chance_and_ceiling,
     "lime-theorem": first_order.printed,
     "lime-first-order": first_order.corrected,
     "lime-limit": first_order.many_words,

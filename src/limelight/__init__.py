@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from limelight.checks import Check, verify
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
+    from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
@@ -24,6 +25,7 @@ _HOME = {
     "Evaluation": "limelight.datasets",
     "Explanation": "limelight.results",
     "InputError": "limelight.errors",
+    "Judgement": "limelight.judging",
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
     "compare": "limelight.verbs",
@@ -31,6 +33,7 @@ _HOME = {
     "explain": "limelight.verbs",
     "explain_classes": "limelight.verbs",
     "game": "limelight.verbs",
+    "judge": "limelight.judging",
     "load": "limelight.models",
     "methods": "limelight.verbs",
     "read_labelled": "limelight.datasets",
@@ -45,6 +48,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain",
     "explain_classes",
     "compare",
+    "judge",
     "game",
     "methods",
     "verify",
@@ -52,6 +56,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "train",
     "Explanation",
     "Comparison",
+    "Judgement",
     "Check",
     "Evaluation",
     "LabelledTexts",

@@ -20,6 +20,10 @@ COMMANDS = {
         "compare_methods",
         "Show what several methods say about the same text, and where they disagree.",
     ),
+    "judge": (
+        "judge_methods",
+        "Say which methods are faithful to a model on your texts, between chance and ceiling.",
+    ),
     "methods": (
         "list_methods",
         "List the methods: what each computes, what it sees and what it cannot see.",

@@ -20,13 +20,15 @@ class Targets:
     With a single model output f the second class has the logit f and the first the logit -f.
     ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
     "none" there are none, and the ``scale`` is "score". One class alone is a score that is
-    predicted, not a class.
+    predicted, not a class. With ``contrast`` the logit of one of two outputs is taken less the
+    other, which is the log-odds of the class.
     """
 
     index: Int[np.ndarray, " n"]
     classes: tuple[str, ...]
     scale: str = "logit"
     link: str = "softmax"
+    contrast: bool = False
 
     def names(self) -> list[str]:
         """Return the class name of every document."""
@@ -59,6 +61,8 @@ class Targets:
     def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
         if outputs == 1 and len(self.classes) == 2:
             return np.where(self.index == 1, 1.0, -1.0)[:, None]
+        if self.contrast and outputs == 2:
+            return 2 * self._chosen() - 1
         return self._chosen()
 
 

@@ -159,6 +159,15 @@ THEOREMS = (
         regime="exact with bound, d ≥ 2",
     ),
     Theorem(
+        id="faithfulness-ceiling",
+        title="Chance and ceiling of the deletion area",
+        source="Dinkelbach 1967 for ratios; limelight",
+        statement="A(π) ≤ f(N) − (1/d) Σ_k (1/K) Σ_i min_{|S|=k} N_i(S)/D_i(S) for every order π",
+        function=f"{_T}.faithfulness:size_extremes",
+        test=f"{_TESTS}/test_faithfulness.py::test_the_best_order_lies_between_greedy_and_the_ceiling",
+        regime="chance exact with bound; the ceiling proven, tight with one head",
+    ),
+    Theorem(
         id="lime-theorem",
         title="Theorem 5.1: LIME meets attention, as printed",
         source="paper, Eq. 19",

@@ -1,6 +1,14 @@
 """From documents to heads and back: numbers of words, node tables, means over heads."""
 
-__all__ = ["heads_mean", "in_order", "of_documents", "of_each_head", "sizes_of", "stacked"]
+__all__ = [
+    "heads_mean",
+    "in_order",
+    "of_documents",
+    "of_each_head",
+    "one_document",
+    "sizes_of",
+    "stacked",
+]
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -60,6 +68,14 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
         return None if x is None else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
 
     return RatioGame(**{f.name: some(getattr(game, f.name)) for f in fields(game)})
+
+
+def one_document(game: RatioGame, i: int) -> RatioGame:
+    """Document ``i`` of a batch as a game of its own, without the padding of the batch."""
+    d = sizes_of(game)[i]
+    own = {name: getattr(game, name)[i] for name in ("D0", "N0")}
+    words = {name: getattr(game, name)[i, ..., :d] for name in ("a", "b", "A", "B")}
+    return RatioGame(**own, **words)
 
 
 def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:

@@ -1,0 +1,178 @@
+"""What is judged: methods by name or settings, functions, and explanations that were stored."""
+
+__all__ = ["Candidate", "Scored", "candidates_of"]
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.explainers.explaining import explanations
+from limelight.explainers.method import Chosen, chosen_way
+from limelight.explainers.reading import Reading
+from limelight.explainers.registry import configured, find_method, usable_methods
+from limelight.judging.stored import is_stored, stored_explanations
+from limelight.models import Model, why_not
+from limelight.results import Explanation
+from limelight.shapes import Float
+from limelight.text import one_line
+from limelight.verbs import COMPARED
+
+# Chosen by what was measured on deep models; of these, those that a model allows.
+_ON_OTHERS = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
+
+# One score per word, or a sentence that says why there are none.
+Scored = Float[np.ndarray, " _"] | str
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """Something that scores the words of texts; ``reason`` says why it cannot on this model."""
+
+    name: str
+    label: str
+    signed: bool
+    scores: Callable[[Reading], list[Any]]
+    reason: str | None = None
+
+
+def candidates_of(
+    model: Model, methods: Any, settings: Mapping[str, Any], *, seed: int, replacement: str
+) -> list[Candidate]:
+    """Return what is to be judged, each under a name of its own.
+
+    A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
+    """
+    named = [(None, one) for one in _default(model)] if methods is None else _listed(methods)
+    _check_settings(model, [one for _, one in named], settings)
+    found: list[Candidate] = []
+    for name, one in named:
+        made = _made(model, one, {"seed": seed, "replacement": replacement}, settings)
+        found += made if name is None else [replace(c, name=name, label=name) for c in made]
+    if not found:
+        raise InputError("judge needs at least one method; got none.")
+    return _under_own_names(found)
+
+
+def _default(model: Model) -> list[str]:
+    wanted = COMPARED if why_not(model, "collapses") is None else _ON_OTHERS
+    usable = usable_methods(model)
+    return [name for name in wanted if name in usable]
+
+
+def _listed(methods: Any) -> list[tuple[str | None, Any]]:
+    if isinstance(methods, Mapping):
+        return list(methods.items())
+    alone = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
+    several = [methods] if alone else list(methods)
+    if several and all(isinstance(one, Explanation) for one in several):
+        several = [several]
+    return [(None, one) for one in several]
+
+
+def _check_settings(model: Model, several: Sequence[Any], settings: Mapping[str, Any]) -> None:
+    """Refuse a setting that no method of this model has: it would do nothing."""
+    ways = [chosen_way(find_method(one), model) for one in several if _is_name(one)]
+    known = {name: None for way in ways if way is not None for name in way.settings}
+    for name in settings:
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
+
+
+def _is_name(one: Any) -> bool:
+    return isinstance(one, str) and not is_stored(one)
+
+
+def _made(
+    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
+) -> list[Candidate]:
+    if is_stored(one):
+        return [_from_stored(name, found) for name, found in stored_explanations(one).items()]
+    if callable(one):
+        name = getattr(one, "__name__", type(one).__name__)
+        return [Candidate(name, name, True, _called(one))]
+    return [_registered(model, one, silent, settings)]
+
+
+def _registered(
+    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Candidate:
+    method = find_method(one)
+    way = chosen_way(method, model)
+    own = {**silent, **settings} if isinstance(one, str) and way is not None else {}
+    taken = {k: v for k, v in own.items() if way is not None and k in way.settings}
+    try:
+        chosen = configured(one, model, taken)
+    except InputError as error:
+        if way is not None:  # the settings are at fault, not the model
+            raise
+        return Candidate(method.id, method.label, method.signed, _nothing, str(error))
+    return Candidate(method.id, method.label, method.signed, _explained(chosen))
+
+
+def _nothing(reading: Reading) -> list[Scored]:
+    return ["the model does not allow it"] * len(reading.documents)
+
+
+def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
+    def scores(reading: Reading) -> list[Scored]:
+        try:
+            return [e.scores for e in explanations(chosen, reading)]
+        except InputError as error:  # of several texts, find those that it is about
+            if len(reading.documents) == 1:
+                return [str(error)]
+            return [scored for one in reading.apart() for scored in scores(one)]
+
+    return scores
+
+
+def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Scored]]:
+    def one(reading: Reading, i: int) -> Scored:
+        try:
+            given = function(reading.model, reading.documents[i].text)
+            found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
+        except Exception as error:  # somebody's function may raise anything it likes
+            return f"{type(error).__name__}: {one_line(str(error), 120)}"
+        d = len(reading.features[i])
+        if found.shape != (d,) or not np.isfinite(found).all():
+            return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
+        return found
+
+    return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
+
+
+def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
+    first = next(iter(found.values()))
+
+    def one(reading: Reading, i: int) -> Scored:
+        e = found.get(reading.documents[i].text)
+        if e is None:
+            return "there is no stored explanation of this text."
+        if e.features != reading.features[i].strings:
+            return "the stored explanation is of other features than the words of this model."
+        target = reading.targets.names()[i]
+        if e.target == target or not e.signed:
+            return e.scores
+        if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
+            return -e.scores
+        return f"the stored explanation is of {e.target!r}, and {target!r} is judged."
+
+    def scores(reading: Reading) -> list[Scored]:
+        return [one(reading, i) for i in range(len(reading.documents))]
+
+    return Candidate(name, name, first.signed, scores)
+
+
+def _under_own_names(found: list[Candidate]) -> list[Candidate]:
+    """Number those that share a name: two settings of one method are two candidates."""
+    seen: dict[str, int] = {}
+    own = []
+    for one in found:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
+        own.append(replace(one, name=one.name + number, label=one.label + number))
+    return own

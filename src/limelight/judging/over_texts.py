@@ -1,0 +1,166 @@
+"""From judged texts to a row per method and per pair of methods."""
+
+__all__ = ["greedy_row", "method_rows", "pair_rows"]
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from limelight.judging.candidates import Candidate
+from limelight.judging.resampling import Resampled, holm, resampled, two_sided
+from limelight.results.judgement import Interval, JudgedMethod, JudgedPair, JudgedText, Measure
+from limelight.shapes import Float
+
+_MEASURES = ("deletion", "insertion", "change")
+_SAME = 1e-9  # of the room: areas that differ by less are a tie
+
+
+def method_rows(
+    candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
+) -> list[JudgedMethod]:
+    """Return one row per method, over the texts that have room."""
+    found = {name: _resampled(texts, name, seed) for name in _MEASURES}
+    areas = _areas(texts, "deletion", len(candidates))
+    return [
+        _row(one, i, texts, found, won=_won(areas, i, texts)) for i, one in enumerate(candidates)
+    ]
+
+
+def greedy_row(texts: Sequence[JudgedText], *, seed: int) -> tuple[float | None, Interval | None]:
+    """Return the share of the greedy order, over the texts where it came to its end."""
+    gains = [[np.nan if t.greedy is None else t.greedy - _of(t).chance] for t in texts]
+    if not np.isfinite(gains).any():
+        return None, None
+    result = resampled(np.array(gains), _room(texts, "deletion"), seed=seed)
+    return float(result.share[0]), result.interval(0) if len(texts) > 1 else None
+
+
+def pair_rows(
+    candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
+) -> list[JudgedPair]:
+    """Return one row per pair of methods that share two texts or more, the better one first."""
+    areas = _areas(texts, "deletion", len(candidates))
+    both = [
+        (i, j)
+        for i, j in combinations(range(len(candidates)), 2)
+        if np.count_nonzero(np.isfinite(areas[:, i] - areas[:, j])) > 1
+    ]
+    if not both:
+        return []
+    gaps = np.stack([areas[:, i] - areas[:, j] for i, j in both], axis=1)
+    room = _room(texts, "deletion")
+    result = resampled(gaps, room, seed=seed)
+    p = [two_sided(result.draws[:, c]) for c in range(len(both))]
+    corrected = holm(p)
+    return [
+        _pair(candidates, pair, result, c, (p[c], corrected[c]), _wins(gaps[:, c], room))
+        for c, pair in enumerate(both)
+    ]
+
+
+def _pair(
+    candidates: Sequence[Candidate],
+    pair: tuple[int, int],
+    result: Resampled,
+    column: int,
+    p: tuple[float, float],
+    won: float,
+) -> JudgedPair:
+    names = candidates[pair[0]].name, candidates[pair[1]].name
+    low, high = result.interval(column)
+    gap = float(result.share[column])
+    if gap < 0:
+        names, gap, low, high, won = names[::-1], -gap, -high, -low, 1 - won
+    return JudgedPair(
+        methods=names, difference=gap, interval=(low, high), p=p[0], p_holm=p[1], won=won
+    )
+
+
+def _wins(gap: Float[np.ndarray, " n"], room: Float[np.ndarray, " n"]) -> float:
+    known = np.isfinite(gap)
+    gap, slack = gap[known], _SAME * room[known]
+    return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
+
+
+def _of(text: JudgedText) -> Measure:
+    measure = text.deletion
+    assert measure is not None  # noqa: S101  (only judged texts come here)
+    return measure
+
+
+def _room(texts: Sequence[JudgedText], name: str) -> Float[np.ndarray, " n"]:
+    measures = [getattr(text, name) for text in texts]
+    return np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures])
+
+
+def _areas(texts: Sequence[JudgedText], name: str, count: int) -> Float[np.ndarray, "n c"]:
+    table = np.full((len(texts), count), np.nan)
+    for row, text in zip(table, texts, strict=True):
+        if (measure := getattr(text, name)) is not None:
+            row[:] = [np.nan if area is None else area for area in measure.areas]
+    return table
+
+
+def _resampled(texts: Sequence[JudgedText], name: str, seed: int) -> Resampled | None:
+    if not texts or all(getattr(text, name) is None for text in texts):
+        return None
+    count = len(_of(texts[0]).areas)
+    chance = [getattr(m, "chance", np.nan) for m in (getattr(text, name) for text in texts)]
+    gain = _areas(texts, name, count) - np.array(chance)[:, None]
+    return resampled(gain, _room(texts, name), seed=seed)
+
+
+def _won(areas: Float[np.ndarray, "n c"], i: int, texts: Sequence[JudgedText]) -> float | None:
+    known = np.isfinite(areas[:, i])
+    if not known.any():
+        return None
+    slack = _SAME * _room(texts, "deletion")[known]
+    return float(np.mean(areas[known, i] >= np.nanmax(areas[known], axis=1) - slack))
+
+
+def _row(
+    one: Candidate,
+    i: int,
+    texts: Sequence[JudgedText],
+    found: dict[str, Resampled | None],
+    *,
+    won: float | None,
+) -> JudgedMethod:
+    count = sum(_of(text).areas[i] is not None for text in texts)
+    shares = {name: _share(found[name], i, count) for name in _MEASURES}
+    reason = one.reason
+    if reason is None and not count:
+        reason = next((t.reasons[i] for t in texts if t.reasons[i]), "no text has room for it.")
+    (share, interval), (insertion, inserted), (change, changed) = shares.values()
+    return JudgedMethod(
+        method=one.name,
+        label=one.label,
+        signed=one.signed,
+        share=share,
+        interval=interval,
+        insertion=insertion,
+        insertion_interval=inserted,
+        change=None if one.signed else change,
+        change_interval=None if one.signed else changed,
+        won=won,
+        texts=count,
+        tied=sum(text.ties[i] > 0 for text in texts),
+        sampling=_sampling(texts, i) if count else None,
+        reason=reason if share is None else None,
+    )
+
+
+def _share(result: Resampled | None, i: int, count: int) -> tuple[float | None, Interval | None]:
+    if result is None or not count or not np.isfinite(result.share[i]):
+        return None, None
+    return float(result.share[i]), result.interval(i) if count > 1 else None
+
+
+def _sampling(texts: Sequence[JudgedText], i: int) -> float | None:
+    """Return what sampled chances within texts add to the error of a share; None where exact."""
+    own = [_of(text) for text in texts if _of(text).areas[i] is not None]
+    errors = [m.stderr for m in own if m.stderr is not None]
+    if not errors:
+        return None
+    return float(np.sqrt(np.sum(np.square(errors))) / sum(m.ceiling - m.chance for m in own))

@@ -1,0 +1,65 @@
+"""Shares over texts, and how far they would move with other texts: the text is the unit."""
+
+__all__ = ["DRAWS", "Resampled", "holm", "resampled", "two_sided"]
+
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.shapes import Float
+
+DRAWS = 2000
+_CELLS = 4_000_000  # weights of texts held at a time
+
+
+class Resampled(NamedTuple):
+    """Σ gain/Σ room of every column, and the same for resampled texts."""
+
+    share: Float[np.ndarray, " c"]
+    draws: Float[np.ndarray, "draws c"]
+
+    def interval(self, column: int) -> tuple[float, float]:
+        """Return the 95 % percentile interval of a column."""
+        known = self.draws[np.isfinite(self.draws[:, column]), column]
+        low, high = np.quantile(known, [0.025, 0.975])
+        return float(low), float(high)
+
+
+def resampled(
+    gain: Float[np.ndarray, "n c"], room: Float[np.ndarray, " n"], *, seed: int
+) -> Resampled:
+    """Return shares with their bootstrap over texts; NaN in ``gain``: a text takes no part.
+
+    The same seed draws the same texts, so that differences of columns are paired.
+    """
+    n = len(room)
+    there = np.isfinite(gain)
+    table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
+    rng, block, parts = np.random.default_rng(seed), max(1, _CELLS // max(n, 1)), []
+    for start in range(0, DRAWS, block):
+        count = min(block, DRAWS - start)
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=count)
+        parts.append(_ratio(weights @ table))
+    return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(parts))
+
+
+def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
+    gain, room = np.split(sums, 2, axis=-1)
+    # A draw may hold no text that a method explains: it has no share then, not an infinite one.
+    return np.divide(gain, room, out=np.full_like(gain, np.nan), where=room > 0)
+
+
+def two_sided(draws: Float[np.ndarray, " draws"]) -> float:
+    """Return twice the smaller part of draws on either side of 0, never 0 itself."""
+    known = draws[np.isfinite(draws)]
+    fewer = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
+    return min(1.0, 2 * (int(fewer) + 1) / (len(known) + 1))
+
+
+def holm(p: list[float]) -> list[float]:
+    """Return p-values corrected for their number: the k-th smallest times m − k, never falling."""
+    order, largest, out = sorted(range(len(p)), key=p.__getitem__), 0.0, [0.0] * len(p)
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, p[i] * (len(p) - rank)))
+        out[i] = largest
+    return out

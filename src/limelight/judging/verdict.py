@@ -1,0 +1,147 @@
+"""One sentence that follows from the numbers, and what its reader must know."""
+
+__all__ = ["FEW", "judging_notices", "verdict"]
+
+from collections.abc import Sequence
+
+from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText
+
+FEW = 30  # texts, below which little can be told
+_SURE = 0.05
+
+
+def verdict(
+    methods: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], *, texts: int, kind: str
+) -> str:
+    """Return which method is the most faithful, which comes next, and which are chance."""
+    ranked = sorted((m for m in methods if m.share is not None), key=lambda m: -(m.share or 0))
+    if not ranked:
+        return "No method can be judged on these texts."
+    count = "this text" if texts == 1 else f"these {texts} texts"
+    of = "" if kind == "proven" else " of the best found"
+    first = ranked[0]
+    if first.interval is not None and first.interval[0] <= 0:
+        return f"On {count} no method is distinguishable from chance{_said(first)}."
+    said = f"On {count} {_leaders(ranked, pairs, of)}"
+    beside = [
+        _joined([m.method for m in ranked[1:] if m.interval and m.interval[1] < 0], _WORSE),
+        _joined([m.method for m in ranked[1:] if _crosses(m)], _NO_BETTER),
+    ]
+    return "; ".join([said, *(part for part in beside if part)]) + "."
+
+
+_WORSE = ("is worse than chance", "are worse than chance")
+_NO_BETTER = ("is not distinguishable from chance", "are not distinguishable from chance")
+
+
+def _crosses(m: JudgedMethod) -> bool:
+    return m.interval is not None and m.interval[0] <= 0 <= m.interval[1]
+
+
+def _said(m: JudgedMethod) -> str:
+    low, high = m.interval or (0.0, 0.0)
+    return f" ({m.method} has the largest share, {m.share:.2f} [{low:.2f}, {high:.2f}])"
+
+
+def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
+    first = ranked[0]
+    if len(ranked) == 1:
+        return f"{first.method} has the share {first.share:.2f}{of}"
+    second = ranked[1]
+    pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
+    if pair is None:
+        return (
+            f"{first.method} has the largest share{of} ({first.share:.2f}), "
+            f"{second.method} comes second ({second.share:.2f})"
+        )
+    low, high = pair.interval
+    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
+    if pair.p_holm < _SURE:
+        return (
+            f"{first.method} is the most faithful (share{of} {first.share:.3f}), "
+            f"{second.method} second ({second.share:.3f}, {apart})"
+        )
+    return (
+        f"{first.method} and {second.method} are the most faithful and cannot be told apart "
+        f"(shares{of} {first.share:.3f} and {second.share:.3f}, {apart})"
+    )
+
+
+def _joined(names: list[str], verbs: tuple[str, str]) -> str:
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"{names[0]} {verbs[0]}"
+    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
+
+
+def judging_notices(
+    methods: Sequence[JudgedMethod], texts: Sequence[JudgedText]
+) -> tuple[str, ...]:
+    """Return what a reader of the shares must know."""
+    room = [text for text in texts if text.has_room]
+    judged = [text for text in texts if text.reason is None]
+    notices = [
+        _few(len(room)),
+        _count(len(texts) - len(judged), "could not be judged; each has its reason"),
+        _count(
+            len(judged) - len(room),
+            "cannot tell any order from guessing, since their ceiling is their chance; "
+            "they are in no share",
+        ),
+        *(_tied(m) for m in methods),
+        *(_partly(m, len(room)) for m in methods),
+        *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
+        _unsigned([m.method for m in methods if not m.signed and m.share is not None]),
+        _searched(room),
+        _count(sum(bool(text.notices) for text in texts), "come with notices of their own"),
+    ]
+    return tuple(notice for notice in notices if notice)
+
+
+def _few(count: int) -> str:
+    if count >= FEW or not count:
+        return ""
+    return f"Only {count} text{'s' * (count != 1)}: little can be told; judge {FEW} or more."
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} text{'s' * (count != 1)} {what}." if count else ""
+
+
+def _tied(m: JudgedMethod) -> str:
+    if not m.tied:
+        return ""
+    return (
+        f"{m.method} gives some words the same score in {m.tied} of {m.texts} texts; its area is "
+        "the mean over their orders."
+    )
+
+
+def _partly(m: JudgedMethod, room: int) -> str:
+    if not m.texts or m.texts == room:
+        return ""
+    return (
+        f"{m.method} has scores for {m.texts} of {room} texts only; pairs compare what both have."
+    )
+
+
+def _unsigned(names: list[str]) -> str:
+    if not names:
+        return ""
+    verb = "has" if len(names) == 1 else "have"
+    return (
+        f"{', '.join(names)} {verb} no signs: words are ranked by size, and the column of |change| "
+        "asks only whether large scores move the output, in whichever direction."
+    )
+
+
+def _searched(room: Sequence[JudgedText]) -> str:
+    asked = [text for text in room if text.ceiling_kind == "best found"]
+    if not asked:
+        return ""
+    done = sum(text.greedy is not None for text in asked)
+    return (
+        "No ceiling is proven for this model: shares are of the best order found, the best of all "
+        f"judged ones and of greedy search, which came to its end on {done} of {len(asked)} texts."
+    )

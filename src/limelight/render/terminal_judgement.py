@@ -1,0 +1,97 @@
+"""A judgement on a terminal: a dot and its interval for every method, from chance to ceiling."""
+
+__all__ = ["judgement_text"]
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from limelight.render.terminal_words import Look, look_of
+from limelight.results.judgement import Interval, JudgedMethod, Judgement
+
+_NARROW = 60  # columns, below which the numbers of the interval give way to the axis
+_WIDEST = 100
+
+
+def judgement_text(judgement: Judgement) -> RenderableType:
+    """Return the verdict, one row per method, and what the reader must know."""
+    return _JudgementView(judgement)
+
+
+@final
+@dataclass(frozen=True)
+class _JudgementView:
+    judgement: Judgement
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
+        j, look = self.judgement, look_of(console, options)
+        width = min(options.max_width, _WIDEST)
+        marked = [Text(look.safe(f"! {n}"), "bold", overflow="fold") for n in j.notices]
+        yield Group(
+            Text(look.safe(j.verdict), overflow="fold"),
+            Text(),
+            _rows(j, look, width),
+            Text(),
+            Text(look.safe(_greedy(j)), "dim", overflow="fold"),
+            *([Text(), *marked] if marked else []),
+        )
+
+
+def _greedy(j: Judgement) -> str:
+    ceiling = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
+    said = f"0 is chance, 1 is {ceiling}; intervals are 95 % over texts."
+    return said if j.greedy is None else f"{said} Greedy search reaches {j.greedy:.3f}."
+
+
+def _rows(j: Judgement, look: Look, width: int) -> Table:
+    names = max(len(look.safe(m.method)) for m in j.methods)
+    wide = width >= _NARROW
+    cells = max(8, width - min(names, 16) - (26 if wide else 9))
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(
+        "method", no_wrap=True, max_width=16, overflow="crop" if look.ascii else "ellipsis"
+    )
+    table.add_column("share", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("interval", no_wrap=True)
+    low = min([0.0, *(_ends(m)[0] for m in j.methods if m.share is not None)])
+    table.add_column(Text(_axis_names(low, cells)), no_wrap=True)
+    for m in j.ranked():
+        share = look.safe("–") if m.share is None else f"{m.share:.3f}"
+        interval = "" if m.interval is None else "[{:.3f}, {:.3f}]".format(*m.interval)
+        axis = Text(_axis(m, low, cells, look))
+        row = [Text(look.safe(m.method), "bold"), Text(share)]
+        table.add_row(*row, *([Text(interval)] if wide else []), axis)
+    return table
+
+
+def _ends(m: JudgedMethod) -> Interval:
+    share = m.share or 0.0
+    return m.interval or (share, share)
+
+
+def _axis_names(low: float, cells: int) -> str:
+    """Return the names of the ends; chance stands where 0 is."""
+    zero = _place(0.0, low, cells)
+    room = cells - zero - len("ceiling")
+    return " " * zero + ("chance".ljust(room) + "ceiling" if room > len("chance") else "chance")
+
+
+def _place(share: float, low: float, cells: int) -> int:
+    return round((min(share, 1.0) - low) / (1.0 - low) * (cells - 1))
+
+
+def _axis(m: JudgedMethod, low: float, cells: int, look: Look) -> str:
+    line, dot, mark = ("-", "o", "|") if look.ascii else ("─", "●", "│")
+    drawn = [" "] * cells
+    drawn[_place(0.0, low, cells)] = drawn[-1] = mark
+    if m.share is None:
+        return "".join(drawn)
+    start, end = (_place(x, low, cells) for x in _ends(m))
+    drawn[start : end + 1] = line * (end + 1 - start)
+    drawn[_place(m.share, low, cells)] = dot
+    return "".join(drawn)

@@ -1,0 +1,237 @@
+"""Judgements as JSON, one versioned schema read strictly, and as rows."""
+
+__all__ = [
+    "JUDGED_COLUMNS",
+    "judgement_frame",
+    "judgement_from_json",
+    "judgement_to_csv",
+    "judgement_to_json",
+]
+
+import csv
+import io
+from dataclasses import fields
+from typing import Any, Literal
+
+import msgspec
+
+from limelight.errors import InputError
+from limelight.results.judgement import (
+    Interval,
+    JudgedMethod,
+    JudgedPair,
+    JudgedText,
+    Judgement,
+    Measure,
+)
+
+JUDGED_COLUMNS = (
+    "text",
+    "method",
+    "d",
+    "target",
+    "full",
+    "chance",
+    "ceiling",
+    "ceiling_kind",
+    "greedy",
+    "area",
+    "insertion",
+    "change",
+    "reason",
+)
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class MeasureRecord(_Record, kw_only=True):
+    """One measure of one text, areas by method."""
+
+    chance: float
+    stderr: float | None = None
+    ceiling: float
+    areas: dict[str, float]
+
+
+class TextRecord(_Record, kw_only=True):
+    """One text; chance, ceiling and areas of deletion stand in it, other measures beside."""
+
+    id: int
+    d: int = 0
+    target: str = ""
+    full: float = 0.0
+    chance: float | None = None
+    stderr: float | None = None
+    ceiling: float | None = None
+    ceiling_kind: str = ""
+    greedy: float | None = None
+    has_room: bool = False
+    areas: dict[str, float] | None = None
+    insertion: MeasureRecord | None = None
+    change: MeasureRecord | None = None
+    ties: dict[str, int] | None = None
+    reasons: dict[str, str] | None = None
+    notices: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+class JudgementRecord(_Record, kw_only=True):
+    """What ``Judgement.to_json`` writes."""
+
+    schema: Literal["limelight.judgement/1"]
+    texts: list[TextRecord]
+    methods: list[JudgedMethod]
+    pairs: list[JudgedPair]
+    greedy: float | None
+    greedy_interval: Interval | None
+    verdict: str
+    notices: list[str]
+    settings: dict[str, Any]
+    model: str
+    version: str
+
+
+def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str:
+    """Return ``judgement`` as JSON."""
+    names = [one.method for one in judgement.methods]
+    record = JudgementRecord(
+        schema="limelight.judgement/1",
+        texts=[_text_record(text, names) for text in judgement.texts],
+        methods=list(judgement.methods),
+        pairs=list(judgement.pairs),
+        greedy=judgement.greedy,
+        greedy_interval=judgement.greedy_interval,
+        verdict=judgement.verdict,
+        notices=list(judgement.notices),
+        settings=dict(judgement.settings),
+        model=judgement.model,
+        version=judgement.version,
+    )
+    # The schema is the first key, which omit_defaults keeps: it has no default.
+    content = msgspec.json.encode(record)
+    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
+
+
+def judgement_from_json(content: str | bytes) -> Judgement:
+    """Return the judgement that ``content`` spells out."""
+    try:
+        record = msgspec.json.decode(content, type=JudgementRecord)
+    except msgspec.DecodeError as error:
+        raise InputError(f"this is not a limelight judgement: {error}.") from None
+    names = [one.method for one in record.methods]
+    return Judgement(
+        texts=tuple(_text(text, names) for text in record.texts),
+        methods=tuple(record.methods),
+        pairs=tuple(record.pairs),
+        greedy=record.greedy,
+        greedy_interval=record.greedy_interval,
+        verdict=record.verdict,
+        notices=tuple(record.notices),
+        settings=record.settings,
+        model=record.model,
+        version=record.version,
+    )
+
+
+def judgement_to_csv(judgement: Judgement) -> str:
+    """Return CSV text, a header and one row per text and method."""
+    part = io.StringIO()
+    writer = csv.DictWriter(part, JUDGED_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_rows(judgement))
+    return part.getvalue()
+
+
+def judgement_frame(judgement: Judgement) -> Any:
+    """Return a pandas data frame with one row per text and method."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+    return pd.DataFrame(_rows(judgement), columns=list(JUDGED_COLUMNS))
+
+
+def _rows(judgement: Judgement) -> list[dict[str, Any]]:
+    return [
+        _row(text, i, method.method)
+        for text in judgement.texts
+        for i, method in enumerate(judgement.methods)
+    ]
+
+
+def _row(text: JudgedText, i: int, method: str) -> dict[str, Any]:
+    deletion = text.deletion
+    return {
+        "text": text.id,
+        "method": method,
+        "d": text.d,
+        "target": text.target,
+        "full": text.full if deletion else None,
+        "chance": deletion.chance if deletion else None,
+        "ceiling": deletion.ceiling if deletion else None,
+        "ceiling_kind": text.ceiling_kind,
+        "greedy": text.greedy,
+        "area": deletion.areas[i] if deletion else None,
+        "insertion": text.insertion.areas[i] if text.insertion else None,
+        "change": text.change.areas[i] if text.change else None,
+        "reason": text.reason or (text.reasons[i] if text.reasons else None),
+    }
+
+
+def _text_record(text: JudgedText, names: list[str]) -> TextRecord:
+    own = {one.name: getattr(text, one.name) for one in fields(JudgedText)}
+    deletion = own.pop("deletion")
+    own |= {
+        "insertion": _measure_record(text.insertion, names),
+        "change": _measure_record(text.change, names),
+        "ties": _present(text.ties, names) if text.ties else None,
+        "reasons": _present(text.reasons, names) or None,
+    }
+    if deletion is not None:
+        record = _measure_record(deletion, names)
+        own |= {name: getattr(record, name) for name in ("chance", "stderr", "ceiling", "areas")}
+    return TextRecord(**own)
+
+
+def _measure_record(measure: Measure | None, names: list[str]) -> MeasureRecord | None:
+    if measure is None:
+        return None
+    return MeasureRecord(
+        chance=measure.chance,
+        stderr=measure.stderr,
+        ceiling=measure.ceiling,
+        areas=_present(measure.areas, names),
+    )
+
+
+def _present(values: tuple[Any, ...], names: list[str]) -> dict[str, Any]:
+    """Return what there is by method; what is None is left out."""
+    if not values:
+        return {}
+    return {name: v for name, v in zip(names, values, strict=True) if v is not None}
+
+
+def _text(record: TextRecord, names: list[str]) -> JudgedText:
+    own = {name: getattr(record, name) for name in record.__struct_fields__}
+    chance, stderr, ceiling, areas = (
+        own.pop(name) for name in ("chance", "stderr", "ceiling", "areas")
+    )
+    judged = chance is not None and ceiling is not None and areas is not None
+    deletion = MeasureRecord(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+    own |= {
+        "deletion": _measure(deletion, names) if judged else None,
+        "insertion": _measure(record.insertion, names),
+        "change": _measure(record.change, names),
+        "ties": tuple((record.ties or {}).get(name, 0) for name in names) if judged else (),
+        "reasons": tuple((record.reasons or {}).get(name) for name in names) if judged else (),
+    }
+    return JudgedText(**own)
+
+
+def _measure(record: MeasureRecord | None, names: list[str]) -> Measure | None:
+    if record is None:
+        return None
+    areas = tuple(record.areas.get(name) for name in names)
+    return Measure(chance=record.chance, stderr=record.stderr, ceiling=record.ceiling, areas=areas)

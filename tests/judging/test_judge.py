@@ -1,0 +1,345 @@
+"""judge: controls whose share is known, other roads to the same areas, what is refused."""
+
+import itertools
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError, Judgement, judge
+from limelight.explainers import Lime, read
+from limelight.explainers.target_game import TargetGame
+from limelight.judging.asked_ground import AskedGround, read_at
+from limelight.theory.enumeration import all_keeps
+
+from tiny_models import random_texts, tiny_model
+
+MODEL = tiny_model(3, T_max=31, scale=0.4)
+TEXTS = [text for text in random_texts(90, seed=5, longest=8) if len(set(text.split())) > 3][:36]
+
+
+def words(model, text):
+    return len(limelight.game(model, text))
+
+
+def f_of(model, text):
+    """The log-odds of the predicted class as a function of masks, by asking the model."""
+    game = limelight.game(model, text)
+    whole = game(np.ones((1, len(game)), bool))[0]
+    sign = 1.0 if whole[-1] > 0 else -1.0
+    return (lambda keep: sign * game(keep)[:, -1]), len(game)
+
+
+def best_scores(model, text):
+    """Scores that put the words in the order of the largest area, by dynamic programming."""
+    f, d = f_of(model, text)
+    values, least, first = f(all_keeps(d)), np.zeros(2**d), np.zeros(2**d, int)
+    for row in range(1, 2**d):
+        ways = [row ^ (1 << j) for j in range(d) if row >> j & 1]
+        costs = [values[way] + least[way] for way in ways]
+        least[row], first[row] = min(costs), ways[int(np.argmin(costs))]
+    scores, row = np.zeros(d), 2**d - 1
+    for rank in range(d):
+        scores[int(np.log2(row ^ first[row]))] = d - rank
+        row = first[row]
+    return scores
+
+
+def worst_scores(model, text):
+    return -best_scores(model, text)
+
+
+def constant(model, text):
+    return np.ones(words(model, text))
+
+
+def guessed(model, text):
+    rng = np.random.default_rng(len(text) * 7919 + ord(text[-1]) + 31 * ord(text[1]))
+    return rng.random(words(model, text))
+
+
+@pytest.fixture(scope="module")
+def controls():
+    several = ["shapley", "loo", best_scores, worst_scores, constant, guessed, "alpha-avg"]
+    return judge(MODEL, TEXTS, several, seed=1)
+
+
+def test_the_best_order_has_the_largest_share_and_at_most_one(controls):
+    best = controls["best_scores"]
+    assert best.share == max(m.share for m in controls.methods) <= 1
+    assert best.won == 1
+    assert controls.greedy <= best.share
+
+
+def test_the_reverse_of_the_best_order_is_worse_than_guessing(controls):
+    assert controls["worst_scores"].interval[1] < 0
+
+
+def test_a_constant_gets_exactly_chance_by_its_ties(controls):
+    assert abs(controls["constant"].share) < 1e-8
+    assert controls["constant"].tied == controls["constant"].texts
+    assert any("constant gives some words the same score" in n for n in controls.notices)
+
+
+def test_guessing_has_a_share_of_0_within_its_interval(controls):
+    low, high = controls["guessed"].interval
+    assert low < 0 < high
+    assert "guessed" in controls.verdict.rpartition(";")[2]
+
+
+def test_areas_chance_and_ceiling_are_those_of_all_orders(controls):
+    number = next(i for i, t in enumerate(controls.texts) if 4 <= t.d <= 6 and t.has_room)
+    text, found = TEXTS[number], controls.texts[number]
+    f, d = f_of(MODEL, text)
+    orders = np.array(list(itertools.permutations(range(d))))
+    keep = np.argsort(orders, axis=1)[:, None, :] >= np.arange(1, d + 1)[:, None]
+    left = f(keep.reshape(-1, d)).reshape(len(orders), d)
+    areas = f(np.ones((1, d), bool))[0] - left.mean(axis=1)
+    assert found.deletion.chance == pytest.approx(areas.mean(), rel=1e-6)
+    assert areas.max() <= found.deletion.ceiling + 1e-9
+    assert found.deletion.areas[2] == pytest.approx(areas.max(), rel=1e-9)
+    assert found.deletion.areas[3] == pytest.approx(areas.min(), abs=areas.max())
+    assert found.insertion.chance == pytest.approx(left.mean(), rel=1e-6)
+    assert left.mean(axis=1).max() <= found.insertion.ceiling + 1e-9
+    change = np.abs(left - found.full).mean(axis=1)
+    assert found.change.ceiling >= change.max() - 1e-9
+    assert abs(found.change.chance - change.mean()) <= 5 * found.change.stderr
+
+
+def test_unsigned_methods_are_also_judged_on_change(controls):
+    assert controls["alpha-avg"].change is not None
+    assert controls["shapley"].change is None
+    assert any("alpha-avg has no signs" in notice for notice in controls.notices)
+
+
+def test_pairs_are_paired_and_corrected(controls):
+    assert len(controls.pairs) == 7 * 6 / 2
+    for pair in controls.pairs:
+        first, second = (controls[name] for name in pair.methods)
+        assert pair.difference == pytest.approx(first.share - second.share)
+        assert pair.difference >= 0
+        assert pair.interval[0] <= pair.difference <= pair.interval[1]
+        assert pair.p_holm >= pair.p
+    best = next(p for p in controls.pairs if p.methods == ("best_scores", "worst_scores"))
+    assert best.p_holm < 0.05
+    assert best.won == 1
+
+
+def test_the_same_seed_judges_the_same_and_the_value_survives_files(controls):
+    again = judge(MODEL, TEXTS, ["shapley", "loo"], seed=1)
+    assert again == judge(MODEL, TEXTS, ["shapley", "loo"], seed=1)
+    assert again["shapley"].share == controls["shapley"].share
+    assert Judgement.from_json(controls.to_json()) == controls
+    assert pickle.loads(pickle.dumps(controls)) == controls
+    assert controls != again
+    assert len(repr(controls)) < 200
+    record = json.loads(controls.to_json())
+    assert record["schema"] == "limelight.judgement/1"
+    assert set(record["texts"][0]["areas"]) == {m.method for m in controls.methods}
+    assert controls.to_csv().count("\n") == 1 + len(TEXTS) * 7
+    assert len(controls.to_frame()) == len(TEXTS) * 7
+
+
+def test_a_judgement_that_is_none_is_refused():
+    with pytest.raises(InputError, match="not a limelight judgement"):
+        Judgement.from_json('{"schema": "limelight.judgement/2"}')
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """The same model as somebody's function: nothing but its answers is known."""
+    wrapped = limelight.wrap(
+        lambda texts: np.stack([0 * (f := MODEL.logits(texts)[:, 0]), f], axis=1),
+        classes=MODEL.classes,
+        scale="logit",
+        mask="UNK",
+    )
+    return judge(wrapped, TEXTS[:12], ["loo", constant, "alpha-avg"], seed=2)
+
+
+def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
+    assert asked.ceiling_kind == "best found"
+    assert "of the best found" in asked.verdict
+    for text in asked.judged:
+        assert text.deletion.stderr <= 0.011 * (text.deletion.ceiling - text.deletion.chance)
+        assert text.greedy <= text.deletion.ceiling
+        assert max(a for a in text.deletion.areas if a is not None) <= text.deletion.ceiling
+    assert any("greedy search, which came to its end on" in notice for notice in asked.notices)
+    assert any("Only 1" in notice for notice in asked.notices)
+
+
+def test_a_method_that_the_model_does_not_allow_is_a_row_with_a_reason(asked):
+    row = asked["alpha-avg"]
+    assert row.share is None
+    assert "needs the attention weights" in row.reason
+    assert any(notice.startswith("alpha-avg is not judged: ") for notice in asked.notices)
+
+
+def test_asking_and_sums_give_the_same_areas(asked):
+    exact = judge(MODEL, TEXTS[:12], ["loo"])
+    for one, other in zip(exact.texts, asked.texts, strict=True):
+        assert other.d == one.d
+        assert other.full == pytest.approx(one.full)
+        if not other.ties[0]:
+            assert other.deletion.areas[0] == pytest.approx(one.deletion.areas[0])
+            assert other.insertion.areas[0] == pytest.approx(one.insertion.areas[0])
+        assert other.deletion.ceiling <= one.deletion.ceiling + 1e-9
+        allowed = 5 * other.deletion.stderr + 1e-9
+        assert abs(other.deletion.chance - one.deletion.chance) <= allowed
+
+
+def test_without_budget_greedy_is_left_out_and_the_best_judged_order_stands():
+    wrapped = limelight.wrap(lambda texts: MODEL.predict_proba(texts), classes=MODEL.classes)
+    found = judge(wrapped, TEXTS[:3], ["loo", "shapley"], budget=0.0)
+    assert found.greedy is None
+    for text in found.texts:
+        assert text.deletion.ceiling == pytest.approx(max(text.deletion.areas))
+
+
+def test_two_outputs_are_judged_by_their_difference():
+    model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
+    found = judge(model, TEXTS[:5], ["loo"])
+    for text, one in zip(TEXTS, found.texts, strict=False):
+        f = model.logits([text])[0]
+        assert one.full == pytest.approx(f.max() - f.min())
+    three = judge(tiny_model(4, outputs=3, T_max=31, scale=0.4), TEXTS[:5], ["loo"])
+    assert three.texts[0].full == pytest.approx(
+        tiny_model(4, outputs=3, T_max=31, scale=0.4).logits(TEXTS[:1]).max()
+    )
+
+
+def test_probabilities_and_deletion_are_asked():
+    for question in ({"scale": "probability"}, {"replacement": "delete"}):
+        found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **question)
+        assert found.ceiling_kind == "best found"
+        assert found["lime-sampled"].texts == 3
+    exact_only = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
+    assert "exact for logits only" in exact_only["shapley"].reason
+    assert exact_only["loo"].share is not None
+
+
+def test_long_curves_are_read_at_even_steps():
+    assert read_at(256).tolist() == list(range(1, 257))
+    steps = read_at(1000)
+    assert len(steps) == 64
+    assert steps[-1] == 1000
+    assert set(np.diff(steps)) <= {15, 16}
+
+
+def test_greedy_search_on_long_texts_removes_several_words_a_step():
+    weights = np.random.default_rng(0).permutation(300) / 300
+    calls = []
+
+    def sums(texts):
+        calls.append(len(texts))
+        return np.array([sum(weights[int(w[1:])] for w in text.split()) for text in texts])[:, None]
+
+    model = limelight.wrap(sums, classes=["total"], scale="score")
+    reading = read(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
+    ground = AskedGround(
+        TargetGame(reading, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
+    )
+    calls.clear()
+    order, finished = ground._greedy(list(range(300)), None)
+    assert finished
+    assert order[:295] == np.argsort(-weights)[:295].tolist()
+    assert sorted(order) == list(range(300))
+    assert sum(calls) == sum(range(10, 301, 5))
+
+
+def test_stored_explanations_functions_settings_and_names(tmp_path):
+    texts = TEXTS[:4]
+    lines = [e.to_json() for e in limelight.explain(MODEL, texts, "loo")]
+    path = tmp_path / "stored.jsonl"
+    path.write_text("\n".join(lines[:3]))
+    found = judge(
+        MODEL, texts, ["loo", str(path), Lime(bandwidth=0.5), Lime(bandwidth=1.0), guessed]
+    )
+    assert [m.method for m in found.methods] == ["loo", "loo 2", "lime", "lime 2", "guessed"]
+    stored = found["loo 2"]
+    room = sum(text.has_room for text in found.texts[:3])
+    assert stored.texts == room
+    for text in found.texts[:3]:
+        assert text.deletion.areas[1] == pytest.approx(text.deletion.areas[0])
+    assert "no stored explanation" in found.texts[3].reasons[1]
+    named = judge(MODEL, texts, {"mine": guessed, "theirs": limelight.explain(MODEL, texts, "loo")})
+    assert [m.method for m in named.methods] == ["mine", "theirs"]
+
+
+def test_functions_that_fail_are_rows_with_reasons():
+    def broken(model, text):
+        raise RuntimeError("no network")
+
+    def short(model, text):
+        return [1.0]
+
+    found = judge(MODEL, TEXTS[:3], [broken, short, "loo"])
+    assert found["broken"].reason == "RuntimeError: no network"
+    assert "one per word; got shape (1,)" in found["short"].reason
+    assert found["loo"].share is not None
+
+
+def test_texts_that_cannot_be_judged_are_rows_with_reasons():
+    found = judge(MODEL, ["", *TEXTS[:3], " \n", "w1"], ["loo", "lime"])
+    assert "no words" in found.texts[0].reason
+    assert "no words" in found.texts[4].reason
+    assert [text.id for text in found.texts] == list(range(6))
+    assert found.texts[5].d == 1
+    assert not found.texts[5].has_room
+    assert "at least 2" in found.texts[5].reasons[1]
+    assert found["loo"].texts == sum(text.has_room for text in found.texts)
+    assert "2 texts could not be judged; each has its reason." in found.notices
+    assert Judgement.from_json(found.to_json()) == found
+
+
+def test_a_constant_model_has_no_room():
+    wrapped = limelight.wrap(lambda texts: np.ones((len(texts), 2)) / 2, classes=["a", "b"])
+    found = judge(wrapped, TEXTS[:2], ["loo"])
+    assert found.apart == 2
+    assert found["loo"].share is None
+    assert found.verdict == "No method can be judged on these texts."
+
+
+def test_one_text_has_shares_without_intervals():
+    found = judge(MODEL, TEXTS[:1], ["shapley", "alpha-avg"])
+    assert found["shapley"].share is not None
+    assert found["shapley"].interval is None
+    assert found.pairs == ()
+    assert found.verdict.startswith("On this text ")
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "sentence"),
+    [
+        ([], {}, "at least one text; got none"),
+        (TEXTS[:1], {"methods": []}, "at least one method; got none"),
+        (TEXTS[:1], {"methods": ["lme"]}, "no method 'lme'. Did you mean 'lime'"),
+        (TEXTS[:1], {"methods": ["loo"], "bandwidt": 1}, "no setting of these methods 'bandwidt'"),
+        (TEXTS[:1], {"target": "nobody"}, "no class 'nobody'"),
+        (TEXTS[:1], {"replacement": "blank"}, "no replacement 'blank'"),
+        (TEXTS[:1], {"budget": -1.0}, "at least 0; got -1.0"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(texts, more, sentence):
+    with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
+        judge(MODEL, texts, **more)
+
+
+def test_progress_hears_of_every_text():
+    heard = []
+    judge(MODEL, TEXTS[:5], ["loo"], progress=lambda done, total: heard.append((done, total)))
+    assert heard == [(i, 5) for i in range(1, 6)]
+
+
+def test_methods_explain_what_is_judged():
+    """With two outputs the scores, too, are those of the difference."""
+    model = tiny_model(4, outputs=2, T_max=31, scale=0.4)
+    reading = read(model, TEXTS[:1], target="predicted")
+    index = int(reading.targets.index[0])
+    own, other = (
+        limelight.explain(model, TEXTS[0], "loo", target=i).scores for i in (index, 1 - index)
+    )
+    found = judge(model, TEXTS[:1], {"loo": "loo", "mine": lambda *_: own - other})
+    assert found.texts[0].deletion.areas[0] == pytest.approx(found.texts[0].deletion.areas[1])

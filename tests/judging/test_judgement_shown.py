@@ -1,0 +1,103 @@
+"""A judgement on terminals of any width, as a page, and from the command line."""
+
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from limelight import Judgement, judge
+from limelight.datasets.texts_of_file import texts_of_file
+from limelight.errors import InputError
+
+from tiny_models import random_texts, tiny_model
+
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
+
+
+def nasty(model, text):
+    return [float(len(word)) for word in dict.fromkeys(text.split())]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    several = {"loo": "loo", "alpha-avg": "alpha-avg", "<script>x</script>": nasty}
+    return judge(tiny_model(3, T_max=31, scale=0.4), TEXTS, several)
+
+
+def shown(judged, width, encoding="utf-8"):
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+    Console(file=file, width=width, no_color=True).print(judged)
+    file.flush()
+    return file.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_every_method_has_a_dot_on_the_axis_and_nothing_is_too_wide(judged, width):
+    text = shown(judged, width)
+    assert max(map(len, text.splitlines())) <= min(width, 140)
+    assert text.count("●") == 3
+    rows = [line for line in text.splitlines() if "●" in line]
+    places = [line.index("●") for line in rows]
+    assert places == sorted(places, reverse=True)
+    assert ("[" in rows[0]) == (width >= 60)
+
+
+def test_a_terminal_without_unicode_gets_ascii(judged):
+    shown(judged, 80, "ascii")
+
+
+def test_the_page_is_closed_and_holds_the_judgement(judged):
+    page = judged.as_html()
+    assert "<script>x" not in page
+    assert "&lt;script&gt;x&lt;/script&gt;" in page
+    assert "default-src 'none'" in page
+    assert not re.search(r'(src|href)="http', page)
+    assert page.count("<circle") == 3
+    data = re.search(r'id="limelight-data">(.*?)</script>', page, re.S)[1]
+    assert Judgement.from_json(data) == judged
+    assert page.count("<tr>") == 1 + 3 + 1 + 3
+    assert "<svg" in judged._repr_html_()
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "reviews.csv"
+    lines = [f"{'A good film' if i % 2 else 'A bad and dull'} story number {i}," for i in range(9)]
+    path.write_text("body,label\n" + "\n".join(lines))
+    return path
+
+
+def test_the_command_writes_what_the_file_name_says(limelight, data, tmp_path):
+    asked = ("judge", "--data", data, "--methods", "loo,gxi", "--text-column", "body")
+    for suffix, start in (("json", '{"schema"'), ("csv", "text,method"), ("html", "<!doctype")):
+        path = tmp_path / f"judgement.{suffix}"
+        outcome = limelight(*asked, "--output", path, "--limit", "4")
+        assert outcome.code == 0, outcome.err
+        assert path.read_text("utf-8").startswith(start)
+    found = json.loads((tmp_path / "judgement.json").read_text())
+    assert [m["method"] for m in found["methods"]] == ["loo", "gxi"]
+    assert len(found["texts"]) == 4
+    printed = limelight(*asked)
+    assert printed.out.count("●") == 2
+    assert "On these 9 texts" in printed.out
+
+
+def test_what_the_command_cannot_do_is_one_sentence(limelight, data):
+    outcome = limelight("judge", "--data", data)
+    assert outcome.code == 2
+    assert "no column 'text'; it has 'body', 'label'" in outcome.err
+    assert limelight("judge", "--data", "nowhere.csv").code == 2
+
+
+def test_rows_are_spread_evenly_and_read_from_every_format(tmp_path, data):
+    assert [text[-1] for text in texts_of_file(data, "body", limit=3)] == ["0", "4", "8"]
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"text": "x y"}\n\n{"text": "z"}\n')
+    assert texts_of_file(lines) == ["x y", "z"]
+    lines.write_text('{"text": "x y"}\n[1]\n')
+    with pytest.raises(InputError, match="no column 'text'"):
+        texts_of_file(lines)
+    with pytest.raises(InputError, match="limit must be at least 1"):
+        texts_of_file(data, "body", limit=0)

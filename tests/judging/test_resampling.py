@@ -1,0 +1,99 @@
+"""Shares over texts, intervals and corrections against slower ways to get them."""
+
+import numpy as np
+import pytest
+
+from limelight.judging.resampling import DRAWS, holm, resampled, two_sided
+from limelight.judging.tied_words import drawn_orders, tied, tied_groups
+from limelight.judging.verdict import verdict
+from limelight.results.judgement import JudgedMethod, JudgedPair
+
+RNG = np.random.default_rng(0)
+ROOM = 1 + RNG.random(43)
+GAIN = ROOM[:, None] * np.array([0.8, 0.0]) + 0.1 * RNG.normal(size=(43, 2))
+
+
+def test_a_share_is_a_ratio_of_sums_and_its_interval_that_of_resampled_texts():
+    found = resampled(GAIN, ROOM, seed=0)
+    np.testing.assert_allclose(found.share, GAIN.sum(axis=0) / ROOM.sum())
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 43, size=(20000, 43))
+    slow = GAIN[rows, 0].sum(axis=1) / ROOM[rows].sum(axis=1)
+    np.testing.assert_allclose(found.interval(0), np.quantile(slow, [0.025, 0.975]), atol=4e-3)
+    assert len(found.draws) == DRAWS
+    low, high = found.interval(1)
+    assert low < 0 < high
+
+
+def test_an_interval_covers_as_often_as_it_says():
+    rng, hits = np.random.default_rng(2), 0
+    for i in range(200):
+        gain = 0.5 + rng.normal(size=(40, 1))
+        low, high = resampled(gain, np.ones(40), seed=i).interval(0)
+        hits += low <= 0.5 <= high
+    assert 0.88 <= hits / 200 <= 0.99
+
+
+def test_texts_that_a_method_lacks_take_no_part():
+    gain = GAIN.copy()
+    gain[5:, 1] = np.nan
+    found = resampled(gain, ROOM, seed=0)
+    assert found.share[1] == pytest.approx(GAIN[:5, 1].sum() / ROOM[:5].sum())
+    assert found.share[0] == pytest.approx(GAIN[:, 0].sum() / ROOM.sum())
+
+
+def test_holm_is_holm():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_p_values_are_never_0_and_of_nothing_1():
+    assert two_sided(np.full(1999, 0.3)) == pytest.approx(2 / 2000)
+    assert two_sided(np.zeros(1999)) == 1.0
+
+
+def test_ties_are_groups_and_signs_are_dropped_only_where_there_are_none():
+    scores = np.array([0.0, -3.0, 2.0, 0.0, 2.0])
+    assert tied_groups(scores, signed=True) == [[2, 4], [0, 3], [1]]
+    assert tied_groups(scores, signed=False) == [[1], [2, 4], [0, 3]]
+    groups = tied_groups(scores, signed=True)
+    assert tied(groups) == 4
+    orders = drawn_orders(groups, np.random.default_rng(0), 50)
+    assert {tuple(sorted(order[:2])) for order in orders.tolist()} == {(2, 4)}
+    assert len({tuple(order) for order in orders.tolist()}) == 4
+
+
+def method(name, share, low, high):
+    return JudgedMethod(method=name, label=name, share=share, interval=(low, high), texts=200)
+
+
+def pair(first, second, gap, p):
+    interval = (gap - 0.02, gap + 0.02)
+    return JudgedPair(
+        methods=(first, second), difference=gap, interval=interval, p=p, p_holm=p, won=0.7
+    )
+
+
+def test_the_verdict_follows_from_the_numbers():
+    methods = [
+        method("gxi", -0.01, -0.05, 0.03),
+        method("lime", 0.82, 0.8, 0.84),
+        method("shapley", 0.89, 0.87, 0.9),
+        method("g-avg", -0.4, -0.5, -0.3),
+    ]
+    found = verdict(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200, kind="proven")
+    assert found == (
+        "On these 200 texts shapley is the most faithful (share 0.890), lime second (0.820, −0.070 "
+        "[−0.090, −0.050]); g-avg is worse than chance; gxi is not distinguishable from chance."
+    )
+    close = verdict(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200, kind="proven")
+    assert "shapley and lime are the most faithful and cannot be told apart" in close
+    assert "[−0.030, 0.010]" in close
+
+
+def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
+    methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
+    found = verdict(methods, [], texts=50, kind="proven")
+    assert "no method is distinguishable from chance" in found
+    assert "most faithful" not in found

@@ -1,0 +1,209 @@
+"""Areas, chance and ceiling against all orders and all subsets."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ratio_games import peaked_game, quick, random_game, value_spread
+
+from limelight.errors import InputError
+from limelight.theory.enumeration import all_keeps
+from limelight.theory.faithfulness import (
+    change_area,
+    deletion_area,
+    deletion_curves,
+    greedy_order,
+    insertion_area,
+    mean_removed_value,
+    size_extremes,
+    without_first,
+)
+from limelight.theory.ratio_game import RatioGame, empty_value, full_value, head_values, value
+
+
+def games(*, least=1, most=7):
+    return st.builds(
+        lambda seed, d, K, decades: random_game(seed, d=d, K=K, C=1, ratio=10.0**decades),
+        st.integers(0, 2**32 - 1),
+        st.integers(least, most),
+        st.sampled_from([1, 2, 5]),
+        st.floats(0, 6),
+    )
+
+
+def curve_by_masks(game, order):
+    """Oracle: the game is asked about every text of the curve."""
+    keep = np.array([[j not in order[:k] for j in range(game.d)] for k in range(game.d + 1)])
+    return value(game, keep)[0]
+
+
+def by_size(game):
+    """Oracle: f of every set, grouped by the number of removed words."""
+    keep = all_keeps(game.d)
+    f, removed = value(game, keep)[0], game.d - keep.sum(axis=1)
+    return [f[removed == k] for k in range(1, game.d + 1)]
+
+
+def best_order(game):
+    """Oracle: the order of the largest area, by dynamic programming over all sets."""
+    d, keep = game.d, all_keeps(game.d)
+    f = value(game, keep)[0]
+    least, first = np.zeros(2**d), np.zeros(2**d, int)
+    for row in range(1, 2**d):  # row: the words that are still there
+        ways = [(f[row ^ (1 << j)] + least[row ^ (1 << j)], j) for j in range(d) if row >> j & 1]
+        least[row], first[row] = min(ways)
+    order, row = [], 2**d - 1
+    while row:
+        order.append(int(first[row]))
+        row ^= 1 << order[-1]
+    return order
+
+
+@quick
+@given(games(), st.randoms(use_true_random=False))
+def test_a_curve_asks_what_is_left_after_each_word(game, random):
+    order = random.sample(range(game.d), game.d)
+    curve = deletion_curves(game, np.array([order]))[0]
+    np.testing.assert_allclose(curve, curve_by_masks(game, order), rtol=1e-9, atol=1e-11)
+    reverse = deletion_curves(game, np.array([order[::-1]]))[0]
+    inserted = curve_by_masks(game, order[::-1])[1:].mean()
+    assert insertion_area(reverse) == pytest.approx(inserted, rel=1e-9, abs=1e-11)
+    assert insertion_area(reverse) == pytest.approx(curve[0] - deletion_area(reverse), abs=1e-9)
+    assert change_area(curve) == pytest.approx(np.abs(curve[1:] - curve[0]).mean())
+
+
+def test_another_order_has_another_curve():
+    game = random_game(1, C=1)
+    one, other = deletion_curves(game, np.array([range(7), [1, 0, *range(2, 7)]]))
+    assert not np.allclose(one, other, rtol=1e-9)
+    assert one[0] == pytest.approx(float(full_value(game)[0]))
+    assert one[-1] == pytest.approx(float(empty_value(game)[0]))
+
+
+@quick
+@given(games(most=6))
+def test_chance_is_the_mean_over_all_orders(game):
+    orders = np.array(list(itertools.permutations(range(game.d))))
+    areas = deletion_area(deletion_curves(game, orders))
+    mean, bound = mean_removed_value(game)
+    assert abs(float(full_value(game)[0]) - mean - areas.mean()) <= bound
+
+
+@quick
+@given(games(most=11), st.sampled_from([1e-6, 1e-9]))
+def test_chance_is_the_mean_over_all_sets_of_every_size(game, tolerance):
+    mean, bound = mean_removed_value(game, tolerance=tolerance)
+    exact = np.mean([f.mean() for f in by_size(game)])
+    spread = np.ptp(head_values(game, all_keeps(game.d)), axis=-1).mean()
+    assert abs(mean - exact) <= bound <= 2.1 * tolerance * spread + 1e-11
+
+
+def test_a_wrong_chance_would_be_noticed():
+    game = random_game(2, d=6, C=1)
+    mean, bound = mean_removed_value(game)
+    other = np.mean([f.mean() for f in by_size(replace(game, A=game.A * (1 + 1e-5)))])
+    assert abs(mean - other) > bound
+
+
+@quick
+@given(games(most=10))
+def test_no_set_of_any_size_passes_the_bounds_and_one_head_attains_them(game):
+    found = size_extremes(game)
+    low, high = (np.array([pick(f) for f in by_size(game)]) for pick in (np.min, np.max))
+    rounding = 1e-13 * np.abs(np.concatenate([low, high])).max()
+    assert (found.low <= low + rounding).all()
+    assert (found.high >= high - rounding).all()
+    if game.K == 1:
+        slack = 1e-9 * (value_spread(game)[0] + np.abs(high).max())
+        np.testing.assert_allclose(found.low, low, rtol=1e-9, atol=slack)
+        np.testing.assert_allclose(found.high, high, rtol=1e-9, atol=slack)
+
+
+def test_the_best_set_of_another_game_passes_the_bound():
+    game = random_game(3, d=6, K=1, C=1)
+    other = size_extremes(replace(game, A=game.A * 1.001))
+    low = np.array([f.min() for f in by_size(game)])
+    assert (other.low > low + 1e-9).any()
+
+
+@quick
+@given(games(least=2, most=7))
+def test_the_best_order_lies_between_greedy_and_the_ceiling(game):
+    full = float(full_value(game)[0])
+    orders = np.array(list(itertools.permutations(range(min(game.d, 6)))))
+    if game.d > 6:
+        orders = np.concatenate([orders, np.full((len(orders), 1), 6)], axis=1)
+    best, greedy = deletion_area(
+        deletion_curves(game, np.array([best_order(game), greedy_order(game)]))
+    )
+    extremes, small = size_extremes(game), 1e-10 * (1 + abs(full))
+    assert deletion_area(deletion_curves(game, orders)).max() <= best + small
+    assert greedy <= best + small
+    assert best <= full - extremes.low.mean() + small
+    inserted = insertion_area(deletion_curves(game, orders[:, ::-1]))
+    assert inserted.max() <= extremes.high.mean() + small
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_peaked_games_of_many_words_keep_their_order(seed):
+    game = peaked_game(seed, d=61)
+    rng = np.random.default_rng(seed)
+    orders = np.array([rng.permutation(61) for _ in range(400)])
+    areas = deletion_area(deletion_curves(game, np.concatenate([orders, orders[:, ::-1]])))
+    full, (mean, bound) = float(full_value(game)[0]), mean_removed_value(game)
+    pairs = areas.reshape(2, -1).mean(axis=0)
+    assert abs(pairs.mean() - (full - mean)) <= 5 * pairs.std() / 20 + bound
+    greedy = deletion_area(deletion_curves(game, greedy_order(game)[None]))[0]
+    ceiling = full - size_extremes(game).low.mean()
+    assert full - mean < areas.max() < greedy <= ceiling
+
+
+def test_greedy_takes_the_word_that_hurts_most_at_every_step():
+    game, left = random_game(4, C=1), list(range(7))
+    for step, j in enumerate(greedy_order(game).tolist()):
+        gone = set(range(7)) - set(left)
+        keep = [[i not in gone and i != other for i in range(7)] for other in left]
+        f = value(game, np.array(keep))[0]
+        assert f[left.index(j)] == pytest.approx(f.min()), step
+        left.remove(j)
+
+
+def test_words_that_are_settled_leave_a_smaller_game():
+    game = random_game(5, C=1)
+    small = without_first(game, [2, 6], [0, 3, 4])
+    keep = all_keeps(3)
+    whole = np.ones((8, 7), bool)
+    whole[:, [2, 6]] = False
+    whole[:, [0, 3, 4]] = keep
+    np.testing.assert_allclose(value(small, keep), value(game, whole), rtol=1e-12)
+
+
+def test_constant_games_have_no_room():
+    ones = np.ones((2, 3))
+    game = RatioGame(
+        D0=np.ones(2), a=ones, b=2 * ones, N0=np.ones((1, 2)), A=ones[None], B=2 * ones[None]
+    )
+    extremes, chance = size_extremes(game), mean_removed_value(game)
+    np.testing.assert_allclose([*extremes.low, *extremes.high, chance.value], 1, atol=1e-12)
+
+
+def test_several_documents_or_classes_are_refused():
+    for game in (random_game(0), random_game(0, C=1, batch=(2,))):
+        with pytest.raises(InputError, match="one document and one number"):
+            size_extremes(game)
+
+
+def test_torch_tensors_give_the_same():
+    torch = pytest.importorskip("torch")
+    game = random_game(6, C=1)
+    names = ("D0", "a", "b", "N0", "A", "B")
+    other = RatioGame(*(torch.as_tensor(getattr(game, name)) for name in names))
+    for one, two in zip(size_extremes(game), size_extremes(other), strict=True):
+        np.testing.assert_allclose(two.numpy(), one, rtol=1e-12)
+    assert greedy_order(other).tolist() == greedy_order(game).tolist()
+    assert float(mean_removed_value(other).value) == pytest.approx(
+        float(mean_removed_value(game).value), rel=1e-12
+    )
