@@ -53,3 +53,9 @@ def limelight(capsys):
 def shipped():
     """The model inside the package."""
     return load()
+
+
+@pytest.fixture
+def short_texts_are_sampled(monkeypatch):
+    """Draw masks of short texts too, where all of them would be asked otherwise."""
+    monkeypatch.setattr("limelight.sampling.all_masks._FEW", 0)

@@ -94,3 +94,14 @@ def test_a_part_that_ticks_to_its_end_twice_is_told_once(limelight, toy_setting,
     )  # fmt: skip
     assert outcome.code == 0
     assert outcome.err.splitlines() == ["1/1 comments.paper: measured"]
+
+
+def test_the_entry_point_is_the_command():
+    from importlib.metadata import EntryPoint
+
+    from limelight_reproduction import command
+
+    point = EntryPoint(
+        "reproduce", "limelight_reproduction.command:reproduce", "limelight.commands"
+    )
+    assert point.load() is command.reproduce

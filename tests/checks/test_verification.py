@@ -69,7 +69,7 @@ def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
         if e.anchor is None:
             return e
         low, high = e.anchor.precision_interval
-        interval = (low + 0.01, high + 0.01)
+        interval = (low - 0.02, high - 0.01)
         return replace(e, anchor=replace(e.anchor, precision_interval=interval))
 
     monkeypatch.setattr(subset_checks, "explained", surer)

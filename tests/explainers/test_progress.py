@@ -103,7 +103,7 @@ def test_nobody_hears_of_it_after_an_error():
         return np.full((1, 2), 0.5)
 
     bad = limelight.wrap(broken, classes=["a", "b"])
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(limelight.InputError, match="broken"):
         limelight.explain(bad, TEXT, "lime", progress=lambda *at: seen.append(at))
     before = list(seen)
     answered(5)

@@ -90,6 +90,7 @@ def by_subsets(reviews):
     return model, " ".join(words), masks, value
 
 
+@pytest.mark.usefixtures("short_texts_are_sampled")
 def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subsets):
     model, text, masks, value = by_subsets
     d = masks.shape[1]
@@ -110,6 +111,7 @@ def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subset
     assert not (np.abs(e.scores - value[-1] / d) <= 5 * e.stderr + 1e-9).all()
 
 
+@pytest.mark.usefixtures("short_texts_are_sampled")
 def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(by_subsets):
     model, text, masks, value = by_subsets
     d = masks.shape[1]

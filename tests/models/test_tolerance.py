@@ -98,6 +98,7 @@ def test_scores_are_within_a_few_tolerances_of_the_long_run():
     model, tolerance = function(), 1e-4
     long = limelight.explain(model, TEXT, "shapley", pairs=4000, seed=1)
     e = limelight.explain(model, TEXT, "shapley", pairs=12, tolerance=tolerance)
-    assert long.stderr.max() < tolerance / 2
-    assert (np.abs(e.scores - long.scores) <= 5 * np.hypot(tolerance, long.stderr)).all()
+    assert long.stderr is None  # so many calls that all masks are asked instead
+    assert e.stderr is not None
+    assert (np.abs(e.scores - long.scores) <= 5 * tolerance).all()
     assert np.abs(e.scores).max() > 100 * tolerance

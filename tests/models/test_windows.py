@@ -188,6 +188,7 @@ def exact_shapley(model, words):
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("short_texts_are_sampled")
 def test_sampled_shapley_values_are_those_of_the_mean_within_their_errors():
     model, text = loaded(), "good film bad plot the superb film is"
     e = limelight.explain(

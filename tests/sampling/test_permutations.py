@@ -49,6 +49,7 @@ def test_draws_that_all_agree_have_no_error():
 TEXT = "a b c d e f"
 
 
+@pytest.mark.usefixtures("short_texts_are_sampled")
 def test_few_pairs_are_announced_and_refused_with_a_tolerance():
     model = limelight.wrap(
         lambda texts: np.array([[float(text == TEXT)] for text in texts]),

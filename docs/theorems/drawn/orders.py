@@ -8,7 +8,6 @@ import numpy as np
 
 from drawn.games import LONG, review_game, uneven_game
 from drawn.picture import Picture, legend, number, panels
-from limelight.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE
 from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
@@ -18,6 +17,7 @@ from limelight.theory.faithfulness import (
 )
 from limelight.theory.ratio_game import RatioGame, full_value
 from limelight.theory.shapley import shapley
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE
 
 _HEADS = (1, 2, 3, 6)
 _ORDERS = np.array(list(itertools.permutations(range(6))))

@@ -19,6 +19,7 @@ _DEEPEST = 32  # values inside values; a file of brackets must not end in a recu
 _WORDS = {math.inf: "inf", -math.inf: "-inf"}
 _NUMBERS = {word: number for number, word in _WORDS.items()}
 _TEXT = "text"
+_SIMPLE = (bool, int)  # of which nothing can be wrong: most settings are
 
 
 def plain_value(value: Any, where: str, depth: int = 0) -> Any:
@@ -28,7 +29,12 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise InputError(f"{where} must be nested at most {_DEEPEST} deep; these are deeper.")
     if isinstance(value, Mapping):
-        return {_name(k, where): plain_value(v, where, depth + 1) for k, v in value.items()}
+        return {
+            k if type(k) is str and k.isascii() else _name(k, where): v
+            if v is None or type(v) in _SIMPLE
+            else plain_value(v, where, depth + 1)
+            for k, v in value.items()
+        }
     if isinstance(value, list | tuple):
         return [plain_value(item, where, depth + 1) for item in value]
     if isinstance(value, str):
@@ -37,14 +43,15 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
         kind = type(value).__name__
         raise InputError(f"{where} must hold texts, numbers and lists of them; got {kind}.")
     if value != value:
-        raise InputError(f"{where} must not hold NaN, which is no number.")
+        raise InputError(f"{where} must not hold NaN, which is not a number.")
     return value
 
 
 def whole_text(text: str, where: str) -> str:
     """Return ``text`` unless it holds half a character, which no file can."""
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"{where} must hold whole characters; number {error.start} (counting from 0) of a text "

@@ -4,6 +4,8 @@ __all__ = ["check_explanation", "check_indices"]
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,10 @@ from limelight.text import Span
 def check_explanation(e: Any) -> None:
     """Refuse what cannot be: NaN, negative errors, spans outside the text, unknown features."""
     d, end = len(e.features), len(e.text)
+    # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
     for texts in ((e.text, e.method, e.target, e.label), e.features, e.classes, e.notices):
-        for text in texts:
-            whole_text(text, "an explanation")
-    for spans in e.spans:
-        for span in spans:
-            _check_span(span, end)
+        whole_text("".join(texts), "an explanation")
+    _check_spans(e.spans, end)
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
     _check_numbers(e)
@@ -32,12 +32,14 @@ def check_explanation(e: Any) -> None:
         _check_anchor(e.anchor, d)
 
 
-def _check_span(span: Span, end: int) -> None:
-    start, stop = span
-    if not 0 <= start <= stop <= end:
-        raise InputError(
-            f"spans must be (start, end) inside the text of {end} characters; got {tuple(span)}."
-        )
+@lru_cache(maxsize=16)  # several methods explain the same words of the same text
+def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
+    for start, stop in chain.from_iterable(spans):
+        if not 0 <= start <= stop <= end:
+            raise InputError(
+                f"spans must be (start, end) inside the text of {end} characters; "
+                f"got {(start, stop)}."
+            )
 
 
 def _check_numbers(e: Any) -> None:
