@@ -2,30 +2,23 @@
 
 __all__ = ["COMPARED", "compare", "explain", "explain_classes", "game", "methods"]
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypedDict, Unpack, overload
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError
 from limelight.explainers.explaining import compared, explanations
-from limelight.explainers.method import Chosen
 from limelight.explainers.progress import Progress, metered
 from limelight.explainers.readings import Texts, listed, readings
 from limelight.explainers.registry import (
     configured,
-    find_method,
     method_table,
-    usable_methods,
-    way_of,
 )
 from limelight.explainers.settings import Settings
+from limelight.explainers.several_methods import COMPARED, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
-
-# What `compare` shows unless told otherwise: of these, those that a model allows.
-COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
-COMPARED_BY_ASKING = ("loo", "lime", "shapley")
 
 
 class Question(TypedDict, total=False):
@@ -215,7 +208,7 @@ def compare(
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
     head, which nothing else needs). The other arguments are those of :func:`explain`.
     """
-    several = _several(checked_model(model), methods, settings)
+    several = several_methods(checked_model(model), methods, settings)
     texts, comparisons = listed(text), list[Comparison]()
     for reading in readings(
         model,
@@ -274,30 +267,3 @@ def methods(model: Model | None = None) -> MethodTable:
 
 def _own_scale(model: Model) -> str:
     return "score" if model.link == "none" else "logit"
-
-
-def _several(
-    model: Model, methods: str | Sequence[str | object] | None, settings: Mapping[str, Any]
-) -> list[Chosen]:
-    """Return the methods to compare, each with those of the settings that it has."""
-    names = [methods] if isinstance(methods, str) else methods
-    if names is None:
-        usable = usable_methods(model)
-        names = [name for name in COMPARED if name in usable]
-        if len(names) <= len(COMPARED_BY_ASKING):  # nothing but lime and shapley
-            names = list(COMPARED_BY_ASKING)
-    if not names:
-        raise InputError("compare needs at least one method; got none.")
-    several = list(dict.fromkeys(names))
-    ids = [find_method(name).id for name in several]
-    if twice := [name for name in ids if ids.count(name) > 1]:
-        raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
-    own = [way_of(find_method(n), model).settings if isinstance(n, str) else {} for n in several]
-    known = {name: None for settings_of_way in own for name in settings_of_way}
-    for name in settings:
-        if name not in known:
-            raise InputError(nearest("setting of these methods", name, known))
-    return [
-        configured(name, model, {k: v for k, v in settings.items() if k in taken})
-        for name, taken in zip(several, own, strict=True)
-    ]

@@ -18,10 +18,10 @@ from limelight.models.protocol import (
     Link,
     Model,
     Weigh,
-    checked_model,
     resolved_replacement,
     why_not,
 )
+from limelight.models.sound_model import checked_model
 from limelight.models.wrapping import wrap
 
 __all__ = [

@@ -15,7 +15,6 @@ __all__ = [
     "Link",
     "Model",
     "Weigh",
-    "checked_model",
     "replacement_in_place",
     "resolved_replacement",
     "why_not",
@@ -91,9 +90,6 @@ class Model(Protocol):
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay."""
-
-
-_MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 
 
 class Attended(NamedTuple):
@@ -236,18 +232,6 @@ class Collapses(Protocol):
         """Return documents as the arrays that exact methods need."""
 
 
-# The methods that a capability brings, by name.
-_BROUGHT = {
-    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
-    for capability, protocol in (
-        ("attends", Attends),
-        ("differentiates", Differentiates),
-        ("collapses", Collapses),
-        ("cuts", Cuts),
-    )
-}
-
-
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -274,39 +258,3 @@ def replacement_in_place(model: Model, name: str) -> str:
             "none of them. Use 'gxi' or 'lime'."
         )
     return staying[0]
-
-
-def checked_model(model: Any) -> Model:
-    """Return ``model`` if it is one; otherwise an error says what it lacks."""
-    # Looked up without being computed: a fingerprint reads every weight.
-    family, own = type(model), getattr(model, "__dict__", {})
-    missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in own]
-    if len(missing) == len(_MEMBERS) or "game" in missing:
-        raise InputError(
-            "a model is what limelight.load or limelight.wrap returns; got "
-            f"{type(model).__name__}. Write limelight.wrap(…)."
-        )
-    if missing:
-        raise InputError(
-            f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
-        )
-    _check_capabilities(model, own)
-    if not model.replacements:
-        raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
-    if len(set(model.classes)) != len(model.classes):
-        raise InputError(f"class names must differ; got {list(model.classes)}.")
-    checked: Model = model
-    return checked
-
-
-def _check_capabilities(model: Any, own: Mapping[str, Any]) -> None:
-    """A capability that a model claims must be there: its methods, by name."""
-    for name, why in model.capabilities.items():
-        if name not in CAPABILITIES:
-            raise InputError(nearest("capability", name, CAPABILITIES))
-        needed = _BROUGHT.get(name, ()) if why is None else ()
-        lacking = [one for one in needed if not hasattr(type(model), one) and one not in own]
-        if lacking:
-            raise InputError(
-                f"{type(model).__name__} says that it {name}, but lacks {', '.join(lacking)}."
-            )

@@ -7,8 +7,9 @@ from typing import Any
 
 from limelight.errors import InputError
 from limelight.models.functions import wrapped_function
-from limelight.models.protocol import Model, checked_model
+from limelight.models.protocol import Model
 from limelight.models.scikit import from_scikit
+from limelight.models.sound_model import checked_model
 from limelight.text import Span
 
 _DEFAULTS: dict[str, Any] = {
