@@ -38,7 +38,7 @@ def main() -> int:
     concerned = chosen(checkout, changed, projects)
     choices = nearest(concerned)
     _tell(since, changed, choices)
-    outcome = _outcome(checkout, projects, choices, [*arguments, f"--until={until}"])
+    outcome = _outcome(checkout, projects, choices, arguments, until)
     total = sum(len(tests_of(checkout, project)) for project in projects)
     print(
         f"\n== left out: slow tests, test files further away ({len(concerned) - len(choices)}) and"
@@ -81,7 +81,11 @@ def _tell(since: str, changed: list[PurePosixPath], choices: list[Chosen]) -> No
 
 
 def _outcome(
-    checkout: Checkout, projects: list[Project], choices: list[Chosen], arguments: list[str]
+    checkout: Checkout,
+    projects: list[Project],
+    choices: list[Chosen],
+    arguments: list[str],
+    until: float,
 ) -> int:
     """Run the tests of each project, that of the nearest test first; return the worst status."""
     code = [ROOT / folder for project in projects for folder in project.code]
@@ -90,9 +94,11 @@ def _outcome(
         files = [str(choice.test) for choice in choices if choice.project == project]
         always = [t for t in smoke(checkout, project) if t.partition("::")[0] not in files]
         tests = [os.path.relpath(test, project.folder) for test in [*always, *files]]
-        least = f"--least={0 if outcomes else LEAST}"
-        if tests:
-            outcomes.append(_pytest(ROOT / project.folder, code, [least, *arguments, *tests]))
+        if outcomes and time.time() > until:
+            print(f"\n== no time left for the tests of {project.folder}")
+        elif tests:
+            limits = [f"--until={until}", f"--least={0 if outcomes else LEAST}"]
+            outcomes.append(_pytest(ROOT / project.folder, code, [*limits, *arguments, *tests]))
     return max((outcome for outcome in outcomes if outcome != NO_TESTS), default=NO_TESTS)
 
 
