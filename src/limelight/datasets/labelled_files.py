@@ -4,7 +4,6 @@ __all__ = ["read_labelled"]
 
 import math
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +15,9 @@ from limelight.datasets.rows import Row, csv_rows, jsonl_rows, parquet_rows
 from limelight.errors import InputError
 from limelight.files import is_device
 from limelight.shapes import Int
+from limelight.text.surrogates import LONE_SURROGATE
 
 _READERS = {".parquet": parquet_rows, ".csv": csv_rows, ".jsonl": jsonl_rows}
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one out; no vocabulary holds it
 _IMDB_CLASSES = {"neg": "negative", "pos": "positive"}
 
 
@@ -69,7 +68,7 @@ def _columns(rows: Iterable[Row], path: Path) -> tuple[list[str], list[Any]]:
             raise InputError(f"row {number} of '{path}' has a text that is not a string: {text!r}.")
         if not text or text.isspace():
             raise InputError(f"row {number} of '{path}' has an empty text; remove the row.")
-        if not text.isascii() and _LONE_SURROGATE.search(text):
+        if not text.isascii() and LONE_SURROGATE.search(text):
             raise InputError(f"row {number} of '{path}' holds half a surrogate pair; remove it.")
         texts.append(text)
         labels.append(label)

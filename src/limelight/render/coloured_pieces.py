@@ -9,6 +9,7 @@ from typing import final
 
 from limelight.results import Explanation
 from limelight.text import token_strings
+from limelight.text.surrogates import LONE_SURROGATE
 
 
 @final
@@ -88,4 +89,4 @@ def _symbol(match: re.Match[str]) -> str:
 
 def writable(text: str) -> str:
     """Return ``text`` with lone surrogates, which UTF-8 cannot hold, replaced one for one."""
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return LONE_SURROGATE.sub("\ufffd", text)

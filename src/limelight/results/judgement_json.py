@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from limelight.errors import InputError
+from limelight.results.data_frame import data_frame
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
@@ -146,11 +147,7 @@ def judgement_to_csv(judgement: Judgement) -> str:
 
 def judgement_frame(judgement: Judgement) -> Any:
     """Return a pandas data frame with one row per text and method."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
-    return pd.DataFrame(_rows(judgement), columns=list(JUDGED_COLUMNS))
+    return data_frame(_rows(judgement), JUDGED_COLUMNS)
 
 
 def _rows(judgement: Judgement) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ __all__ = ["MethodRow", "MethodTable", "SettingRow", "WayRow"]
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from limelight.errors import InputError
+from limelight.results.data_frame import data_frame
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,11 +72,7 @@ class MethodTable(tuple[MethodRow, ...]):
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per method."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise InputError("to_frame needs pandas; run: pip install pandas.") from None
-        return pd.DataFrame([row.to_dict() for row in self])
+        return data_frame([row.to_dict() for row in self])
 
     def __rich__(self) -> "RenderableType":
         from limelight.render.method_list import method_list

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from limelight.errors import InputError
+from limelight.results.data_frame import data_frame
 from limelight.results.explanation import Explanation
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
@@ -61,9 +61,5 @@ def _unrun(cell: Any) -> Any:
 
 def frame_of(explanations: Iterable[Explanation]) -> Any:
     """Return a pandas data frame with one row per feature of each explanation of one text."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
     rows = [row for explanation in explanations for row in explanation_rows(explanation)]
-    return pd.DataFrame(rows, columns=list(CSV_COLUMNS))
+    return data_frame(rows, CSV_COLUMNS)

@@ -2,7 +2,6 @@
 
 __all__ = ["Encoded", "encoded", "padded_ids", "read_document"]
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,8 +10,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.shapes import Int
 from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, tokenize
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+from limelight.text.surrogates import LONE_SURROGATE
 
 
 class Encoded(NamedTuple):
@@ -36,7 +34,7 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
-    text, replaced = (text, 0) if text.isascii() else _LONE_SURROGATE.subn("\ufffd", text)
+    text, replaced = (text, 0) if text.isascii() else LONE_SURROGATE.subn("\ufffd", text)
     tokens = tokenize(text)
     if not len(tokens):
         raise InputError("the text has no words; give at least one word.")

@@ -4,7 +4,6 @@ __all__ = ["load_folder", "save_folder"]
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ from limelight.files import whole_folder
 from limelight.models.attention.classifier import WEIGHTS, AttentionClassifier
 from limelight.parsing import bounded_bytes, bounded_json
 from limelight.text import Vocabulary, one_line
+from limelight.text.surrogates import LONE_SURROGATE
 
 FORMAT = "limelight.attention/1"
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one out; no terminal can show it
 FILES = ("config.json", "vocab.txt", "model.safetensors")
 _READING: dict[str, type | tuple[type, ...]] = {
     "T_max": int,
@@ -113,7 +112,7 @@ def _config(content: bytes) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in config["classes"]):
         raise InputError("config.json must list its classes as strings.")
     for name in config["classes"]:
-        if not name.isascii() and _LONE_SURROGATE.search(name):
+        if not name.isascii() and LONE_SURROGATE.search(name):
             raise InputError(f"config.json has half a character in the class name {name!r}.")
     return config
 
