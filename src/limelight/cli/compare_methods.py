@@ -39,16 +39,17 @@ def compare(
     comparisons = (comparison for _, comparison in answers)
     match form:
         case "terminal":
-            show(comparisons, question.output)
+            show(comparisons, question.output, go_on=answers.how_to_go_on)
         case "json":
-            write((c.to_json() + "\n" for c in comparisons), question.output)
+            parts = (c.to_json() + "\n" for c in comparisons)
+            write(parts, question.output, go_on=answers.how_to_go_on)
         case "csv":
             rows = ((i, e) for i, comparison in answers for e in comparison)
-            write(explanations_csv(rows), question.output)
+            write(explanations_csv(rows), question.output, go_on=answers.how_to_go_on)
         case "html":
             write([only(comparisons, form).as_html()], question.output)
         case _:
             from limelight.render.figures import coloured_sentence, save_figure
 
             save_figure(coloured_sentence(only(comparisons, form)), str(question.output))
-    answers.finish()
+    answers.finish(said=form in ("terminal", "json", "html"))

@@ -1,9 +1,7 @@
 """Where commands write: results to standard output, progress and errors to standard error."""
 
-__all__ = ["error_console", "output_console", "said_if_long", "timed_bar"]
+__all__ = ["error_console", "in_words", "output_console", "timed_bar"]
 
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, final
 
 from rich.console import Console
@@ -36,28 +34,6 @@ def timed_bar(console: Console) -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeLeft(), console=console)
-
-
-_LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
-
-
-def said_if_long(console: Console, what: str) -> Callable[[int | float, int | float], None]:
-    """Return a callback of work done and work in all, which says once that it will take long.
-
-    The time is reckoned from the first second of it: a first batch alone pays for warming up.
-    """
-    start, said = time.monotonic(), False
-
-    def heard(done: int | float, total: int | float) -> None:
-        nonlocal said
-        spent = time.monotonic() - start
-        if said or spent < _ENOUGH or not done:
-            return
-        said = True
-        if (whole := spent * total / done) > _LONG:
-            console.print(f"{what} about {in_words(whole)}", markup=False, highlight=False)
-
-    return heard
 
 
 def in_words(seconds: int | float) -> str:

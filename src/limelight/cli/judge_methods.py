@@ -7,12 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
     FIGURES,
     chosen_format,
     parsed_settings,
-    progress_shown,
     show,
     write,
 )
@@ -79,7 +79,7 @@ def judge(
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     texts = texts_of_file(data, text_column, limit=limit)
     classifier = load(model, device=device)
-    with progress_shown() as progress:
+    with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,
             texts,

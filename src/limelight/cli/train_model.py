@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console, said_if_long, timed_bar
+from limelight.cli.console import error_console, timed_bar
+from limelight.cli.progress_bar import Estimate
 from limelight.datasets import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError, nearest
 
@@ -154,10 +155,10 @@ def _told_how_to_go_on(output: Path) -> Iterator[None]:
 def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
     """Yield a callback: a bar that moves on a terminal, else one line per epoch."""
     console = error_console()
-    said = said_if_long(console, "training takes")
+    estimate = Estimate("training", console)
 
     def told(at: "Progress") -> None:
-        said(at.step, at.steps)
+        estimate.heard(at.step, at.steps)
         if at.epoch_ended:
             print(_line(at), file=console.file, flush=True)
 
@@ -168,7 +169,7 @@ def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
         task = bar.add_task("epoch 1", total=None)
 
         def moved(at: "Progress") -> None:
-            said(at.step, at.steps)
+            estimate.heard(at.step, at.steps)
             told = _line(at).rpartition(",")[0]
             bar.update(task, completed=at.step, total=at.steps, description=told)
 
