@@ -18,7 +18,7 @@ _LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measure
 class Estimate:
     """Says once that what is being done will take long, as soon as it is known how long.
 
-    The time is reckoned from the first second: a first batch alone pays for warming up.
+    The pace is taken after the first call: what comes before it is reading and warming up.
     """
 
     def __init__(self, doing: str, console: Console) -> None:
@@ -26,17 +26,20 @@ class Estimate:
         self.begin()
 
     def begin(self) -> None:
-        """Start to measure."""
-        self._start = time.monotonic()
+        """Forget the pace of what was done before."""
+        self._first: tuple[float, float] | None = None
 
     def heard(self, done: int | float, total: int | float) -> None:
         """Hear how much is done, and how much there is to do."""
-        spent = time.monotonic() - self._start
-        if self._said or spent < _ENOUGH or not done:
+        if self._first is None:
+            self._first = time.monotonic(), float(done)
+        start, before = self._first
+        spent, gained = time.monotonic() - start, done - before
+        if self._said or spent < _ENOUGH or not gained:
             return
-        if (whole := spent * total / done) > _LONG:
+        if (left := spent / gained * (total - before)) > _LONG:
             self._said = True
-            said = f"{self._doing.capitalize()} takes about {in_words(whole)}."
+            said = f"{self._doing.capitalize()} takes about {in_words(left)}."
             self._console.print(said, markup=False, highlight=False)
 
 

@@ -124,7 +124,8 @@ def _write_file(parts: Iterable[str], output: Path, go_on: Callable[[], str]) ->
         growing.replace(target)
     except BaseException as error:
         if not done:
-            growing.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the first error says more
+                growing.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(growing)):
             error = OSError(error.errno, error.strerror, str(output))
         if not done:

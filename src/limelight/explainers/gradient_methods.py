@@ -20,15 +20,14 @@ _BACKWARD = "one forward and one backward pass"
 _ROUNDING = 1e-4  # of the mean size of the gradient
 # Shares of the way from a random order (0) to the best order known (1): docs/judging.md.
 _WORSE_THAN_CHANCE = (
-    "G-avg orders words worse than chance: on the shipped model and 1,000 IMDB reviews its share "
-    "of the way from a random order to the best possible one is −0.64, that of Shapley values 0.99. "
-    "Its signs depend on the axes of the embedding, which are arbitrary; believe 'shapley' or "
-    "'lime'."
+    "Worse than chance: of the way from a random order of the words to the best possible one, it "
+    "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
+    "signs depend on the axes of the embedding, which are arbitrary; believe 'shapley' or 'lime'."
 )
 _CHANCE_ON_DEEP = (
-    "Gradient × input is chance on deep models: on MiniLM and 110 IMDB reviews its share of the "
-    "way from a random order of the words to greedy search is −0.03 [−0.07, 0.00], that of Shapley "
-    "values 0.89 and of integrated gradients 0.67; use 'shapley', 'lime' or 'ig'."
+    "No better than chance on deep models: of the way from a random order of the words to that of "
+    "greedy search, it went −0.03 [−0.07, 0.00] on MiniLM and 110 IMDB reviews, where Shapley "
+    "values went 0.89 and integrated gradients 0.67; use 'shapley', 'lime' or 'ig'."
 )
 _PER_HEAD = {
     "per_head": "also score every head's own gradient; norms of those do not average to the whole"
