@@ -25,7 +25,8 @@ def compare(
         The text to explain; "-" reads standard input.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
-        shapley, or loo, lime and shapley for a model that does not allow all of those.
+        shapley on the paper's classifier, and on other models shapley, lime, ig, loo and alpha-avg,
+        as far as the model allows them.
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form

@@ -26,14 +26,19 @@ class Agreement:
     features important? None where one of them gives every feature the same score.
     ``sign_conflicts`` counts features that one method pushes up and the other down; None where
     one of the two gives no signs. ``top3_overlap`` counts features shared by the two top threes.
-    All three are None for a method whose scores are nothing but rounding, named in ``noise``.
+    All three are None for a method whose scores are nothing but rounding.
     """
 
     methods: tuple[str, ...]
     rank_correlation: tuple[tuple[float | None, ...], ...]
     sign_conflicts: tuple[tuple[int | None, ...], ...]
     top3_overlap: tuple[tuple[int | None, ...], ...]
-    noise: tuple[str, ...] = ()
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """The methods whose scores are nothing but rounding: no agreement, even with itself."""
+        several = enumerate(self.methods)
+        return tuple(method for i, method in several if self.top3_overlap[i][i] is None)
 
 
 def agreement(explanations: Sequence[Explanation]) -> Agreement:
@@ -56,7 +61,6 @@ def agreement(explanations: Sequence[Explanation]) -> Agreement:
         rank_correlation=_by_pairs(ranks, noise),
         sign_conflicts=_by_pairs(signs, noise),
         top3_overlap=_by_pairs(tops, noise),
-        noise=tuple(e.method for e, rounding in zip(explanations, noise, strict=True) if rounding),
     )
 
 
