@@ -211,7 +211,9 @@ def test_readme_has_the_two_commands():
     assert f'\n{environment} && pip install . && limelight compare "' in text
     assert "\nscripts/test\n" in text
     assert (ROOT / "scripts" / "test").stat().st_mode & 0o111
-    assert f"\n{environment} && pip install .\n" in (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+    assert f"\n{environment} && pip install .\n" in (ROOT / "docs" / "quickstart.md").read_text(
+        "utf-8"
+    )
 
 
 def declared(folder):

@@ -39,7 +39,7 @@ def test_an_interrupt_before_the_first_result_leaves_nothing(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path):
+def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
     class Nearly(io.FileIO):
         """Takes ten bytes in all, as a disk does: the last write is cut short, the next fails."""
 
@@ -54,9 +54,10 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path):
         return Nearly(path, "w") if path.suffix == ".part" else opened(path, mode, **more)
 
     parts = iter(["one\n", "two\n", "three\n"])
-    with pytest.raises(InputError) as error, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "open", full)
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(InputError) as error:
         write(parts, tmp_path / "out.json", go_on=lambda: "Go on.")
+    monkeypatch.undo()
     assert str(error.value) == (
         f"'{tmp_path / 'out.json'}': no space left on device; 2 finished results are in "
         f"'{tmp_path / 'out.json.part'}'. Go on."

@@ -134,7 +134,9 @@ FORMS = [("predict", "terminal"), ("predict", "json"), *(
 
 
 @pytest.mark.parametrize(("command", "form"), FORMS)
-def test_notices_are_summed_up_alike_in_every_command_and_format(limelight, tmp_path, command, form):
+def test_notices_are_summed_up_alike_in_every_command_and_format(
+    limelight, tmp_path, command, form
+):
     long = "a good film " * 100  # the window holds 255 of 300 tokens
     rows = ["a good film", long, f"{long} and more", "zzyzx", long]
     (tmp_path / "lines.txt").write_text("\n".join(rows))

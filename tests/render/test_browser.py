@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -183,7 +184,7 @@ def test_no_tint_covers_a_letter(opened):
         })""",
     )
     assert len(boxes) > 15
-    on_one_line = [(a, b) for a, b in zip(boxes, boxes[1:], strict=False) if a[4] == b[4]]
+    on_one_line = [(a, b) for a, b in pairwise(boxes) if a[4] == b[4]]
     for (_, right, _, ink_right, _), (left, _, ink_left, _, _) in on_one_line:
         assert right <= ink_left + 0.01
         assert left >= ink_right - 0.01

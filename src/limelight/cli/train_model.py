@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from limelight.training import Progress, Recipe
 
 
-
 def train(
     data: Path,
     *,

@@ -75,7 +75,7 @@ def evaluate(
     model: Model,
     data: LabelledTexts,
     *,
-    progress: Callable[[int | float, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all."""
     if not len(data):

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
-from limelight.render.palette import hex_colour, largest, level, ramp, side, strengths
+from limelight.render.palette import Side, hex_colour, largest, level, ramp, side, strengths
 from limelight.render.wording import written
 from limelight.results import Explanation
 from limelight.text import one_line
@@ -88,7 +88,7 @@ def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> No
     from matplotlib.patches import Rectangle
 
     signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
-    keys = [("for", "for"), ("against", "against")] if signed else []
+    keys: list[tuple[Side, str]] = [("for", "for"), ("against", "against")] if signed else []
     keys += [("neutral", "size only, no sign")] if signless else []
     x = MARGIN
     for hue, meaning in keys:
