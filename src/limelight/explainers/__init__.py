@@ -2,6 +2,7 @@
 
 from limelight.explainers.anchor_methods import Anchors
 from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax, Flow, Rollout
+from limelight.explainers.conservative_methods import Lrp
 from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
 from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
 from limelight.explainers.integrated_methods import IG
@@ -35,6 +36,7 @@ __all__ = [
     "LimeSampled",
     "LimeTheorem",
     "Loo",
+    "Lrp",
     "Method",
     "Reading",
     "Rollout",

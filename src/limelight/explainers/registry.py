@@ -9,6 +9,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers import (
     anchor_methods,
     attention_methods,
+    conservative_methods,
     first_order_methods,
     gradient_methods,
     integrated_methods,
@@ -34,6 +35,7 @@ _MODULES = (
     attention_methods,
     gradient_methods,
     integrated_methods,
+    conservative_methods,
     lime_methods,
     first_order_methods,
     removal_methods,

@@ -14,6 +14,7 @@ from limelight.errors import InputError
 from limelight.models.engine import Engine
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
 from limelight.models.hugging_face.untouched import untouched
@@ -98,7 +99,12 @@ class HuggingFace:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
             chooses = "each label of this one is a yes or no of its own"
-        return MappingProxyType({**_CAPABILITIES, "chooses": chooses})
+        own = {"chooses": chooses, "freezes": self._why_not_frozen}
+        return MappingProxyType({**_CAPABILITIES, **own})
+
+    @cached_property
+    def _why_not_frozen(self) -> str | None:
+        return why_not_frozen(self)
 
     @property
     def fingerprint(self) -> str:
@@ -230,6 +236,15 @@ class HuggingFace:
     ) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
         return differentiated(self.network, ids_read(document), points, weigh)
+
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient at embedded ``points`` of the network with frozen weights."""
+        return frozen_gradient(self.network, ids_read(document), points, weigh)
 
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
