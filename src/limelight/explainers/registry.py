@@ -11,6 +11,7 @@ from limelight.explainers import (
     attention_methods,
     conservative_methods,
     first_order_methods,
+    generic_attention,
     gradient_methods,
     integrated_methods,
     interaction_methods,
@@ -33,6 +34,7 @@ from limelight.results.method_table import MethodRow, MethodTable, SettingRow, W
 # A method is a row in the module that computes it; a module is a name in this list.
 _MODULES = (
     attention_methods,
+    generic_attention,
     gradient_methods,
     integrated_methods,
     conservative_methods,
