@@ -78,7 +78,11 @@ def test_two_equal_windows_share_the_scores_of_one():
     model = limelight.wrap(network.double(), tokenizer=tokenizer)
     one = limelight.explain(model, "a superb film .", "generic-attention", features="positions")
     two = limelight.explain(
-        model, "a superb film . a superb film .", "generic-attention", features="positions", window=6
+        model,
+        "a superb film . a superb film .",
+        "generic-attention",
+        features="positions",
+        window=6,
     )
     assert len(two.diagnostics["windows"]) == 2
     np.testing.assert_allclose(two.scores, np.tile(one.scores, 2) / 2, rtol=1e-9)

@@ -182,9 +182,7 @@ def test_steps_integrate_from_the_replacement(monkeypatch):
     for node, weight in zip(*np.polynomial.legendre.leggauss(3), strict=True):
         expected += (weight / 2) * by_word(
             model,
-            relevance_by_replay(
-                "bert", ids_of(model), monkeypatch, at=(node + 1) / 2, start=mask
-            ),
+            relevance_by_replay("bert", ids_of(model), monkeypatch, at=(node + 1) / 2, start=mask),
         )
     assert_near(explained(model, steps=3).scores, expected)
     with pytest.raises(AssertionError):

@@ -111,7 +111,9 @@ def _start_if_any(model: Model, name: str) -> str:
     """Return where a path would start; one step needs no such token, and "auto" may stay."""
     if name == "auto" and set(model.replacements) == {"delete"}:
         return name
-    return replacement_in_place(model, name) if name == "auto" else resolved_replacement(model, name)
+    return (
+        replacement_in_place(model, name) if name == "auto" else resolved_replacement(model, name)
+    )
 
 
 ROWS = (

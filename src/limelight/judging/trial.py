@@ -136,8 +136,10 @@ class _Trial:
             for i, text in enumerate(texts):
                 yield from self._readings([text], start + i)
             return
-        contrast = self.scale == "logit" and self.model.link == "softmax"
-        yield start, replace(found, targets=replace(found.targets, contrast=contrast))
+        targets = found.targets
+        if self.scale == "logit" and self.model.link == "softmax" and found.outputs.shape[1] == 2:
+            targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
+        yield start, replace(found, targets=targets)
 
     def _text(
         self,

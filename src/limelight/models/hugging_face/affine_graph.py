@@ -6,12 +6,66 @@ import re
 from typing import Any
 
 _LINEAR = frozenset(
-    """AccumulateGrad Add Alias AsStrided AvgPool2D AvgPool3D Cat Clone ConstantPadNd CopyBackwards CopySlices Cumsum
-    Detach Expand FftC2C FftC2R FftR2C Flip Gather Im2Col Index IndexAdd IndexPut IndexSelect MaskedFill
-    MaskedScatter Mean NativeBatchNorm Neg Permute Real Repeat ReshapeAlias Roll Scatter
-    ScatterAdd Select Slice SliceScatter SelectScatter Split SplitWithSizes Squeeze Stack Sub Sum T
-    ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeView Unsqueeze View ViewAsComplex ViewAsReal
-    Where""".split()
+    [
+        "AccumulateGrad",
+        "Add",
+        "Alias",
+        "AsStrided",
+        "AvgPool2D",
+        "AvgPool3D",
+        "Cat",
+        "Clone",
+        "ConstantPadNd",
+        "CopyBackwards",
+        "CopySlices",
+        "Cumsum",
+        "Detach",
+        "Expand",
+        "FftC2C",
+        "FftC2R",
+        "FftR2C",
+        "Flip",
+        "Gather",
+        "Im2Col",
+        "Index",
+        "IndexAdd",
+        "IndexPut",
+        "IndexSelect",
+        "MaskedFill",
+        "MaskedScatter",
+        "Mean",
+        "NativeBatchNorm",
+        "Neg",
+        "Permute",
+        "Real",
+        "Repeat",
+        "ReshapeAlias",
+        "Roll",
+        "Scatter",
+        "ScatterAdd",
+        "Select",
+        "Slice",
+        "SliceScatter",
+        "SelectScatter",
+        "Split",
+        "SplitWithSizes",
+        "Squeeze",
+        "Stack",
+        "Sub",
+        "Sum",
+        "T",
+        "ToCopy",
+        "Transpose",
+        "Unbind",
+        "Unfold",
+        "UnsafeSplit",
+        "UnsafeView",
+        "Unsqueeze",
+        "View",
+        "ViewAsComplex",
+        "ViewAsReal",
+        "Where",
+    ]
 )
 # A maximum passes on what it has selected, so with the choice frozen it is linear.
 _CHOICES = frozenset(("Amax", "AdaptiveMaxPool2D", "Max", "MaxPool2DWithIndices", "Sort", "Topk"))

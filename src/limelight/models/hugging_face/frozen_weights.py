@@ -16,7 +16,22 @@ _MARK = "_limelight_weighs"  # how a tensor that may weigh another is remembered
 
 # Elementwise functions that vanish at zero: x · (act(x)/x) with the quotient frozen.
 _ACTIVATIONS = frozenset(
-    "celu elu erf gelu hardswish hardtanh leaky_relu mish prelu relu relu6 selu silu tanh".split()
+    [
+        "celu",
+        "elu",
+        "erf",
+        "gelu",
+        "hardswish",
+        "hardtanh",
+        "leaky_relu",
+        "mish",
+        "prelu",
+        "relu",
+        "relu6",
+        "selu",
+        "silu",
+        "tanh",
+    ]
 )
 # They are not zero at zero, so they have no quotient; as a factor of something else they are
 # frozen, and anything else that is done with them is not known (`affine_graph` finds it).
@@ -36,7 +51,7 @@ def frozen_weights() -> Any:
     """
     from torch.overrides import TorchFunctionMode
 
-    class FrozenWeights(TorchFunctionMode):
+    class FrozenWeights(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
         def __torch_function__(
             self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
