@@ -234,8 +234,8 @@ def test_a_whole_text_in_windows_is_the_mean_of_its_windows():
 
 def test_a_network_that_answers_otherwise_when_frozen_is_refused(monkeypatch):
     model = loaded("bert")
-    louder = lambda func, _, args, named: 20 * func(*args, **named).detach()  # noqa: E731
-    monkeypatch.setitem(rules._RULES, "scaled_dot_product_attention", louder)
+    usual = rules._RULES["gelu"]
+    monkeypatch.setitem(rules._RULES, "gelu", lambda *given: 2 * usual(*given))
     with pytest.raises(DomainError, match="must answer as before; its outputs move by"):
         explained(model)
 
