@@ -12,6 +12,7 @@ from limelight import InputError, Judgement, judge
 from limelight.explainers import Lime, read
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.asked_ground import AskedGround, read_at
+from limelight.judging.greedy_search import searched_together
 from limelight.theory.enumeration import all_keeps
 
 from tiny_models import random_texts, tiny_model
@@ -242,8 +243,10 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
         TargetGame(reading, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
     )
     calls.clear()
-    order, finished = ground._greedy(list(range(300)), None)
-    assert finished
+    search = ground.search([])
+    searched_together([search], lambda _, masks: [ground.values(masks[0])], seconds=None)
+    order = search.order
+    assert search.finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()
     assert sorted(order) == list(range(300))
     assert sum(calls) == sum(range(10, 301, 5))

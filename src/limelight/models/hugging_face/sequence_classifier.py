@@ -16,6 +16,7 @@ from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.untouched import untouched
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
@@ -31,6 +32,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "differentiates": None,
     "pieces": None,
     "cuts": None,
+    "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
@@ -242,6 +244,10 @@ class HuggingFace:
         from limelight.models.hugging_face.windowed import windowed  # it is made of this class
 
         return windowed(self, window)
+
+    def shuffled(self, seed: int) -> "HuggingFace":
+        """Return a copy of the model with the numbers of every weight in random places."""
+        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
 
     @cached_property
     def engine(self) -> Engine:
