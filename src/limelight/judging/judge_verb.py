@@ -2,7 +2,7 @@
 
 __all__ = ["JudgeKeywords", "judge"]
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -12,7 +12,7 @@ from limelight.explainers.progress import Progress
 from limelight.explainers.readings import Texts, listed
 from limelight.explainers.settings import Settings
 from limelight.judging.candidates import candidates_of
-from limelight.judging.foreseen import metered_trial
+from limelight.judging.foreseen import Foreseen, foreseen, metered_trial
 from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
 from limelight.judging.text_columns import wanted_columns
 from limelight.judging.trial import Trial
@@ -31,6 +31,7 @@ class JudgeKeywords(Settings, total=False):
     curves: bool
     budget: int | float | None
     progress: Progress | None
+    estimate: Callable[[Foreseen], None] | None
 
 
 @overload
@@ -61,6 +62,7 @@ def judge(
     budget: int | float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    estimate: Callable[[Foreseen], None] | None = None,
     **settings: Any,
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
@@ -103,6 +105,9 @@ def judge(
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
         with the part of it that is done.
+    estimate
+        Called once, before any text is judged, with the number of questions that the model will be
+        asked and the seconds that takes; not at all where nothing has to be asked.
     settings
         Settings of the methods that have them.
     """
@@ -123,6 +128,8 @@ def judge(
     given = listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
+    if estimate is not None and (ahead := foreseen(trial, given)) is not None:
+        estimate(ahead)
     judged = list(metered_trial(trial, given, progress))
     found, *others = (
         _judgement(trial, list(of_replacement), name, settings)

@@ -18,6 +18,7 @@ from limelight.judging.tied_words import Groups, flat, tied, tied_groups
 from limelight.results.judgement import JudgedText, Measure, TextColumn
 from limelight.results.removal_curve import RemovalCurve
 from limelight.shapes import Bool, Float
+from limelight.text.surrogates import LONE_SURROGATE
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
 _MOST_WORDS = 2**16  # whose places a stored curve can count
@@ -95,7 +96,7 @@ class Hearing:
             notices=self.ground.notices,
             reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
             columns=self.columns,
-            words=self.one.features[0].strings if curves else (),
+            words=self._words() if curves else (),
             curves=self._curves() if curves else (),
         )
 
@@ -117,6 +118,10 @@ class Hearing:
             ceiling=level.ceiling,
             areas=tuple(None if own is None else float(getattr(own, name)) for own in self.areas),
         )
+
+    def _words(self) -> tuple[str, ...]:
+        """Return the words as a file can hold them."""
+        return tuple(LONE_SURROGATE.sub("\ufffd", word) for word in self.one.features[0].strings)
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:
         """Return the curve of one order of each method: of tied words, the first there is."""

@@ -8,8 +8,6 @@ __all__ = [
     "judgement_to_json",
 ]
 
-import csv
-import io
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -28,6 +26,7 @@ from limelight.results.judgement import (
     TextColumn,
 )
 from limelight.results.removal_curve import RemovalCurve
+from limelight.results.table import csv_line
 
 JUDGED_COLUMNS = (
     "text",
@@ -163,11 +162,8 @@ def _judgement(record: JudgementRecord) -> Judgement:
 
 def judgement_to_csv(judgement: Judgement) -> str:
     """Return CSV text, a header and one row per text and method."""
-    part = io.StringIO()
-    writer = csv.DictWriter(part, JUDGED_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(judgement))
-    return part.getvalue()
+    rows = [[row[name] for name in JUDGED_COLUMNS] for row in _rows(judgement)]
+    return "".join(map(csv_line, [JUDGED_COLUMNS, *rows]))
 
 
 def judgement_frame(judgement: Judgement) -> Any:
