@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from limelight import Judgement, judge
+from limelight import judge
 from limelight.datasets.texts_of_file import texts_of_file
 from limelight.errors import InputError
 

@@ -71,7 +71,8 @@ def _questions(trial: Trial, d: int) -> int:
     explained = sum(one.asks(d) for one in trial.candidates if one.asks is not None)
     beside = (_SETS if "additivity" in trial.columns else 0) + d * ("loo_tau" in trial.columns)
     beside += 20 * len(trial.candidates) * len({"eraser", "ferret"} & trial.columns)
-    return times * explained + beside + _search(trial, d)
+    # Answers are remembered, and there are no more than 2^d of them.
+    return min(times * explained + beside + _search(trial, d), 2 ** min(d, 60))
 
 
 def _search(trial: Trial, d: int) -> int:
