@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 
 from limelight.explainers.target_game import TargetGame
+from limelight.explainers.text_game import TextGame
 from limelight.judging.greedy_search import EVERY_WORD, STEPS, GreedySearch
 from limelight.judging.grounds import Areas, Frame, Judged, Level
 from limelight.judging.random_orders import sampled_chance
@@ -48,6 +49,11 @@ class AskedGround:
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the model's answers."""
         return self.game.notices
+
+    @property
+    def asks(self) -> TextGame:
+        """What is asked about the text."""
+        return self.game.of_outputs
 
     def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
         """Return the explained number before and after words go, for each order."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from limelight.explainers.text_game import TextGame
 from limelight.judging.greedy_search import GreedySearch
 from limelight.judging.tied_words import Groups
 from limelight.shapes import Bool, Float, Int
@@ -64,6 +65,10 @@ class Ground(Protocol):
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the model's answers."""
+
+    @property
+    def asks(self) -> TextGame | None:
+        """What is asked about the text; None where nothing has to be."""
 
     def areas(self, several: list[Groups]) -> list[Areas]:
         """Return the areas of the orders that each of ``several`` stands for."""

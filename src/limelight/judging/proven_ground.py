@@ -43,6 +43,11 @@ class ProvenGround:
         """Number of words."""
         return self.game.d
 
+    @property
+    def asks(self) -> None:
+        """Nothing: sums over tables answer everything."""
+        return None
+
     @cached_property
     def full(self) -> float:
         """The explained number of the whole text."""

@@ -14,9 +14,10 @@ from limelight.explainers.reading import Reading, read
 from limelight.explainers.readings import together
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.targets import explained_scale, target_indices
+from limelight.explainers.text_game import TextGame
 from limelight.judging.asked_ground import AskedGround
 from limelight.judging.candidates import Candidate
-from limelight.judging.greedy_search import searched_together
+from limelight.judging.greedy_search import GreedySearch, searched_together
 from limelight.judging.grounds import Ground
 from limelight.judging.one_text import Hearing
 from limelight.judging.proven_ground import ProvenGround
@@ -26,6 +27,7 @@ from limelight.judging.time_budget import TimeBudget
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
 from limelight.results.judgement import JudgedText
 from limelight.sampling.streams import text_rng
+from limelight.shapes import Bool, Float
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import RatioGame
@@ -158,7 +160,8 @@ class Trial:
 
 
 def _search(hearings: list[Hearing], seconds: float | None) -> None:
-    going = {}
+    """Search on all texts at once, for as long as there is time."""
+    going: dict[GreedySearch, Hearing] = {}
     for one in hearings:
         try:
             search = one.search
@@ -166,13 +169,16 @@ def _search(hearings: list[Hearing], seconds: float | None) -> None:
             continue
         if search is not None:
             going[search] = one
-    searched_together(
-        list(going),
-        lambda some, masks: [
-            going[search].answers(mask) for search, mask in zip(some, masks, strict=True)
-        ],
-        seconds=seconds,
-    )
+
+    def ask(
+        some: Sequence[GreedySearch], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> list[Float[np.ndarray, " _"] | InputError]:
+        asked = [(going[search], mask) for search, mask in zip(some, masks, strict=True)]
+        games = [(one.ground.asks, mask) for one, mask in asked if one.ground.asks is not None]
+        TextGame.ask_ahead([game for game, _ in games], [mask for _, mask in games])
+        return [one.answers(mask) for one, mask in asked]
+
+    searched_together(list(going), ask, seconds=seconds)
 
 
 def _on_host(game: RatioGame) -> RatioGame:
