@@ -109,7 +109,7 @@ def _packed(text: JudgedText) -> str | None:
         "curves": [None if c is None else _rounded(c, low, unit) for c in text.curves],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(content, 9)).decode()
+    return base64.b64encode(zlib.compress(content)).decode()
 
 
 def _rounded(curve: RemovalCurve, low: float, unit: float) -> list[list[int]]:
