@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,3 +237,15 @@ def test_the_sets_grow_whatever_the_scores(scores):
     order = np.argsort(-scores, kind="stable")
     for sets in (eraser_sets(order), ferret_sets(scores, order)):
         assert (sets[1:] >= sets[:-1]).all()
+
+
+@pytest.mark.slow
+def test_another_package_can_be_judged():
+    """The example of the documentation: shap's KernelExplainer."""
+    shap = pytest.importorskip("shap", reason="shap is not installed")
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text("utf-8")
+    (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
+    exec(compile(block, "judging.md", "exec"), names)
+    found = names["judgement"]
+    assert found["kernel_shap"].share == pytest.approx(found["shapley"].share, abs=0.05)

@@ -86,18 +86,14 @@ def judging_notices(
     notices = [
         _few(len(room)),
         _count(len(texts) - len(judged), "could not be judged; each has its reason"),
-        _count(
-            len(judged) - len(room),
-            "cannot tell any order from guessing, since their ceiling is their chance; "
-            "they are in no share",
-        ),
-        *(_tied(m) for m in methods),
+        _apart(len(judged) - len(room)),
+        _tied([m for m in methods if m.tied]),
         *(_partly(m, len(room)) for m in methods),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
         _unsigned([m.method for m in methods if not m.signed and m.share is not None]),
         _searched(room),
         _imprecise(room),
-        _count(sum(bool(text.notices) for text in texts), "come with notices of their own"),
+        _own_notices(sum(bool(text.notices) for text in texts)),
     ]
     return tuple(notice for notice in notices if notice)
 
@@ -108,16 +104,34 @@ def _few(count: int) -> str:
     return f"Only {count} text{'s' * (count != 1)}: little can be told; judge {FEW} or more."
 
 
+def _own_notices(count: int) -> str:
+    return _count(
+        count, "comes with notices of its own" if count == 1 else "come with notices of their own"
+    )
+
+
 def _count(count: int, what: str) -> str:
     return f"{count} text{'s' * (count != 1)} {what}." if count else ""
 
 
-def _tied(m: JudgedMethod) -> str:
-    if not m.tied:
+def _apart(count: int) -> str:
+    if not count:
         return ""
+    own, they = ("its", "it is") if count == 1 else ("their", "they are")
+    return _count(
+        count,
+        f"cannot tell any order from guessing, since {own} ceiling is {own} chance; {they} in no "
+        "share",
+    )
+
+
+def _tied(methods: Sequence[JudgedMethod]) -> str:
+    if not methods:
+        return ""
+    named = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods]
     return (
-        f"{m.method} gives some words the same score in {m.tied} of {m.texts} texts; its area is "
-        "the mean over their orders."
+        f"Some words have the same score ({', '.join(named)}); an area is then the mean over their "
+        "orders."
     )
 
 

@@ -15,6 +15,7 @@ class JudgedColumn:
 
     name: str
     label: str
+    short: str  # for the heading of a narrow column
     means: str
     better: Literal["larger", "smaller"]
     flaw: str = ""
@@ -30,6 +31,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="additivity",
                 label="additivity",
+                short="additivity",
                 means="Correlation between the sum of the scores of some words and what removing "
                 "them together takes away, over random sets of words. It asks for the sizes of "
                 "the scores, not only for their order.",
@@ -38,6 +40,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="loo_tau",
                 label="τ with leave-one-out",
+                short="loo tau",
                 means="Kendall's rank correlation (τ-b) with what removing each word alone takes "
                 "away.",
                 better="larger",
@@ -47,6 +50,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="stability",
                 label="stability",
+                short="stability",
                 means="Spearman's rank correlation with the same method under another seed, for "
                 "methods that sample.",
                 better="larger",
@@ -54,6 +58,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="sanity",
                 label="same with shuffled weights",
+                short="sanity",
                 means="Spearman's rank correlation of the sizes of the scores with those for a "
                 "model whose weights are shuffled. Near 0: the explanation depends on what the "
                 "model has learned; near 1: it would be the same had the model learned nothing.",
@@ -62,6 +67,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="eraser_comprehensiveness",
                 label="ERASER comprehensiveness",
+                short="ERASER c",
                 means="As ERASER computes it: the probability lost without the top 1, 5, 10, 20 "
                 f"and 50 % of the words, averaged. {_DELETES}.",
                 better="larger",
@@ -70,6 +76,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="eraser_sufficiency",
                 label="ERASER sufficiency",
+                short="ERASER s",
                 means="As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 "
                 "and 50 % of the words are left, averaged.",
                 better="smaller",
@@ -78,6 +85,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="ferret_comprehensiveness",
                 label="ferret aopc_compr",
+                short="ferret c",
                 means="As ferret computes it by default: the probability lost without the "
                 "positively scored among the top 10, 20, … 100 % of the words, averaged over those "
                 "of the ten steps that remove something new.",
@@ -89,6 +97,7 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
             JudgedColumn(
                 name="ferret_sufficiency",
                 label="ferret aopc_suff",
+                short="ferret s",
                 means="As ferret computes it by default: the probability lost when only the "
                 "positively scored among the top 10, 20, … 100 % of the words are left, averaged "
                 "over those of the ten steps that keep something new.",
@@ -103,4 +112,6 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
 
 def described_column(name: str) -> JudgedColumn:
     """Return what the column ``name`` is; one that a newer version wrote has its name alone."""
-    return COLUMNS.get(name) or JudgedColumn(name=name, label=name, means="", better="larger")
+    return COLUMNS.get(name) or JudgedColumn(
+        name=name, label=name, short=name, means="", better="larger"
+    )
