@@ -21,7 +21,6 @@ from limelight.models import load
 from limelight.text import token_strings
 from measuring import peak_memory
 from results import Measure, command_line, report
-from reviews import reviews
 
 METHODS = ("ig", "shapley", "lime", "loo", "gxi", "alpha-avg", "g-l1", "g-avg")
 WORDS = 100
@@ -80,7 +79,7 @@ def asked(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def spread_texts(arguments: argparse.Namespace) -> list[str]:
     """Return reviews from all over the file, which is sorted by class."""
-    texts = reviews(load()).texts
+    texts = test_reviews()
     count = 8 if arguments.smoke else min(arguments.limit or 1000, len(texts))
     return texts[:: len(texts) // count][:count]
 
@@ -88,13 +87,20 @@ def spread_texts(arguments: argparse.Namespace) -> list[str]:
 def short_texts(arguments: argparse.Namespace) -> list[str]:
     """Return reviews of about 100 words, half of them from each end of the file."""
     if arguments.data is None:
-        texts = reviews(load()).texts
+        texts = test_reviews()
     else:
         with gzip.open(arguments.data, "rt", encoding="utf-8") as lines:
             texts = [json.loads(line)["text"] for line in lines]
     near = [text for text in texts if abs(len(token_strings(text)) - WORDS) <= WORDS // 10]
     count = 2 if arguments.smoke else min(arguments.limit or 100, len(near))
     return near[:: max(len(near) // count, 1)][:count]
+
+
+def test_reviews() -> list[str]:
+    """Return all test reviews; imported here, since a bare machine cannot read their file."""
+    from reviews import reviews
+
+    return reviews(load()).texts
 
 
 def device_of(model: Model) -> str:

@@ -250,7 +250,7 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
     assert search.finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()
     assert sorted(order) == list(range(300))
-    assert sum(calls) == sum(range(10, 301, 5))
+    assert sum(calls) - sum(range(10, 301, 5)) in (0, 2)  # the whole text and none of it
 
 
 def test_stored_explanations_functions_settings_and_names(tmp_path):

@@ -10,7 +10,6 @@ from typing import Any
 
 from limelight.errors import InputError
 from limelight.results import Comparison, Explanation
-from limelight.results.json_format import comparison_from_json, explanation_from_json
 
 _SUFFIXES = (".json", ".jsonl")
 _NONE = "there are no stored explanations in what was given."
@@ -65,6 +64,9 @@ def _of_file(path: Path) -> list[Explanation]:
 
 
 def _read(record: str) -> Explanation | Comparison:
+    # Imported here: a bare machine judges without the package that reads JSON.
+    from limelight.results.json_format import comparison_from_json, explanation_from_json
+
     compared = '"limelight.comparison/1"' in record[:200]
     return comparison_from_json(record) if compared else explanation_from_json(record)
 
