@@ -95,7 +95,9 @@ def _meaning(j: Judgement) -> str:
         else "the best order found, which a better search might exceed"
     )
     said = f"0 is what guessing reaches, 1 is {ceiling}. Intervals are 95 %, over texts."
-    return said if j.greedy is None else f"{said} Greedy search has the share {j.greedy:.4f}."
+    if j.greedy is None:
+        return said
+    return f"{said} Greedy search has the share {j.greedy:.4f}{_bracketed(j.greedy_interval)}."
 
 
 def _figure(j: Judgement) -> Html:
@@ -150,13 +152,14 @@ def _words(x: int | float, y: int | float, words: str, anchor: str) -> Html:
 
 
 def _method_table(j: Judgement) -> Html:
-    heads = ("method", "share", "insertion", "|change|", "won", "texts", "")
+    heads = ("method", "share", "error within texts", "insertion", "|change|", "won", "texts", "")
     return _table(
         heads,
         [
             (
                 m.method if m.signed else f"{m.method} (no signs)",
                 _number(m.share, m.interval),
+                _error(m),
                 _number(m.insertion, m.insertion_interval),
                 _number(m.change, m.change_interval),
                 "" if m.won is None else f"{m.won:.0%}",
@@ -166,6 +169,13 @@ def _method_table(j: Judgement) -> Html:
             for m in j.ranked()
         ],
     )
+
+
+def _error(m: JudgedMethod) -> str:
+    """Return what sampling within texts adds to the error of a share."""
+    if m.share is None:
+        return ""
+    return "none" if m.sampling is None else f"±{m.sampling:.1g}"
 
 
 def _measure_table(j: Judgement) -> tuple[Html, Html]:
