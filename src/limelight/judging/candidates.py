@@ -31,13 +31,17 @@ Scored = Float[np.ndarray, " _"] | str
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """Something that scores the words of texts; ``reason`` says why it cannot on this model."""
+    """Something that scores the words of texts; ``reason`` says why it cannot on this model.
+
+    ``again`` scores them with another seed, where the method samples.
+    """
 
     name: str
     label: str
     signed: bool
     scores: Callable[[Reading], list[Any]]
     reason: str | None = None
+    again: Callable[[Reading], list[Any]] | None = None
 
 
 def candidates_of(
@@ -111,7 +115,15 @@ def _registered(
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
-    return Candidate(method.id, method.label, method.signed, _explained(chosen))
+    again = None if (other := _reseeded(chosen)) is None else _explained(other)
+    return Candidate(method.id, method.label, method.signed, _explained(chosen), again=again)
+
+
+def _reseeded(chosen: Chosen) -> Chosen | None:
+    """Return the same method with the next seed; None where it does not sample."""
+    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
+        return None
+    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:
