@@ -1,53 +1,76 @@
-"""How alike two explanations of one text are: order, signs, strongest words."""
+"""How alike explanations of one text are: order, signs, strongest words."""
 
 __all__ = ["TOP", "Likeness", "levelled", "likeness", "strengths", "top_chances"]
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from limelight.results.agreement import rank_correlation
-from limelight.shapes import Float
+from limelight.results.agreement import mean_ranks
+from limelight.shapes import Bool, Float
 
 TOP = 5  # strongest words that two explanations are asked to share
 _SAME = 1e-7  # of the largest score: float32 models differ by this much from run to run
 
 
 class Likeness(NamedTuple):
-    """Three answers to one question, each None where it has no meaning.
+    """Three answers to one question for every pair, NaN where they have no meaning.
 
     ``rank`` is Spearman's correlation of the orders, ``sign`` the share of words with the same sign
     among those to which both give one, ``top`` the share of the strongest words that both name.
     """
 
-    rank: float | None
-    sign: float | None
-    top: float | None
+    rank: Float[np.ndarray, "m m"]
+    sign: Float[np.ndarray, "m m"]
+    top: Float[np.ndarray, "m m"]
 
 
 def likeness(
-    a: Float[np.ndarray, " d"],
-    b: Float[np.ndarray, " d"],
-    *,
-    signed: bool = True,
-    noise: float = 0.0,
+    scores: Float[np.ndarray, "m d"], signed: Sequence[bool], *, noise: float = 0.0
 ) -> Likeness:
-    """Return how alike the scores ``a`` and ``b`` of the same words are.
+    """Return how alike every two rows of ``scores`` are, all of the same words.
 
-    Without ``signed`` (one of the two has no signs) words are ranked by size. Scores no further
-    apart than ``noise``, or 1e-7 of the largest, are tied: rounding has no order. Tied words share
-    their mean rank; which of them are among the strongest is left to chance, independently for
-    both, so that explanations which say nothing share what guesses share, ``TOP``/d. ``rank`` is
-    None where all words of one are tied, ``top`` where a text has no more than ``TOP`` words.
+    Where one of two rows is not ``signed``, both are ranked by size, and ``sign`` is NaN. Scores no
+    further apart than ``noise``, or 1e-7 of the largest, are tied: rounding has no order. Tied
+    words share their mean rank; which of them are among the strongest is left to chance,
+    independently for both, so that explanations which say nothing share what guesses share,
+    ``TOP``/d. ``rank`` is NaN where all words of one are tied, ``top`` where there are no more than
+    ``TOP`` words.
     """
-    a, b = (_levelled_around_zero(x, noise) for x in (a, b))
-    x, y = strengths(a, signed=signed, noise=noise), strengths(b, signed=signed, noise=noise)
-    both = (a != 0) & (b != 0)
+    both = np.logical_and.outer(signed, signed)
+    rank, top = _order_and_top(scores, noise, signed=True)
+    by_size, top_by_size = _order_and_top(scores, noise, signed=False)
     return Likeness(
-        rank=rank_correlation(x, y),
-        sign=float(np.mean(a[both] * b[both] > 0)) if signed and both.any() else None,
-        top=float(top_chances(x, TOP) @ top_chances(y, TOP)) / TOP if len(x) > TOP else None,
+        rank=np.where(both, rank, by_size),
+        sign=np.where(both, _sign(scores, noise), np.nan),
+        top=np.where(both, top, top_by_size),
     )
+
+
+def _order_and_top(
+    scores: Float[np.ndarray, "m d"], noise: float, *, signed: bool
+) -> tuple[Float[np.ndarray, "m m"], Float[np.ndarray, "m m"]]:
+    m, d = scores.shape
+    strength = [strengths(row, signed=signed, noise=noise) for row in scores]
+    ranks = np.array([mean_ranks(row) for row in strength]) - (d + 1) / 2
+    product = ranks @ ranks.T
+    norm = np.sqrt(np.outer(np.diag(product), np.diag(product)))
+    rank = np.divide(product, norm, out=np.full((m, m), np.nan), where=norm > 0)
+    if d <= TOP:
+        return np.clip(rank, -1, 1), np.full((m, m), np.nan)
+    chosen = np.array([top_chances(row, TOP) for row in strength])
+    return np.clip(rank, -1, 1), chosen @ chosen.T / TOP
+
+
+def _sign(scores: Float[np.ndarray, "m d"], noise: float) -> Float[np.ndarray, "m m"]:
+    # A word that cannot matter, such as one that the model does not know, may have the score 1e-17:
+    # it has no sign.
+    least = np.array([_resolution(row, noise) for row in scores])[:, None]
+    sign = np.where(np.abs(scores) <= least, 0.0, np.sign(scores))
+    counted = np.abs(sign) @ np.abs(sign).T
+    same = (sign @ sign.T + counted) / 2
+    return np.divide(same, counted, out=np.full_like(same, np.nan), where=counted > 0)
 
 
 def strengths(
@@ -61,16 +84,10 @@ def levelled(scores: Float[np.ndarray, " d"], *, noise: float = 0.0) -> Float[np
     """Return ``scores`` with each run of near neighbours replaced by the smallest of them."""
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
-    starts = np.concatenate([[True], np.diff(ranked) > _resolution(scores, noise)])
+    starts: Bool[np.ndarray, " d"] = np.diff(ranked, prepend=-np.inf) > _resolution(scores, noise)
     out = np.empty_like(scores)
-    out[order] = ranked[np.flatnonzero(starts)][np.cumsum(starts) - 1]
+    out[order] = ranked[starts][np.cumsum(starts) - 1]
     return out
-
-
-def _levelled_around_zero(x: Float[np.ndarray, " d"], noise: float) -> Float[np.ndarray, " d"]:
-    # A word that cannot matter, such as one that the model does not know, may have the score 1e-17:
-    # it has no sign.
-    return np.where(np.abs(x) <= _resolution(x, noise), 0.0, x)
 
 
 def _resolution(scores: Float[np.ndarray, " d"], noise: float) -> float:
