@@ -25,6 +25,7 @@ def judge(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: str = "text",
+    rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
@@ -47,6 +48,9 @@ def judge(
         Names from "limelight methods" and JSON files of stored explanations, with commas.
     text_column
         The column that holds the texts.
+    rationales
+        The column of what people marked: lists of [start, end] in characters, one list per
+        annotator where there are several, or ERASER's. Adds how plausible the methods are.
     limit
         Judge so many texts, evenly spread over the file; by default all.
     target
@@ -71,13 +75,18 @@ def judge(
         Write to this file instead of standard output.
     """
     from limelight import judging
+    from limelight.datasets import read_rationales
     from limelight.datasets.texts_of_file import texts_of_file
 
     form = chosen_format(format, output)
     if form in FIGURES:
         raise InputError(f"a judgement is not drawn as {form}; write .html, .json or .csv.")
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    texts = texts_of_file(data, text_column, limit=limit)
+    marked = None
+    if rationales is None:
+        texts = texts_of_file(data, text_column, limit=limit)
+    else:
+        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = load(model, device=device)
     with progress_shown() as progress:
         found = judging.judge(
@@ -90,6 +99,7 @@ def judge(
             budget=budget,
             seed=seed,
             progress=progress,
+            rationales=marked,
             **parsed_settings(set),
         )
     match form:

@@ -21,6 +21,7 @@ from limelight.judging.candidates import Candidate, Scored, candidates_of
 from limelight.judging.grounds import Areas, Ground, Level
 from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
 from limelight.judging.proven_ground import ProvenGround
+from limelight.judging.tallies import Tallies
 from limelight.judging.tied_words import tied, tied_groups
 from limelight.judging.verdict import judging_notices, verdict
 from limelight.models import Model, checked_model, resolved_replacement
@@ -44,6 +45,7 @@ def judge(
     budget: int | float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    rationales: Any = None,
     **settings: Any,
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
@@ -75,6 +77,10 @@ def judge(
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
         Called with (texts done, texts in all).
+    rationales
+        What people marked, one entry per text: a list of [start, end] in characters, a list of such
+        lists where there are several annotators, or None where nobody looked. Adds how plausible
+        the methods are, which is not how faithful they are.
     settings
         Settings of the methods that have them.
     """
@@ -83,12 +89,14 @@ def judge(
     given = listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
+    tallies = Tallies(candidates, given, rationales)
     judged: list[JudgedText] = []
-    for text in trial.judged(given, candidates):
+    for text in trial.judged(given, candidates, tallies):
         judged.append(text)
         if progress is not None:
             progress(len(judged), len(given))
-    return trial.judgement(candidates, judged, settings)
+    found = trial.judgement(candidates, judged, settings)
+    return replace(found, **tallies.results(judged, seed=seed))
 
 
 @final
@@ -110,7 +118,9 @@ class _Trial:
         if self.budget is not None and self.budget < 0:
             raise InputError(f"budget is a number of seconds, at least 0; got {self.budget}.")
 
-    def judged(self, texts: list[Any], candidates: list[Candidate]) -> Iterator[JudgedText]:
+    def judged(
+        self, texts: list[Any], candidates: list[Candidate], tallies: Tallies
+    ) -> Iterator[JudgedText]:
         """Yield the texts as they are judged, a few in memory at a time."""
         size, clock = together(self.model), _Clock(self.budget, len(texts))
         for start in range(0, len(texts), size):
@@ -120,7 +130,10 @@ class _Trial:
                     continue
                 number, reading = part
                 scored = [one.scores(reading) for one in candidates]
+                again = [one.again(reading) if one.again else None for one in candidates]
                 for i, one in enumerate(reading.apart()):
+                    others = [None if own is None else own[i] for own in again]
+                    tallies.see(number + i, one, [own[i] for own in scored], others)
                     yield self._text(number + i, one, i, reading, candidates, scored, clock)
 
     def _readings(

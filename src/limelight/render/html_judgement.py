@@ -5,6 +5,7 @@ __all__ = ["judgement_fragment", "judgement_page"]
 import base64
 import hashlib
 
+from limelight.render.html_plausibility import agreement_section, plausibility_section
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -49,7 +50,10 @@ def _sections(j: Judgement) -> list[Html]:
         _section("From chance to ceiling", _figure(j), element("p", _meaning(j), class_="note")),
         _section("Methods", _method_table(j)),
     ]
-    return [*found, _section("Paired differences", _pair_table(j))] if j.pairs else found
+    found += [_section("Paired differences", _pair_table(j))] if j.pairs else []
+    found += [plausibility_section(j.plausibility)] if j.plausibility else []
+    names = [m.method for m in j.ranked()]
+    return [*found, agreement_section(names, j.agreement)] if j.agreement else found
 
 
 def _section(title: str, *content: Html) -> Html:

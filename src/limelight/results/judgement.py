@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 from limelight.errors import InputError
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import Plausibility
 from limelight.text import one_line
 
 if TYPE_CHECKING:
@@ -111,6 +113,8 @@ class Judgement:
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
     ceiling. ``apart`` counts texts whose ceiling is their chance; they are in no share.
+    ``agreement`` says how alike the methods are, ``plausibility`` whether people would mark the
+    same words, where rationales were given.
     """
 
     texts: tuple[JudgedText, ...]
@@ -123,6 +127,8 @@ class Judgement:
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:

@@ -25,6 +25,8 @@ from limelight.results.judgement import (
     Judgement,
     Measure,
 )
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import MARKED_COLUMNS, Plausibility, marked_cells
 
 JUDGED_COLUMNS = (
     "text",
@@ -92,6 +94,8 @@ class JudgementRecord(_Record, kw_only=True):
     settings: dict[str, Any]
     model: str
     version: str
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
 
 def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str:
@@ -109,6 +113,8 @@ def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str
         settings=dict(judgement.settings),
         model=judgement.model,
         version=judgement.version,
+        agreement=judgement.agreement,
+        plausibility=judgement.plausibility,
     )
     # The schema is the first key, which omit_defaults keeps: it has no default.
     content = msgspec.json.encode(record)
@@ -133,13 +139,15 @@ def judgement_from_json(content: str | bytes) -> Judgement:
         settings=record.settings,
         model=record.model,
         version=record.version,
+        agreement=record.agreement,
+        plausibility=record.plausibility,
     )
 
 
 def judgement_to_csv(judgement: Judgement) -> str:
     """Return CSV text, a header and one row per text and method."""
     part = io.StringIO()
-    writer = csv.DictWriter(part, JUDGED_COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(part, _columns(judgement), lineterminator="\n")
     writer.writeheader()
     writer.writerows(_rows(judgement))
     return part.getvalue()
@@ -147,13 +155,17 @@ def judgement_to_csv(judgement: Judgement) -> str:
 
 def judgement_frame(judgement: Judgement) -> Any:
     """Return a pandas data frame with one row per text and method."""
-    return data_frame(_rows(judgement), JUDGED_COLUMNS)
+    return data_frame(_rows(judgement), _columns(judgement))
+
+
+def _columns(judgement: Judgement) -> tuple[str, ...]:
+    return JUDGED_COLUMNS + (MARKED_COLUMNS if judgement.plausibility else ())
 
 
 def _rows(judgement: Judgement) -> list[dict[str, Any]]:
     return [
-        _row(text, i, method.method)
-        for text in judgement.texts
+        _row(text, i, method.method) | marked_cells(judgement.plausibility, number, i)
+        for number, text in enumerate(judgement.texts)
         for i, method in enumerate(judgement.methods)
     ]
 
