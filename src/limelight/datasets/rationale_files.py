@@ -93,7 +93,7 @@ def _places(text: str, tokens: Sequence[str], where: str) -> list[Span]:
 def _spans(
     records: Sequence[Any], names: tuple[str, str], places: Sequence[Span], where: str
 ) -> list[Span]:
-    """Return records that count tokens as spans of characters, without the empty ones that occur."""
+    """Return records of tokens as spans of characters; empty ones occur and are left out."""
     ends = [_ends(record, names, len(places), where) for record in records]
     return [(places[first][0], places[last - 1][1]) for first, last in ends if first < last]
 
@@ -120,7 +120,7 @@ def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     groups = texts_of_file(path, _EVIDENCES, limit=limit, option="--rationales")
     for name, own in zip(names, groups, strict=True):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
-        evidence = [one for group in own for one in group]
+        evidence = _evidence(own, where)
         document = {one["docid"] for one in evidence} or {name}
         if len(document) > 1:
             raise InputError(f"{where} must have its evidence in one document; it has several.")
@@ -131,6 +131,18 @@ def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
         ends = ("start_token", "end_token")
         rationales.append(_spans(evidence, ends, places, where))
     return RationaleTexts(texts, rationales)
+
+
+def _evidence(groups: Any, where: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for group in groups if isinstance(groups, list) else [None]:
+        for one in group if isinstance(group, list) else [None]:
+            if not isinstance(one, dict) or "docid" not in one:
+                raise InputError(
+                    f"{where} must have evidences that are groups of evidence in documents."
+                )
+            found.append(one)
+    return found
 
 
 def _document(folder: Path, name: str, where: str) -> str:

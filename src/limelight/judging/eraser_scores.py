@@ -59,7 +59,7 @@ def _iou(a: Span, b: Span) -> float:
     return both / (a[1] - a[0] + b[1] - b[0] - both)
 
 
-def token_f1(found: float, *, predicted: int, marked: int) -> float:
+def token_f1(found: int | float, *, predicted: int, marked: int) -> float:
     """Return F1 of places: 2 found/(predicted + marked), linear in what is found.
 
     So its expectation over ties and over guesses follows from that of ``found``.

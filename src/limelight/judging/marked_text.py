@@ -31,7 +31,7 @@ def marked_text(
     sizes = marks.inside.sum(axis=1)
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
-        return MarkedText(id=number, words=n, reason=_why_not(sizes.max(initial=0)))
+        return MarkedText(id=number, words=n, reason=_why_not(int(sizes.max(initial=0))))
     k = max(1, round(share * n))
     rows = [_over(marks, against, k, [own] * len(against)) for own in ranked]
     guess = np.zeros(len(marks.times))

@@ -3,6 +3,7 @@
 __all__ = ["agreement_lines", "plausibility_lines"]
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -12,7 +13,7 @@ from limelight.render.terminal_words import Look
 from limelight.results.method_agreement import AgreeingPair, MethodAgreement
 from limelight.results.plausibility import Plausibility, PlausibleMethod
 
-_NARROW = 60  # columns, below which average precision stands alone
+_NARROW = 72  # columns, below which average precision stands alone
 _CELL = 6  # columns that a number of the matrix takes
 
 
@@ -23,8 +24,8 @@ def plausibility_lines(found: Plausibility, look: Look, width: int) -> list[Rend
     table.add_column("plausibility", no_wrap=True, max_width=16, overflow=_overflow(look))
     table.add_column("AP", justify="right", no_wrap=True)
     if wide:
-        for head in ("interval", "R-prec", "token F1", "IOU F1"):
-            table.add_column(head, justify="left" if head == "interval" else "right", no_wrap=True)
+        for head in ("above chance", "R-prec", "token F1", "IOU F1"):
+            table.add_column(head, justify="right", no_wrap=True)
     for one in (*found.ranked(), *found.references):
         table.add_row(*_cells(one, look)[: None if wide else 2])
     notices = [Text(look.safe(f"! {n}"), "bold", overflow="fold") for n in found.notices]
@@ -32,13 +33,14 @@ def plausibility_lines(found: Plausibility, look: Look, width: int) -> list[Rend
 
 
 def _cells(one: PlausibleMethod, look: Look) -> list[Text]:
-    low, high = one.precision_interval or (None, None)
-    interval = "" if low is None else f"[{low:.3f}, {high:.3f}]"
+    low, high = one.above_interval or (None, None)
+    interval = "" if low is None else f" [{low:.3f}, {high:.3f}]"
+    above = "" if one.method == "chance" else f"{_number(one.above)}{interval}"
     numbers = [one.r_precision, one.token_f1, one.iou_f1]
     return [
         Text(look.safe(one.method), "bold"),
         Text(_number(one.precision)),
-        Text(interval),
+        Text(above),
         *(Text(_number(x)) for x in numbers),
     ]
 
@@ -76,5 +78,5 @@ def _plain() -> Table:
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
 
 
-def _overflow(look: Look) -> str:
+def _overflow(look: Look) -> Literal["crop", "ellipsis"]:
     return "crop" if look.ascii else "ellipsis"
