@@ -8,9 +8,13 @@ import pytest
 
 import limelight
 from limelight import InputError, Judgement, judge
+from limelight.explainers import read
+from limelight.judging.candidates import Candidate
 from limelight.judging.eraser_scores import chosen_places, f1, matches, runs_of, token_f1
 from limelight.judging.likeness import TOP, likeness
 from limelight.judging.rationales import checked_rationales, marks_of, usual_share
+from limelight.judging.tallies import PlausibilityTally
+from limelight.results.judgement import JudgedText
 from limelight.results.plausibility import FIRST_SENTENCE
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
@@ -249,6 +253,27 @@ def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     assert marks.inside.tolist() == [[True, True, True, False, False]]
     assert marks.runs == (((0, 2), (2, 3)),)
     assert usual_share([text, "a b"], [one, "nothing"]) == pytest.approx(3 / 5)
+    (one,) = checked_rationales([[[4, 11], [5, 7], [19, 23]]], [text])
+    assert one == (((4, 11), (19, 23)),)
+    marks = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
+    assert marks.runs == (((1, 2), (4, 5)),)  # the spaces at its ends belong to no word
+
+
+def test_as_many_places_are_predicted_as_people_mark_in_the_mean():
+    """The mean share is 5/16: two of eight places, one of four, one of two."""
+    texts = ["w1 w2 w3 w4 w5 w6 w7 w8", "w8 w7 w6 w5 w4 w3 w2 w1", "w1 w2 w3 w4", "w1 w2"]
+    marked = [[[0, 2]], [[0, 8]], [[3, 5]], [[0, 2]]]
+    shares = [1 / 8, 3 / 8, 1 / 4, 1 / 2]
+
+    def falling(model, text):
+        return [-float(i) for i in range(len(text.split()))]
+
+    found = judge(MODEL, texts, [falling], rationales=marked).plausibility
+    assert found.share == pytest.approx(np.mean(shares))
+    assert [text.token_f1.methods[0] for text in found.texts] == pytest.approx(
+        [2 * 1 / (2 + 1), 2 * 2 / (2 + 3), 0.0, 1.0]
+    )
+    assert [text.iou_recall.methods[0] for text in found.texts] == [1.0, 1.0, 0.0, 1.0]
 
 
 def test_erasers_measures_on_examples_worked_by_hand():
@@ -277,3 +302,12 @@ def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
     tokens = [text.token_f1.methods[i] for text in found.texts]
     assert found["guessed"].token_f1 == pytest.approx(np.mean(tokens))
     assert found["chance"].iou_f1 is None
+
+
+@pytest.mark.parametrize(("signed", "precision"), [(False, 1.0), (True, 1 / 4)])
+def test_words_without_signs_are_ranked_by_size(signed, precision):
+    text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
+    tally = PlausibilityTally([Candidate("m", "m", signed, list)], [text], [[[0, 2]]])
+    tally.see(0, read(MODEL, [text]), [scores])
+    found = tally.result([JudgedText(id=0)], seed=0)
+    assert found["m"].precision == pytest.approx(precision)
