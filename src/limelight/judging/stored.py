@@ -10,7 +10,6 @@ from typing import Any
 
 from limelight.errors import InputError
 from limelight.results import Comparison, Explanation
-from limelight.results.json_format import comparison_from_json, explanation_from_json
 
 _SUFFIXES = (".json", ".jsonl")
 
@@ -51,7 +50,7 @@ def _of_file(path: Path) -> list[Explanation]:
 
 def _read(record: str) -> Explanation | Comparison:
     compared = '"limelight.comparison/1"' in record[:200]
-    return comparison_from_json(record) if compared else explanation_from_json(record)
+    return Comparison.from_json(record) if compared else Explanation.from_json(record)
 
 
 def _apart(several: Iterable[Explanation | Comparison]) -> list[Explanation]:

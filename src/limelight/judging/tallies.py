@@ -113,7 +113,7 @@ class AgreementTally:
         between = len(rows) - len(self._sampled)
         return MethodAgreement(
             pairs=tuple(rows[:between]),
-            again=tuple(rows[between:]),
+            again=tuple(one for one in rows[between:] if one.texts),
             strongest=TOP,
             chance=float(np.mean(self._chance)) if self._chance else None,
         )
