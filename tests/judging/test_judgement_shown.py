@@ -121,3 +121,34 @@ def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):
     assert Judgement.from_json(found.to_json()) == found
     found.save_html(tmp_path / "page.html")
     assert found["loo"].share is not None
+
+
+def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
+    path = tmp_path / "marked.csv"
+    lines = [f'A good film number {i},"[[2, 6]]"' for i in range(3)]
+    path.write_text("text,why\n" + "\n".join(lines) + '\nA bad one,"[[0, 99]]"\n')
+    asked = ("judge", "--data", path, "--methods", "loo,gxi,lime-sampled")
+    printed = limelight(*asked, "--rationales", "why", "--set", "samples=100")
+    assert printed.code == 0, printed.err
+    flat = " ".join(printed.out.split())
+    assert "Plausible is not faithful: these numbers say whether people would mark" in flat
+    assert "1 text could not be held against a rationale" in flat
+    assert "on the diagonal a sampled method with another seed" in flat
+    output = tmp_path / "judgement.csv"
+    assert limelight(*asked, "--rationales", "why", "--output", output).code == 0
+    assert "within the text" in output.read_text("utf-8").splitlines()[-1]
+    missing = limelight(*asked, "--rationales", "marks")
+    assert missing.code == 2
+    assert "no column 'marks'; it has 'text', 'why'. Name another by --rationales." in missing.err
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_plausibility_and_agreement_fit_any_terminal(width):
+    model, text = tiny_model(3, T_max=31, scale=0.4), "w1 w2 w3 w4 w5 w6 w7"
+    methods = {f"{'a long name ' * 3}{i}": nasty for i in range(7)} | {"loo": "loo"}
+    found = judge(model, [text, text + " w8"], methods, rationales=[[[0, 2]], [[3, 5]]])
+    text = shown(found, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert ("token F1" in text) == (width >= 72)
+    assert ("no room here" in " ".join(text.split())) == (width <= 60)
+    shown(found, width, "ascii")

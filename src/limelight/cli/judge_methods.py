@@ -26,6 +26,7 @@ def judge(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: str = "text",
+    rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
@@ -51,6 +52,9 @@ def judge(
         Names from "limelight methods" and JSON files of stored explanations, with commas.
     text_column
         The column that holds the texts.
+    rationales
+        The column of what people marked: lists of [start, end] in characters, one list per
+        annotator where there are several, or ERASER's. Adds how plausible the methods are.
     limit
         Judge so many texts, evenly spread over the file; by default all.
     target
@@ -62,8 +66,8 @@ def judge(
     second_replacement
         Judge the same scores once more with removed words replaced this way.
     columns
-        Other measures, with commas: additivity, loo_tau, eraser and ferret by default; also
-        stability and sanity, which explain every text once more; "all" or "none".
+        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default;
+        also sanity, for which everything is explained once more; "all" or "none".
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
@@ -83,11 +87,16 @@ def judge(
         Write to this file instead of standard output.
     """
     from limelight import judging
+    from limelight.datasets import read_rationales
     from limelight.datasets.texts_of_file import texts_of_file
 
     form = chosen_format(format, output)
     names = None if methods is None else _named(methods)
-    texts = texts_of_file(data, text_column, limit=limit)
+    marked = None
+    if rationales is None:
+        texts = texts_of_file(data, text_column, limit=limit)
+    else:
+        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = load(model, device=device)
     with progress_shown() as progress:
         found = judging.judge(
@@ -104,6 +113,7 @@ def judge(
             seed=seed,
             progress=progress,
             estimate=_say_estimate if progress is not None else None,
+            rationales=marked,
             **parsed_settings(set),
         )
     _put(found, form, output)

@@ -121,18 +121,27 @@ def _registered(
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
-    found = Candidate(
-        method.id, method.label, method.signed, _explained(chosen), asks=_asks(chosen)
+    return Candidate(
+        method.id,
+        method.label,
+        method.signed,
+        _explained(chosen),
+        again=None if (other := _reseeded(chosen)) is None else _explained(other),
+        asks=_asks(chosen),
     )
-    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
-        return found
-    other = replace(chosen.settings, seed=chosen.settings.seed + _NEXT_SEED)
-    return replace(found, again=_explained(chosen._replace(settings=other)))
 
 
 def _asks(chosen: Chosen) -> Callable[[int], int]:
     calls, settings = chosen.way.calls, chosen.settings
     return lambda d: 0 if calls is None else int(calls(settings, d))
+
+
+def _reseeded(chosen: Chosen) -> Chosen | None:
+    """Return the same method with another seed; None where it does not sample."""
+    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
+        return None
+    other = replace(chosen.settings, seed=chosen.settings.seed + _NEXT_SEED)
+    return chosen._replace(settings=other)
 
 
 def _nothing(reading: Reading) -> list[Scored]:

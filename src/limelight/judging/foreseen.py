@@ -67,12 +67,17 @@ def _seconds_of_one(game: Any, d: int) -> float:
 
 def _questions(trial: Trial, d: int) -> int:
     """Return how often the model is asked about a text of ``d`` words."""
-    times = 1 + ("stability" in trial.columns) + ("sanity" in trial.columns)
-    explained = sum(one.asks(d) for one in trial.candidates if one.asks is not None)
+    explained = sum(
+        one.asks(d) * (1 + ("stability" in trial.columns and one.again is not None))
+        for one in trial.candidates
+        if one.asks is not None
+    )
     beside = (_SETS if "additivity" in trial.columns else 0) + d * ("loo_tau" in trial.columns)
     beside += 20 * len(trial.candidates) * len({"eraser", "ferret"} & trial.columns)
     # Answers are remembered, and there are no more than 2^d of them.
-    return min(times * explained + beside + _search(trial, d), 2 ** min(d, 60))
+    return min(
+        (1 + ("sanity" in trial.columns)) * explained + beside + _search(trial, d), 2 ** min(d, 60)
+    )
 
 
 def _search(trial: Trial, d: int) -> int:

@@ -14,6 +14,7 @@ from limelight.explainers.settings import Settings
 from limelight.judging.candidates import candidates_of
 from limelight.judging.foreseen import Foreseen, foreseen, metered_trial
 from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
+from limelight.judging.tallies import Tallies
 from limelight.judging.text_columns import wanted_columns
 from limelight.judging.trial import Trial
 from limelight.judging.verdict import judging_notices, second_notice, verdict
@@ -30,6 +31,7 @@ class JudgeKeywords(Settings, total=False):
     columns: str | Collection[str] | None
     curves: bool
     budget: int | float | None
+    rationales: Any
     progress: Progress | None
     estimate: Callable[[Foreseen], None] | None
 
@@ -60,6 +62,7 @@ def judge(
     columns: str | Collection[str] | None = None,
     curves: bool = True,
     budget: int | float | None = None,
+    rationales: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Foreseen], None] | None = None,
@@ -92,14 +95,18 @@ def judge(
         Judge the same scores once more with removed words replaced this way; the result's
         ``second`` holds what was found, and a notice says whether the order of methods changes.
     columns
-        Other measures that stand beside the share: "additivity", "loo_tau", "eraser" and "ferret"
-        by default; on request "stability" and "sanity", which explain every text once more; or
-        "all". An empty list leaves them out.
+        Other measures that stand beside the share: "additivity", "loo_tau", "stability" (for which
+        methods that sample explain every text once more), "eraser" and "ferret" by default; on
+        request "sanity", for which every method does; or "all". An empty list leaves them out.
     curves
         Keep the curve of every method on every text, which the page shows.
     budget
         Seconds for the search of good orders and for chance, over all texts, on models that have to
         be asked; None lets both come to their end, the search with about d²/2 calls for d words.
+    rationales
+        What people marked, one entry per text: a list of [start, end] in characters, a list of such
+        lists where there are several annotators, or None where nobody looked. Adds how plausible
+        the methods are, which is not how faithful they are.
     seed
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
@@ -114,9 +121,14 @@ def judge(
     model = checked_model(model)
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
+    candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
+    given = listed(texts)
+    if not given:
+        raise InputError("judge needs at least one text; got none.")
     trial = Trial(
         model=model,
-        candidates=candidates_of(model, methods, settings, seed=seed, replacement=replacements[0]),
+        candidates=candidates,
+        tallies=Tallies(candidates, given, rationales),
         target=target,
         scale=scale,
         replacements=replacements,
@@ -125,9 +137,6 @@ def judge(
         budget=budget,
         seed=seed,
     )
-    given = listed(texts)
-    if not given:
-        raise InputError("judge needs at least one text; got none.")
     if estimate is not None and (ahead := foreseen(trial, given)) is not None:
         estimate(ahead)
     judged = list(metered_trial(trial, given, progress))
@@ -135,6 +144,7 @@ def judge(
         _judgement(trial, list(of_replacement), name, settings)
         for of_replacement, name in zip(zip(*judged, strict=True), replacements, strict=True)
     )
+    found = replace(found, **trial.tallies.results(found.texts, seed=seed))
     return _with_second(found, others[0]) if others else found
 
 

@@ -32,6 +32,11 @@ class ScoresOfTexts(NamedTuple):
     again: list[list[Scored] | None]
     shuffled: list[list[Scored] | None]
 
+    def given(self, i: int) -> tuple[list[Scored], list[Scored | None]]:
+        """Return the scores of text ``i`` or the reasons for none, and under another seed."""
+        again = [None if own is None else own[i] for own in self.again]
+        return [own[i] for own in self.scores], again
+
     def of_text(self, i: int) -> OfText:
         """Return the scores of text ``i``."""
         return OfText(*(_known(several, i) for several in self))

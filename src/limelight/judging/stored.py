@@ -64,11 +64,8 @@ def _of_file(path: Path) -> list[Explanation]:
 
 
 def _read(record: str) -> Explanation | Comparison:
-    # Imported here: a bare machine judges without the package that reads JSON.
-    from limelight.results.json_format import comparison_from_json, explanation_from_json
-
     compared = '"limelight.comparison/1"' in record[:200]
-    return comparison_from_json(record) if compared else explanation_from_json(record)
+    return Comparison.from_json(record) if compared else Explanation.from_json(record)
 
 
 def _apart(several: Iterable[Any]) -> list[Explanation]:

@@ -1,6 +1,6 @@
 """What stands beside the share on one text: other measures of the same scores."""
 
-__all__ = ["CHEAP", "ON_REQUEST", "text_columns", "wanted_columns"]
+__all__ = ["ON_REQUEST", "USUAL", "text_columns", "wanted_columns"]
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -20,8 +20,8 @@ from limelight.results.agreement import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float
 
-CHEAP = ("additivity", "loo_tau", "eraser", "ferret")
-ON_REQUEST = ("stability", "sanity")  # they explain everything once more
+USUAL = ("additivity", "loo_tau", "stability", "eraser", "ferret")
+ON_REQUEST = ("sanity",)  # it explains everything once more
 _SETS, _SETS_ASKED = 2048, 256  # of words, for additivity; fewer where the model has to be asked
 
 # Scores of one text by method: None where a method has none.
@@ -30,10 +30,10 @@ Value = tuple[float, float | None] | None  # with its standard error, None where
 
 
 def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
-    """Return the names of the columns that ``columns`` asks for: None the cheap ones, or "all"."""
+    """Return the names of the columns that ``columns`` asks for: None the usual ones, or "all"."""
     if columns is None:
-        return frozenset(CHEAP)
-    every = (*CHEAP, *ON_REQUEST)
+        return frozenset(USUAL)
+    every = (*USUAL, *ON_REQUEST)
     if columns == "all":
         return frozenset(every)
     given = [columns] if isinstance(columns, str) else list(columns)

@@ -22,6 +22,7 @@ from limelight.judging.grounds import Ground
 from limelight.judging.one_text import Hearing
 from limelight.judging.proven_ground import ProvenGround
 from limelight.judging.scores_of_texts import ScoresOfTexts, scores_of_texts
+from limelight.judging.tallies import Tallies
 from limelight.judging.text_columns import text_columns
 from limelight.judging.time_budget import TimeBudget
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
@@ -45,6 +46,7 @@ class Trial:
 
     model: Model
     candidates: list[Candidate]
+    tallies: Tallies  # what is kept of every text beside its areas
     target: str | int
     scale: str
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
@@ -128,6 +130,7 @@ class Trial:
         again = "stability" in self.columns
         scored = scores_of_texts(self.candidates, reading, again=again, twin=self._twin)
         for i, one in enumerate(reading.apart()):
+            self.tallies.see(start + i, one, *scored.given(i))
             yield self._case(start + i, one, i, reading, scored)
 
     def _case(

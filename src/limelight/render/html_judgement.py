@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 
 from limelight.render.html_judged_texts import judged_texts_section, page_data
+from limelight.render.html_plausibility import agreement_section, plausibility_section
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
 from limelight.results.judged_columns import described_column
@@ -75,6 +76,10 @@ def _sections(j: Judgement) -> list[Html]:
         found.append(_section("Words replaced in another way", _second_table(j, j.second)))
     if j.pairs:
         found.append(_section("Paired differences", _pair_table(j)))
+    if j.plausibility is not None:
+        found.append(plausibility_section(j.plausibility))
+    if j.agreement is not None:
+        found.append(agreement_section([m.method for m in j.ranked()], j.agreement))
     return [*found, _section("Texts", judged_texts_section(j))]
 
 

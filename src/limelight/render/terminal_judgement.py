@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from limelight.render.terminal_plausibility import agreement_lines, plausibility_lines
 from limelight.render.terminal_words import Look, look_of
 from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -39,9 +40,21 @@ class _JudgementView:
             _rows(j, look, width),
             Text(),
             Text(look.safe(_greedy(j)), "dim", overflow="fold"),
-            *_beside(j, look, width),
+            *_measures(j, look, width),
             *([Text(), *marked] if marked else []),
+            *_beside(j, look, width),
         )
+
+
+def _beside(j: Judgement, look: Look, width: int) -> list[RenderableType]:
+    """Return what else the scores say: whether methods agree, whether people would."""
+    parts = []
+    if j.plausibility is not None:
+        parts.append(plausibility_lines(j.plausibility, look, width))
+    if j.agreement is not None:
+        names = [m.method for m in j.ranked()]
+        parts.append(agreement_lines(names, j.agreement, look, width))
+    return [line for part in parts for line in (Text(), *part)]
 
 
 def _greedy(j: Judgement) -> str:
@@ -72,7 +85,7 @@ def _rows(j: Judgement, look: Look, width: int) -> Table:
     return table
 
 
-def _beside(j: Judgement, look: Look, width: int) -> list[RenderableType]:
+def _measures(j: Judgement, look: Look, width: int) -> list[RenderableType]:
     """Return the other measures as a table, as many as there is room for; the page has all."""
     names = list(dict.fromkeys(column.name for m in j.methods for column in m.columns))
     heads = [described_column(name).short for name in names]

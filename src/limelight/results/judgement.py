@@ -18,6 +18,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 from limelight.errors import InputError
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import Plausibility
 from limelight.results.removal_curve import RemovalCurve
 from limelight.text import one_line
 
@@ -164,6 +166,8 @@ class Judgement:
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
     ceiling. ``apart`` counts texts whose ceiling is their chance; they are in no share. ``second``
     judges the same scores with removed words replaced in another way, where that was asked for.
+    ``agreement`` says how alike the methods are, ``plausibility`` whether people would mark the
+    same words, where rationales were given.
     """
 
     texts: tuple[JudgedText, ...]
@@ -177,6 +181,8 @@ class Judgement:
     model: str = ""
     version: str = ""
     second: "Judgement | None" = None
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:

@@ -25,6 +25,8 @@ from limelight.results.judgement import (
     Measure,
     TextColumn,
 )
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import MARKED_COLUMNS, Plausibility, marked_cells
 from limelight.results.removal_curve import RemovalCurve
 from limelight.results.table import csv_line
 
@@ -107,6 +109,8 @@ class JudgementRecord(_Record, kw_only=True):
     model: str
     version: str
     second: "JudgementRecord | None" = None
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
 
 def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str:
@@ -131,6 +135,8 @@ def _record(judgement: Judgement) -> JudgementRecord:
         model=judgement.model,
         version=judgement.version,
         second=None if judgement.second is None else _record(judgement.second),
+        agreement=judgement.agreement,
+        plausibility=judgement.plausibility,
     )
 
 
@@ -157,24 +163,31 @@ def _judgement(record: JudgementRecord) -> Judgement:
         model=record.model,
         version=record.version,
         second=None if record.second is None else _judgement(record.second),
+        agreement=record.agreement,
+        plausibility=record.plausibility,
     )
 
 
 def judgement_to_csv(judgement: Judgement) -> str:
     """Return CSV text, a header and one row per text and method."""
-    rows = [[row[name] for name in JUDGED_COLUMNS] for row in _rows(judgement)]
-    return "".join(map(csv_line, [JUDGED_COLUMNS, *rows]))
+    columns = _columns(judgement)
+    rows = [[row[name] for name in columns] for row in _rows(judgement)]
+    return "".join(map(csv_line, [columns, *rows]))
 
 
 def judgement_frame(judgement: Judgement) -> Any:
     """Return a pandas data frame with one row per text and method."""
-    return data_frame(_rows(judgement), JUDGED_COLUMNS)
+    return data_frame(_rows(judgement), _columns(judgement))
+
+
+def _columns(judgement: Judgement) -> tuple[str, ...]:
+    return JUDGED_COLUMNS + (MARKED_COLUMNS if judgement.plausibility else ())
 
 
 def _rows(judgement: Judgement) -> list[dict[str, Any]]:
     return [
-        _row(text, i, method.method)
-        for text in judgement.texts
+        _row(text, i, method.method) | marked_cells(judgement.plausibility, number, i)
+        for number, text in enumerate(judgement.texts)
         for i, method in enumerate(judgement.methods)
     ]
 
