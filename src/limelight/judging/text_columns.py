@@ -15,7 +15,7 @@ from limelight.judging.grounds import Ground
 from limelight.judging.literature import eraser_sets, ferret_sets
 from limelight.judging.rank_agreement import kendall_tau
 from limelight.judging.scores_of_texts import OfText
-from limelight.judging.tied_words import flat, tied_groups
+from limelight.judging.tied_words import strongest_first
 from limelight.results.agreement import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float
@@ -121,7 +121,7 @@ def _from_the_literature(
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
     ordered = [
-        None if own is None else np.array(flat(tied_groups(own, signed=has_sign)))
+        None if own is None else strongest_first(own, signed=has_sign)
         for own, has_sign in zip(scores, signed, strict=True)
     ]
     for package, sets_of in (
