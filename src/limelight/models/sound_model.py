@@ -14,6 +14,7 @@ from limelight.models.protocol import (
     Differentiates,
     Freezes,
     Model,
+    Shuffles,
 )
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -26,6 +27,7 @@ _BROUGHT = {
         ("freezes", Freezes),
         ("collapses", Collapses),
         ("cuts", Cuts),
+        ("shuffles", Shuffles),
     )
 }
 
