@@ -77,6 +77,15 @@ def test_a_model_that_learned_says_nothing_of_the_kind(train, tmp_path):
     assert "notice" not in load_folder(tmp_path / "model").record["training"]
 
 
+def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_path):
+    """Of 4,200 rows the first 3,000 are of one class."""
+    rows = [{"text": f"{w} film", "label": w} for w in ["bad"] * 3000 + ["good"] * 1200]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = train("--epochs", "1", "--validation", "0", "--set", "batch=128")
+    assert run.code == 0
+    assert "notice" not in load_folder(tmp_path / "model").record["training"]
+
+
 def test_without_held_out_texts_the_epochs_must_be_said(train):
     assert train("--validation", "0") == (
         2,

@@ -267,7 +267,7 @@ def test_a_model_without_padding_is_asked_text_by_text():
 
 def test_compare_shows_what_is_faithful_to_deep_models():
     comparison = limelight.compare(loaded(), "a good film", samples=40, pairs=2)
-    assert [e.method for e in comparison] == ["shapley", "lime", "ig", "loo", "alpha-avg"]
+    assert [e.method for e in comparison] == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 
 
 def test_a_method_that_is_chance_on_deep_models_says_so_in_numbers():

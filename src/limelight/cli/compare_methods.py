@@ -25,8 +25,8 @@ def compare(
         The text to explain; "-" reads standard input.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
-        shapley on the paper's classifier, and on other models shapley, lime, ig, loo and alpha-avg,
-        as far as the model allows them.
+        shapley on the paper's classifier, and on other models shapley, lime, lrp, ig, loo and
+        alpha-avg, as far as the model allows them.
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form
@@ -35,6 +35,7 @@ def compare(
         text,
         methods=names,
         target=number_or_name(question.target),
+        against=number_or_name(question.against),
         attention=form == "html",
     )
     comparisons = (comparison for _, comparison in answers)

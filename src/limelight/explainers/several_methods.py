@@ -14,7 +14,7 @@ from limelight.models import Model, why_not
 # and Shapley values; elsewhere those that were measured to be faithful to a deep model, the best
 # first, of which a model's own are taken. Gradient × input and G-avg are chance there.
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
-COMPARED_ELSEWHERE = ("shapley", "lime", "ig", "loo", "alpha-avg")
+COMPARED_ELSEWHERE = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 
 
 def compared_by_default(model: Model) -> list[str]:

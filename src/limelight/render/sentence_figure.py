@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
 from limelight.render.palette import Side, hex_colour, largest, level, ramp, side, strengths
-from limelight.render.wording import written
+from limelight.render.wording import aims, written
 from limelight.results import Explanation
 from limelight.text import one_line
 
@@ -65,7 +65,7 @@ def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
 
 def explained(e: Explanation) -> str:
     """Say which class is explained, and on which scale."""
-    return f"the {e.scale} of “{one_line(visible(e.target), 40)}”"
+    return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
 
 
 def scale_of(e: Explanation) -> str:

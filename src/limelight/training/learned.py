@@ -22,8 +22,10 @@ def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> st
     """
     held, what = prepared.validation, "held-out texts"
     if held is None:
-        first = np.arange(min(_SHOWN, len(prepared.training)))
-        held, what = prepared.training.rows(first), "training texts"
+        # Spread over all of them: a file may be sorted by label.
+        step = -(-len(prepared.training) // _SHOWN)
+        held = prepared.training.rows(np.arange(0, len(prepared.training), step))
+        what = "training texts"
     best = state.best_epoch
     score = None if best is None else best["accuracy"]
     if score is None:
