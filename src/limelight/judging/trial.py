@@ -125,8 +125,10 @@ class Trial:
             for i, text in enumerate(texts):
                 yield from self._cases([text], start + i)
             return
-        contrast = self.scale == "logit" and self.model.link == "softmax"
-        reading = replace(found, targets=replace(found.targets, contrast=contrast))
+        targets = found.targets
+        if self.scale == "logit" and self.model.link == "softmax" and found.outputs.shape[1] == 2:
+            targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
+        reading = replace(found, targets=targets)
         again = "stability" in self.columns
         scored = scores_of_texts(self.candidates, reading, again=again, twin=self._twin)
         for i, one in enumerate(reading.apart()):

@@ -12,6 +12,7 @@ __all__ = [
     "Cuts",
     "Differentiated",
     "Differentiates",
+    "Freezes",
     "Link",
     "Model",
     "Shuffles",
@@ -39,12 +40,20 @@ Link = Literal["softmax", "sigmoid", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends", "differentiates", "collapses", "chooses", "pieces", "cuts", "shuffles"
+    "attends",
+    "differentiates",
+    "freezes",
+    "collapses",
+    "chooses",
+    "pieces",
+    "cuts",
+    "shuffles",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
     "differentiates": "the gradients of the model",
+    "freezes": "the gradients of the model with its weights frozen",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
     "chooses": "a model that predicts one of its classes",
     "pieces": "a tokenizer that cuts words into pieces",
@@ -149,6 +158,24 @@ class Differentiates(Protocol):
         """Return the gradient of the explained number at embedded ``points``.
 
         ``weigh`` is ∂F/∂f as a function of f, or its values where F depends on more than f.
+        """
+
+
+@runtime_checkable
+class Freezes(Differentiates, Protocol):
+    """Capability "freezes": a model that also differentiates with its weights frozen."""
+
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return what ``differentiated`` does, of the network whose weights are frozen.
+
+        Attention weights, the deviations of norms, the quotients act(x)/x of activations and
+        activated gates are constants there, at their values for each point, so that it is affine
+        in the embedded input. Its outputs at ``points`` must be those of the model.
         """
 
 

@@ -12,6 +12,7 @@ from limelight.models.protocol import (
     Collapses,
     Cuts,
     Differentiates,
+    Freezes,
     Model,
     Shuffles,
 )
@@ -23,6 +24,7 @@ _BROUGHT = {
     for capability, protocol in (
         ("attends", Attends),
         ("differentiates", Differentiates),
+        ("freezes", Freezes),
         ("collapses", Collapses),
         ("cuts", Cuts),
         ("shuffles", Shuffles),

@@ -22,7 +22,7 @@ def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[s
         {
             "document": document,
             "method": e.method,
-            "target": e.target,
+            "target": e.aim,
             "feature": feature,
             "score": score,
             "stderr": error,
