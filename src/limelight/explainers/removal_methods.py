@@ -25,17 +25,23 @@ class Loo:
 
 def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
+    if reading.targets.scale != "logit":
+        return _loo_beyond_logits(reading)
+    loss = leave_one_out(reading.ratio_game)
+    scores, bounds = host_array(loss.scores), host_array(loss.bound)
+    return [
+        Finding(scores=scores[i, 0, : len(features)], bound=float(bounds[i, 0]))
+        for i, features in enumerate(reading.features)
+    ]
+
+
+def _loo_beyond_logits(reading: Reading) -> list[Finding]:
+    """The outputs without each feature in closed form, then the explained number of them."""
     loss = leave_one_out(reading.collapsed.game)
     without = np.moveaxis(reading.outputs[..., None] - host_array(loss.scores), -1, 0)
-    targets, bounds = reading.targets, host_array(loss.bound)
-    scores = targets.value(reading.outputs) - targets.value(without)
-    exact = targets.scale == "logit"
+    scores = reading.targets.value(reading.outputs) - reading.targets.value(without)
     return [
-        Finding(
-            scores=scores[: len(features), i],
-            bound=float(bounds[i].max()) if exact else None,
-        )
-        for i, features in enumerate(reading.features)
+        Finding(scores=scores[: len(features), i]) for i, features in enumerate(reading.features)
     ]
 
 

@@ -40,6 +40,9 @@ class HeavyForm(NamedTuple):
     half_range: Float[Array, "G C"]
     # At least Σ|terms of N|/D and |c|: what rounding errors scale with.
     magnitude: Float[Array, "G C"]
+    # How far f of the game lies from the f that is meant, whatever is removed: a functional
+    # Σ_S c_S f(S) is off by Σ|c_S| times that, beside what its computation costs.
+    error: Float[Array, "G C"]
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:
@@ -101,6 +104,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         c=c,
         half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
+        error=xp.zeros_like(magnitude) if game.error is None else _by_head(game, game.error),
     )
 
 

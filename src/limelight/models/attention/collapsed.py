@@ -2,7 +2,7 @@
 
 __all__ = ["CollapsedDocuments"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, final, runtime_checkable
 
@@ -11,6 +11,7 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.on_device import DeviceTables
+from limelight.models.attention.table_errors import TableErrors
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -18,7 +19,7 @@ from limelight.theory.attention import attention, head_outputs
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import RatioGame, empty_value
+from limelight.theory.ratio_game import RatioGame, denominator_range, empty_value
 
 
 @runtime_checkable
@@ -32,6 +33,10 @@ class Tabled(Protocol):
     @property
     def tables(self) -> Tables:
         """Logits and values of words and positions."""
+
+    @property
+    def table_errors(self) -> TableErrors:
+        """How far the tables may be from what the weights say."""
 
     @property
     def device_tables(self) -> DeviceTables | None:
@@ -139,7 +144,7 @@ class CollapsedDocuments:
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
         g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
         kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
-        return RatioGame(
+        game = RatioGame(
             D0=kept[..., -1],
             a=kept[..., :-1],
             b=self._by_feature(g_h)[..., :-1],
@@ -148,6 +153,13 @@ class CollapsedDocuments:
             B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
             sizes=sizes,
         )
+        return replace(game, error=self._output_error(denominator_range(game)[0]))
+
+    def _output_error(self, smallest: Float[np.ndarray, "n K"]) -> Float[np.ndarray, "n C K"]:
+        """How far a head's output may be from what the weights say, whatever is removed."""
+        low = np.minimum(self.u.min(axis=-1), self.base_u.min(axis=-1))
+        high = np.maximum(self.u.max(axis=-1), self.base_u.max(axis=-1))
+        return self.model.table_errors.of_outputs(self.ids, low=low, high=high, smallest=smallest)
 
     def _by_feature(
         self, x: Float[np.ndarray, "n *heads T_max"]
@@ -180,11 +192,19 @@ class CollapsedDocuments:
         g = np.exp(np.moveaxis(logit - top, -1, 0))
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
+        tail_g = _beside(padding, d)
+        error = self.model.table_errors.of_outputs(
+            self.ids[i : i + 1],
+            low=np.minimum(u.min(axis=(0, 1)), self.base_u[i].min(axis=-1))[None],
+            high=np.maximum(u.max(axis=(0, 1)), self.base_u[i].max(axis=-1))[None],
+            smallest=tail_g.min(axis=-1)[None],
+        )
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
-            tail_g=_beside(padding, d),
+            tail_g=tail_g,
             tail_gu=_beside(padding_gu, d)[None],
+            error=np.abs(weights[i : i + 1]) @ error[0],
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:

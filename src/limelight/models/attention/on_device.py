@@ -4,21 +4,25 @@ and only where a device is asked for.
 
 __all__ = ["DeviceTables", "device_tables"]
 
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.models.attention.table_errors import TableErrors, summed_terms
 from limelight.models.attention.tables import Tables
 from limelight.shapes import Float, Int
-from limelight.theory.ratio_game import RatioGame
+from limelight.text import UNK
+from limelight.theory.ratio_game import RatioGame, denominator_range
+from limelight.theory.table_rounding import average_error
 
 
 @final
 class DeviceTables:
     """Logits and values of words and positions in float64, and what is computed from them there."""
 
-    def __init__(self, tables: Tables, device: str) -> None:
+    def __init__(self, tables: Tables, errors: TableErrors, device: str) -> None:
         import torch
 
         self._torch, self._device = torch, device
@@ -29,6 +33,13 @@ class DeviceTables:
                 tables.word_value,
                 tables.position_logit,
                 tables.position_value,
+            )
+        )
+        self._logit_error, self._value_error = (
+            self._sent(words + positions)
+            for words, positions in (
+                (errors.word_logit, errors.position_logit),
+                (errors.word_value, errors.position_value),
             )
         )
 
@@ -55,7 +66,7 @@ class DeviceTables:
         sums = terms.new_zeros((len(ids), d + 1, *terms.shape[2:]))
         sums.scatter_add_(1, place[:, :, None, None].expand_as(terms), terms)
         a, b, A, B = sums.movedim(1, -1).contiguous().split([1, 1, u.shape[2], u.shape[2]], dim=1)
-        return RatioGame(
+        game = RatioGame(
             D0=a[:, 0, :, -1],
             a=a[:, 0, :, :-1],
             b=b[:, 0, :, :-1],
@@ -63,6 +74,24 @@ class DeviceTables:
             A=A[..., :-1],
             B=B[..., :-1],
             sizes=self._sent(sizes),
+        )
+        return replace(game, error=self._output_error(ids, u, base_u, game))
+
+    def _output_error(
+        self, ids: Int[np.ndarray, "n T_max"], u: Any, base_u: Any, game: RatioGame
+    ) -> Any:
+        """How far a head's output may be from what the weights say, whatever is removed."""
+        torch, rows = self._torch, self._sent(ids).long()
+        worst = (
+            torch.maximum(table[rows].amax(dim=1), table[UNK])
+            for table in (self._logit_error, self._value_error)
+        )
+        return average_error(
+            **dict(zip(("logit_error", "value_error"), worst, strict=True)),
+            low=torch.minimum(u.amin(dim=1), base_u.amin(dim=1)),
+            high=torch.maximum(u.amax(dim=1), base_u.amax(dim=1)),
+            terms=summed_terms(ids.shape[1], u.shape[2]),
+            smallest=denominator_range(game)[0],
         )
 
     def _read(self, ids: Int[np.ndarray, "n T_max"]) -> tuple[Any, Any]:
@@ -77,7 +106,7 @@ class DeviceTables:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
 
 
-def device_tables(tables: Tables, device: str) -> DeviceTables:
+def device_tables(tables: Tables, errors: TableErrors, device: str) -> DeviceTables:
     """Return the tables on ``device``, or say what is missing for it."""
     try:
         import torch
@@ -91,4 +120,4 @@ def device_tables(tables: Tables, device: str) -> DeviceTables:
             f"device {device!r} cannot be used here ({reason.rstrip('.')}); "
             "leave device out to compute with NumPy."
         ) from None
-    return DeviceTables(tables, device)
+    return DeviceTables(tables, errors, device)
