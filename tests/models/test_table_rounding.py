@@ -102,9 +102,7 @@ def test_scores_of_any_model_are_within_the_bound(kind, seed):
 
 def forgotten(model):
     """The same model without the errors of its tables."""
-    none = TableErrors(
-        *(0 * getattr(model.table_errors, name) for name in TableErrors.__slots__)
-    )
+    none = TableErrors(*(0 * getattr(model.table_errors, name) for name in TableErrors.__slots__))
     copy = replace(model)
     copy.__dict__["table_errors"] = none
     return copy
@@ -146,8 +144,7 @@ def test_a_device_carries_the_same_errors():
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
     for method in METHODS:
         one, other = (
-            limelight.explain(m, TEXT, method, **SETTINGS[method])
-            for m in (model, model.on("cpu"))
+            limelight.explain(m, TEXT, method, **SETTINGS[method]) for m in (model, model.on("cpu"))
         )
         assert other.bound == pytest.approx(one.bound, rel=1e-6)
 

@@ -57,13 +57,16 @@ def exact_game(model, document, features, c=-1):
         f = {}
         for kept in product((0, 1), repeat=len(features)):
             words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place)]
-            f[kept] = mpmath.fsum(
-                _average(
-                    [logit[k, w, t] for t, w in enumerate(words)],
-                    [value[k, c % C, w, t] for t, w in enumerate(words)],
+            f[kept] = (
+                mpmath.fsum(
+                    _average(
+                        [logit[k, w, t] for t, w in enumerate(words)],
+                        [value[k, c % C, w, t] for t, w in enumerate(words)],
+                    )
+                    for k in range(K)
                 )
-                for k in range(K)
-            ) / K
+                / K
+            )
         return f
 
 

@@ -2,7 +2,7 @@
 
 __all__ = ["IG", "ROWS"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from limelight.models import Differentiates
 from limelight.models.protocol import replacement_in_place
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.theory.integrated_gradients import integrated_gradients
+from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
 
 _NODES = 16  # whose gradients are held at a time
 _PADDED = (
@@ -47,35 +47,47 @@ class IG:
 
 def _from_tables(settings: IG, reading: Reading) -> list[Finding]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
-    arrays, tolerance = reading.collapsed, cast(float, settings.tolerance)
-    ig = integrated_gradients(
-        arrays.logit,
-        arrays.u,
-        arrays.base_logit,
-        arrays.base_u,
-        weigh=reading.targets.weights,
-        value_of=reading.targets.value,
-        tolerance=tolerance,
+    # One text at a time: each has the panels that its own logits need, whatever comes beside it.
+    found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
+    tokens = np.concatenate([ig.scores for ig in found])[..., 1:]
+    scores, heads = (
+        reading.collapsed.pooled(x) for x in (tokens.sum(axis=-2), tokens * tokens.shape[-2])
     )
-    scores = arrays.pooled(ig.scores.sum(axis=-2)[..., 1:])
-    heads = arrays.pooled(ig.scores[..., 1:] * ig.scores.shape[-2])
     return [
         Finding(
             scores=s,
             heads=h,
-            notices=_open_gap(float(gap), float(change), tolerance),
-            diagnostics={"completeness_gap": float(gap), "nodes": ig.nodes},
+            bound=float(ig.bound[0]),
+            notices=_unproven(float(ig.quadrature[0]), cast(float, settings.tolerance)),
+            diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
-        for s, h, gap, change in zip(scores, heads, ig.gap, ig.change, strict=True)
+        for s, h, ig in zip(scores, heads, found, strict=True)
     ]
 
 
-def _open_gap(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
-    if max(gap, change) <= tolerance:
+def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
+    arrays, one = reading.collapsed, slice(i, i + 1)
+    targets = replace(reading.targets, index=reading.targets.index[one])
+    return integrated_gradients(
+        arrays.logit[one],
+        arrays.u[one],
+        arrays.base_logit[one],
+        arrays.base_u[one],
+        weigh=targets.weights,
+        value_of=targets.value,
+        outer=targets.outer(arrays.u.shape[1]),
+        tolerance=cast(float, settings.tolerance),
+        logit_error=arrays.logit_error[one],
+        value_error=arrays.value_error[one],
+    )
+
+
+def _unproven(quadrature: float, tolerance: float) -> tuple[str, ...]:
+    if quadrature <= tolerance:
         return ()
     return (
-        f"The scores add up to the change of the output within {gap:.1g}, not within the "
-        f"tolerance {tolerance:.1g}.",
+        f"The integral of a score is proven within {quadrature:.1g} only, not within the tolerance "
+        f"{tolerance:.1g}.",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.models import SCALES, class_probabilities
 from limelight.shapes import Float, Int
+from limelight.theory.path_quadrature import Outer
 
 
 @final
@@ -51,6 +52,14 @@ class Targets:
             return weights * of_target * (1 - of_target)
         return of_target * (self._chosen() - p)
 
+    def outer(self, outputs: int) -> Outer:
+        """Return bounds on the derivatives of F, a function of so many outputs."""
+        if self.scale == "probability":
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size.
+            return Outer(lambda psi: np.repeat(_softened(psi), outputs, axis=-1), curvature=1.0)
+        size = np.abs(self._logit_weights(outputs))
+        return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
+
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
         flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
         return flat.reshape(*f.shape[:-1], -1)
@@ -64,6 +73,13 @@ class Targets:
         if self.contrast and outputs == 2:
             return 2 * self._chosen() - 1
         return self._chosen()
+
+
+def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
+    """|p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
+    inside = psi < np.pi / 2
+    s = 1 / np.cos(np.where(inside, psi, 0.0))
+    return np.where(inside, s * (1 + s), np.inf)[..., None]
 
 
 def target_indices(

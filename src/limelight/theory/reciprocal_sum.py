@@ -56,9 +56,7 @@ def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
     a coarse grid, so that the documents of a corpus share a few cached sums.
     """
     if not 1 <= R <= MOST_RATIO:
-        raise DomainError(
-            f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MOST_RATIO:g}; got R = {R}."
-        )
+        raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MOST_RATIO:g}; got R = {R}.")
     return _fitted(*_bucket(R, tolerance))
 
 

@@ -64,6 +64,9 @@ def average_error(
     logit = (logit_error + _EXPONENTIAL)[..., None, :]
     moved = xp.tanh(logit / 2) * (high - low + 2 * value_error)
     added = 2 * ROUNDING * (terms + 4) * size
-    lost = _DENORMAL * terms * (2 * size + 1) / smallest[..., None, :]
+    sound = smallest >= _NORMAL
+    least = xp.where(sound, smallest, xp.ones_like(smallest))
+    lost = xp.where(sound, _DENORMAL / least, xp.full_like(least, xp.inf))[..., None, :]
+    lost = lost * terms * (2 * size + 1)
     error = (value_error + moved + added + lost) * (1 + 16 * ROUNDING)
     return xp.where(error < xp.inf, error, xp.full_like(error, xp.inf))

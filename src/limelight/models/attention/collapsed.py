@@ -11,7 +11,7 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.on_device import DeviceTables
-from limelight.models.attention.table_errors import TableErrors
+from limelight.models.attention.table_errors import TableErrors, summed_terms
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -20,6 +20,7 @@ from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, denominator_range, empty_value
+from limelight.theory.table_rounding import average_error
 
 
 @runtime_checkable
@@ -157,9 +158,24 @@ class CollapsedDocuments:
 
     def _output_error(self, smallest: Float[np.ndarray, "n K"]) -> Float[np.ndarray, "n C K"]:
         """How far a head's output may be from what the weights say, whatever is removed."""
-        low = np.minimum(self.u.min(axis=-1), self.base_u.min(axis=-1))
-        high = np.maximum(self.u.max(axis=-1), self.base_u.max(axis=-1))
-        return self.model.table_errors.of_outputs(self.ids, low=low, high=high, smallest=smallest)
+        return average_error(
+            logit_error=self.logit_error,
+            value_error=self.value_error,
+            low=np.minimum(self.u.min(axis=-1), self.base_u.min(axis=-1)),
+            high=np.maximum(self.u.max(axis=-1), self.base_u.max(axis=-1)),
+            terms=summed_terms(self.model.T_max, self.u.shape[1]),
+            smallest=smallest,
+        )
+
+    @cached_property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """How far a logit of each document may be from what the weights say."""
+        return self.model.table_errors.of_logits(self.ids)
+
+    @cached_property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """How far a value of each document may be from what the weights say."""
+        return self.model.table_errors.of_values(self.ids)
 
     def _by_feature(
         self, x: Float[np.ndarray, "n *heads T_max"]
@@ -193,18 +209,20 @@ class CollapsedDocuments:
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
-        error = self.model.table_errors.of_outputs(
-            self.ids[i : i + 1],
-            low=np.minimum(u.min(axis=(0, 1)), self.base_u[i].min(axis=-1))[None],
-            high=np.maximum(u.max(axis=(0, 1)), self.base_u[i].max(axis=-1))[None],
-            smallest=tail_g.min(axis=-1)[None],
+        error = average_error(
+            logit_error=self.logit_error[i],
+            value_error=self.value_error[i],
+            low=np.minimum(u.min(axis=(0, 1)), self.base_u[i].min(axis=-1)),
+            high=np.maximum(u.max(axis=(0, 1)), self.base_u[i].max(axis=-1)),
+            terms=summed_terms(self.model.T_max, len(weights[i])),
+            smallest=tail_g.min(axis=-1),
         )
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
             tail_g=tail_g,
             tail_gu=_beside(padding_gu, d)[None],
-            error=np.abs(weights[i : i + 1]) @ error[0],
+            error=np.abs(weights[i : i + 1]) @ error,
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:

@@ -1,6 +1,6 @@
 """How far the tables of a model may be from its weights: a forward error per head and word."""
 
-__all__ = ["TableErrors", "table_errors"]
+__all__ = ["TableErrors", "summed_terms", "table_errors"]
 
 from dataclasses import dataclass
 from typing import final
@@ -10,7 +10,7 @@ import numpy as np
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK
-from limelight.theory.table_rounding import ROUNDING, average_error, product_error
+from limelight.theory.table_rounding import ROUNDING, product_error
 
 _READ = 3 * ROUNDING  # a logit is a sum, from which the largest is taken off
 
@@ -37,27 +37,6 @@ class TableErrors:
         """Return the largest error of a value of these words, or of UNK in their place."""
         words = np.maximum(self.word_value[ids].max(axis=-3), self.word_value[UNK])
         return words + self.position_value
-
-    def of_outputs(
-        self,
-        ids: Int[np.ndarray, "n T"],
-        *,
-        low: Float[np.ndarray, "n C K"],
-        high: Float[np.ndarray, "n C K"],
-        smallest: Float[np.ndarray, "n K"],
-    ) -> Float[np.ndarray, "n C K"]:
-        """Return the largest error of a head's output for texts of these words and UNK.
-
-        ``low`` and ``high`` enclose the values of these words, ``smallest`` is the least Σg.
-        """
-        return average_error(
-            logit_error=self.of_logits(ids),
-            value_error=self.of_values(ids),
-            low=low,
-            high=high,
-            terms=summed_terms(ids.shape[-1], low.shape[-2]),
-            smallest=smallest,
-        )
 
 
 def summed_terms(T: int, C: int) -> int:
