@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weights_oracle import exact_game, exact_scores, exact_tables, largest_error
+from weights_oracle import exact_game, exact_path, exact_scores, exact_tables, largest_error
 
 import limelight
 from limelight import DomainError
 from limelight.explainers import read
 from limelight.models.attention.table_errors import TableErrors
 
+from path_integrals import by_tanh_sinh
 from tiny_models import tiny_model
 
 SIZES = {"V": 5, "d_e": 3, "K": 2, "d_att": 2, "d_out": 3, "T_max": 6}
@@ -98,6 +99,28 @@ def test_scores_are_within_the_bound_of_what_the_weights_say(kind):
 @settings(max_examples=150, deadline=None)
 def test_scores_of_any_model_are_within_the_bound(kind, seed):
     assert_bounded(kind, seed)
+
+
+def exact_ig(model):
+    reading = read(model, [TEXT])
+    logit, base, u, base_u = exact_path(model, reading.documents[0], reading.features[0])
+    tokens = by_tanh_sinh(logit, base, u, base_u, halvings=14)[1:].astype(float)
+    return reading.collapsed.pooled(tokens[None])[0]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "steep"])
+def test_integrated_gradients_are_within_the_bound_of_what_the_weights_say(kind):
+    for seed in range(4):
+        model = KINDS[kind](seed)
+        e = limelight.explain(model, TEXT, "ig")
+        assert np.abs(e.scores - exact_ig(model)).max() <= e.bound
+
+
+def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound():
+    model = cancelling(0)
+    exact, e = exact_ig(model), limelight.explain(forgotten(model), TEXT, "ig")
+    assert np.abs(e.scores - exact).max() > 10 * e.bound
+    assert limelight.explain(model, TEXT, "ig").bound < 1e-3
 
 
 def forgotten(model):

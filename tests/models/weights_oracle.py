@@ -76,6 +76,28 @@ def _average(logits, values):
     return mpmath.fsum(a * b for a, b in zip(g, values)) / mpmath.fsum(g)
 
 
+def exact_path(model, document, features, c=-1):
+    """Logits and values of class ``c`` at both ends of the path from UNK, as (K, T) arrays."""
+    with mpmath.workdps(DIGITS):
+        ids, logit, value = exact_tables(model, document)
+        K, C = model.W_l.shape[:2]
+        place = [-1, *features.of_token.tolist()]
+        base = [UNK if j >= 0 else w for w, j in zip(ids, place)] + ids[len(place) :]
+
+        def table(words, entry):
+            rows = [[entry(k, w, t) for t, w in enumerate(words)] for k in range(K)]
+            return np.array([[np.longdouble(mpmath.nstr(x, 25)) for x in row] for row in rows])
+
+        return [
+            table(words, entry)
+            for entry in (
+                lambda k, w, t: logit[k, w, t],
+                lambda k, w, t: value[k, c % C, w, t],
+            )
+            for words in (ids, base)
+        ]
+
+
 def exact_scores(f, method):
     """Scores of all words from the table of f, by definition."""
     d = len(next(iter(f)))
