@@ -6,7 +6,7 @@ import numpy as np
 def by_tanh_sinh(logit, base, u, base_u, *, halvings=13):
     """IG of every position, heads averaged: the trapezoid rule after x = (1 + tanh(π/2 sinh s))/2.
 
-    ``logit`` to ``base_u`` have the shape (K, T). The step is so short that its half changes nothing.
+    Arrays have the shape (K, T). The step is so short that its half changes nothing.
     """
     whole, half = (
         _trapezoid(n, logit, base, u, base_u) for n in (2**halvings, 2 ** (halvings + 1))

@@ -1,4 +1,4 @@
-"""The paper's classifier from its weights in 60 digits, and every exact method by its definition."""
+"""The paper's classifier from its weights in 60 digits, and exact methods by their definitions."""
 
 from itertools import combinations, product
 from math import comb
@@ -29,10 +29,12 @@ def exact_tables(model, document):
         return e
 
     def times(W, x):
-        return [mpmath.fsum(mpmath.mpf(float(w)) * y for w, y in zip(row, x)) for row in W]
+        return [
+            mpmath.fsum(mpmath.mpf(float(w)) * y for w, y in zip(row, x, strict=True)) for row in W
+        ]
 
     def dot(x, y):
-        return mpmath.fsum(a * b for a, b in zip(x, y))
+        return mpmath.fsum(a * b for a, b in zip(x, y, strict=True))
 
     queries = [times(model.W_q[k], vector(CLS, 0)) for k in range(K)]
     logit, value = {}, {}
@@ -56,7 +58,7 @@ def exact_game(model, document, features, c=-1):
         K, C = model.W_l.shape[:2]
         f = {}
         for kept in product((0, 1), repeat=len(features)):
-            words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place)]
+            words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place, strict=True)]
             f[kept] = (
                 mpmath.fsum(
                     _average(
@@ -73,7 +75,7 @@ def exact_game(model, document, features, c=-1):
 def _average(logits, values):
     top = max(logits)
     g = [mpmath.exp(x - top) for x in logits]
-    return mpmath.fsum(a * b for a, b in zip(g, values)) / mpmath.fsum(g)
+    return mpmath.fsum(a * b for a, b in zip(g, values, strict=True)) / mpmath.fsum(g)
 
 
 def exact_path(model, document, features, c=-1):
@@ -82,7 +84,7 @@ def exact_path(model, document, features, c=-1):
         ids, logit, value = exact_tables(model, document)
         K, C = model.W_l.shape[:2]
         place = [-1, *features.of_token.tolist()]
-        base = [UNK if j >= 0 else w for w, j in zip(ids, place)] + ids[len(place) :]
+        base = [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 
         def table(words, entry):
             rows = [[entry(k, w, t) for t, w in enumerate(words)] for k in range(K)]
@@ -164,4 +166,7 @@ def _regressed(f, d, bandwidth=0.25):
 def largest_error(scores, exact):
     """max |score − exact| as a float."""
     with mpmath.workdps(DIGITS):
-        return max(float(abs(mpmath.mpf(x) - y)) for x, y in zip(np.ravel(scores).tolist(), exact))
+        return max(
+            float(abs(mpmath.mpf(x) - y))
+            for x, y in zip(np.ravel(scores).tolist(), exact, strict=True)
+        )

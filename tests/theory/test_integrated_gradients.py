@@ -10,8 +10,8 @@ from limelight.theory import integrated_gradients as module
 from limelight.theory import path_quadrature as quadrature
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.path_quadrature import NODES, Outer
-
 from path_integrals import by_tanh_sinh
+
 from tiny_models import tiny_model
 
 TEXT = "w1 w5 never w5 w8"

@@ -99,8 +99,8 @@ def moved_averages() -> Picture:
         figure=figure,
         alt="The largest change of random heads against the error of their logits on logarithmic "
         "axes: a bundle of curves that rises with slope 1 to a plateau, below a dashed one.",
-        caption=f"{len(heads)} random heads of 9 positions; errors of +ε above a threshold of u and "
-        f"−ε below it, the worst of all thresholds. None moves f by more than {share:.0%} of "
+        caption=f"{len(heads)} random heads of 9 positions; errors of +ε above a threshold of u "
+        f"and −ε below it, the worst of all thresholds. None moves f by more than {share:.0%} of "
         "tanh(ε/2) times the range of u (dashed).",
     )
 

@@ -12,7 +12,8 @@ from limelight.theory.ratio_game import RatioGame, Valued
 def leave_one_out(game: RatioGame) -> Valued:
     """f(all) − f(all but j), mean over heads. Any d ≥ 1.
 
-    The bound holds rounding only, and the error of the game. Computed on f − c with c the middle of the range of f.
+    The bound holds rounding only, and the error of the game. Computed on f − c with c the middle of
+    the range of f.
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)

@@ -1,4 +1,4 @@
-"""How many panels integrated gradients need, and a proven bound on every score, before any is added.
+"""How many panels integrated gradients need, and a proven bound on every score, known in advance.
 
 On the path from UNK to the text logits and values are linear in x, so attention is analytic around
 it: where |Im x| ≤ H and φ = HS/2 < π/2, S being the range of the slopes of a head's logits,
@@ -73,15 +73,15 @@ def path_size(
         return xp.max(x, axis=-1) - xp.min(x, axis=-1)
 
     slope = logit - base_logit
-    sizes = (
-        extent(slope),
-        largest(slope),
-        xp.maximum(largest(logit), largest(base_logit)),
-        largest(u - base_u),
-        extent(u) + extent(base_u),
-        xp.maximum(largest(u), largest(base_u)),
+    return PathSize(
+        swing=host_array(extent(slope)),
+        steepest=host_array(largest(slope)),
+        logit=host_array(xp.maximum(largest(logit), largest(base_logit))),
+        moved=host_array(largest(u - base_u)),
+        spread=host_array(extent(u) + extent(base_u)),
+        value=host_array(xp.maximum(largest(u), largest(base_u))),
+        positions=int(logit.shape[-1]),
     )
-    return PathSize(*map(host_array, sizes), positions=int(logit.shape[-1]))
 
 
 def panels_needed(size: PathSize, outer: Outer, *, tolerance: Float[np.ndarray, " n"]) -> int:

@@ -16,7 +16,7 @@ import sys
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 
-# Twice the unit roundoff: n operations err by n 2⁻⁵³/(1 − n 2⁻⁵³) relatively, for which n times this
+# Twice the unit roundoff: n operations err by n 2⁻⁵³/(1 − n 2⁻⁵³) relatively, so that n times this
 # leaves half of it for the rounding of the bounds themselves.
 ROUNDING = 2.0**-52
 _EXPONENTIAL = 8 * ROUNDING  # NumPy and torch promise 4 units in the last place
