@@ -90,7 +90,7 @@ def assert_bounded(kind, seed):
         e = explained(model, method)
         if isinstance(e, str):
             assert kind == "steep"
-            assert "double precision" in e
+            assert e.startswith("a ratio game needs")
         else:
             assert largest_error(e.scores, exact_scores(f, method)) <= e.bound, method
 
@@ -103,7 +103,7 @@ def test_scores_are_within_the_bound_of_what_the_weights_say(kind):
 
 @pytest.mark.slow
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 9999))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_scores_of_any_model_are_within_the_bound(kind, seed):
     assert_bounded(kind, seed)
 

@@ -59,7 +59,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
             "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
         )
     # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
-    if not bool(xp.all((low >= _TINY) & (high / low <= MOST_RATIO))):
+    if not bool(xp.all((low >= _TINY) & (low >= high / MOST_RATIO))):
         raise DomainError(
             f"a ratio game needs denominators D ≥ {_TINY:.1e} within a factor of {MOST_RATIO:g} of "
             "each other; here double precision cannot tell one from 0."
