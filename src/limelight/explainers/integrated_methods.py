@@ -107,18 +107,18 @@ def _along(settings: IG, one: Reading) -> Finding:
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
-        piece_scores, coarse = _integrals(one, start, end, nodes)
+        piece_scores, *coarse = _integrals(one, start, end, nodes)
         gap = abs(float(piece_scores.sum() - (whole - base)))
         if gap <= tolerance * abs(whole - base) or 2 * nodes > settings.max_steps:
             break
         nodes *= 2
     scores = pooled_pieces(one, piece_scores)
-    errors = np.abs(pooled_pieces(one, coarse) - scores)
+    errors = np.max([np.abs(pooled_pieces(one, half) - scores) for half in coarse], axis=0)
     padded = (_PADDED,) if settings.replacement == "pad" else ()
     return Finding(
         scores=scores,
         base_value=float(base),
-        notices=_still_open(gap, float(whole - base), tolerance) + _coarse(scores, errors) + padded,
+        notices=_coarse(scores, errors) + _still_open(gap, float(whole - base), tolerance) + padded,
         diagnostics={
             "completeness_gap": gap,
             "nodes": nodes,
@@ -132,17 +132,16 @@ def _integrals(
     start: Float[np.ndarray, "T d_e"],
     end: Float[np.ndarray, "T d_e"],
     nodes: int,
-) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, " T"]]:
-    """The scores of all tokens, and the same from every other node."""
+) -> Float[np.ndarray, "3 T"]:
+    """The scores of all tokens, and the same from either half of the nodes."""
     at, weights = nested_rules(nodes)
-    ask, means = cast(Differentiates, one.model).differentiated, np.zeros((2, *end.shape))
+    ask, means = cast(Differentiates, one.model).differentiated, np.zeros((3, *end.shape))
     for first in range(0, nodes, _NODES):
         some = slice(first, first + _NODES)
         points = start + at[some, None, None] * (end - start)
         found = ask(one.documents[0], points, one.targets.weights)
         means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
-    fine, coarse = (means * (end - start)).sum(axis=-1)
-    return fine, coarse
+    return (means * (end - start)).sum(axis=-1)
 
 
 def _coarse(scores: Float[np.ndarray, " d"], errors: Float[np.ndarray, " d"]) -> tuple[str, ...]:
