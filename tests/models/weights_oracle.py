@@ -14,8 +14,14 @@ DIGITS = 60
 
 
 def exact_tables(model, document):
-    """ℓ and u of every position of a document and of UNK there, as {(word, t): …} per head."""
+    """The window of a document, and ℓ and u of its words and of UNK in their places."""
     (ids,) = padded_ids([encoded(document).ids], T_max=model.T_max).tolist()
+    places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
+    return ids, *exact_entries(model, places)
+
+
+def exact_entries(model, places):
+    """{(head, word, t): ℓ} and {(head, class, word, t): u} of words at positions."""
     K, d_att, d_e = model.W_q.shape
     C = model.W_l.shape[1]
     root = mpmath.sqrt(d_att)
@@ -38,15 +44,14 @@ def exact_tables(model, document):
 
     queries = [times(model.W_q[k], vector(CLS, 0)) for k in range(K)]
     logit, value = {}, {}
-    for t, word in enumerate(ids):
-        for one in {word, UNK}:
-            e = vector(one, t)
-            for k in range(K):
-                logit[k, one, t] = dot(queries[k], times(model.W_k[k], e)) / root
-                outputs = times(model.W_l[k], times(model.W_v[k], e))
-                for c in range(C):
-                    value[k, c, one, t] = outputs[c]
-    return ids, logit, value
+    for word, t in places:
+        e = vector(word, t)
+        for k in range(K):
+            logit[k, word, t] = dot(queries[k], times(model.W_k[k], e)) / root
+            outputs = times(model.W_l[k], times(model.W_v[k], e))
+            for c in range(C):
+                value[k, c, word, t] = outputs[c]
+    return logit, value
 
 
 def exact_game(model, document, features, c=-1):
@@ -59,17 +64,34 @@ def exact_game(model, document, features, c=-1):
         f = {}
         for kept in product((0, 1), repeat=len(features)):
             words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place, strict=True)]
-            f[kept] = (
-                mpmath.fsum(
-                    _average(
-                        [logit[k, w, t] for t, w in enumerate(words)],
-                        [value[k, c % C, w, t] for t, w in enumerate(words)],
-                    )
-                    for k in range(K)
-                )
-                / K
-            )
+            f[kept] = _output(words, logit, value, K, c % C)
         return f
+
+
+def exact_deletion_game(model, document, c=-1):
+    """The same where every token is a word, removed ones vanish and later ones move up."""
+    tokens = encoded(document).ids.tolist()
+    K, C = model.W_l.shape[:2]
+    with mpmath.workdps(DIGITS):
+        places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
+        logit, value = exact_entries(model, places)
+        f = {}
+        for kept in product((0, 1), repeat=len(tokens)):
+            words = [CLS, *(w for w, stays in zip(tokens, kept, strict=True) if stays)]
+            words += [UNK] * (model.T_max - len(words))
+            f[kept] = _output(words, logit, value, K, c % C)
+        return f
+
+
+def _output(words, logit, value, K, c):
+    heads = (
+        _average(
+            [logit[k, w, t] for t, w in enumerate(words)],
+            [value[k, c, w, t] for t, w in enumerate(words)],
+        )
+        for k in range(K)
+    )
+    return mpmath.fsum(heads) / K
 
 
 def _average(logits, values):

@@ -2,7 +2,7 @@
 
 __all__ = ["CollapsedDocuments"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, final, runtime_checkable
 
@@ -11,7 +11,7 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.on_device import DeviceTables
-from limelight.models.attention.table_errors import TableErrors, summed_terms
+from limelight.models.attention.table_errors import Doubts, TableErrors
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -19,8 +19,7 @@ from limelight.theory.attention import attention, head_outputs
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import RatioGame, denominator_range, empty_value
-from limelight.theory.table_rounding import average_error
+from limelight.theory.ratio_game import RatioGame, empty_value
 
 
 @runtime_checkable
@@ -145,37 +144,31 @@ class CollapsedDocuments:
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
         g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
         kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
-        game = RatioGame(
-            D0=kept[..., -1],
-            a=kept[..., :-1],
-            b=self._by_feature(g_h)[..., :-1],
+        D0, a, b = kept[..., -1], kept[..., :-1], self._by_feature(g_h)[..., :-1]
+        return RatioGame(
+            D0=D0,
+            a=a,
+            b=b,
             N0=kept_values[..., -1],
             A=kept_values[..., :-1],
             B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
             sizes=sizes,
-        )
-        return replace(game, error=self._output_error(denominator_range(game)[0]))
-
-    def _output_error(self, smallest: Float[np.ndarray, "n K"]) -> Float[np.ndarray, "n C K"]:
-        """How far a head's output may be from what the weights say, whatever is removed."""
-        return average_error(
-            logit_error=self.logit_error,
-            value_error=self.value_error,
-            low=np.minimum(self.u.min(axis=-1), self.base_u.min(axis=-1)),
-            high=np.maximum(self.u.max(axis=-1), self.base_u.max(axis=-1)),
-            terms=summed_terms(self.model.T_max, self.u.shape[1]),
-            smallest=smallest,
+            error=self._doubts.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
 
     @cached_property
+    def _doubts(self) -> Doubts:
+        return self.model.table_errors.of_text(self.ids)
+
+    @property
     def logit_error(self) -> Float[np.ndarray, "n K"]:
         """How far a logit of each document may be from what the weights say."""
-        return self.model.table_errors.of_logits(self.ids)
+        return self._doubts.logit_error
 
-    @cached_property
+    @property
     def value_error(self) -> Float[np.ndarray, "n C K"]:
         """How far a value of each document may be from what the weights say."""
-        return self.model.table_errors.of_values(self.ids)
+        return self._doubts.value_error
 
     def _by_feature(
         self, x: Float[np.ndarray, "n *heads T_max"]
@@ -209,14 +202,8 @@ class CollapsedDocuments:
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
-        error = average_error(
-            logit_error=self.logit_error[i],
-            value_error=self.value_error[i],
-            low=np.minimum(u.min(axis=(0, 1)), self.base_u[i].min(axis=-1)),
-            high=np.maximum(u.max(axis=(0, 1)), self.base_u[i].max(axis=-1)),
-            terms=summed_terms(self.model.T_max, len(weights[i])),
-            smallest=tail_g.min(axis=-1),
-        )
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self.logit_error.shape)
+        error = self._doubts.of_outputs(smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],

@@ -10,12 +10,11 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.models.attention.table_errors import TableErrors, summed_terms
+from limelight.models.attention.table_errors import TableErrors, doubts
 from limelight.models.attention.tables import Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
-from limelight.theory.table_rounding import average_error
 
 
 @final
@@ -35,13 +34,7 @@ class DeviceTables:
                 tables.position_value,
             )
         )
-        self._logit_error, self._value_error = (
-            self._sent(words + positions)
-            for words, positions in (
-                (errors.word_logit, errors.position_logit),
-                (errors.word_value, errors.position_value),
-            )
-        )
+        self._by_word = self._sent(errors.by_word)
 
     def outputs(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         """Return f for every document: the mean over heads of Σ_t α_t u_t."""
@@ -75,24 +68,9 @@ class DeviceTables:
             B=B[..., :-1],
             sizes=self._sent(sizes),
         )
-        return replace(game, error=self._output_error(ids, u, base_u, game))
-
-    def _output_error(
-        self, ids: Int[np.ndarray, "n T_max"], u: Any, base_u: Any, game: RatioGame
-    ) -> Any:
-        """How far a head's output may be from what the weights say, whatever is removed."""
-        torch, rows = self._torch, self._sent(ids).long()
-        worst = (
-            torch.maximum(table[rows].amax(dim=1), table[UNK])
-            for table in (self._logit_error, self._value_error)
-        )
-        return average_error(
-            **dict(zip(("logit_error", "value_error"), worst, strict=True)),
-            low=torch.minimum(u.amin(dim=1), base_u.amin(dim=1)),
-            high=torch.maximum(u.amax(dim=1), base_u.amax(dim=1)),
-            terms=summed_terms(ids.shape[1], u.shape[2]),
-            smallest=denominator_range(game)[0],
-        )
+        rows = self._by_word[self._sent(ids).long()]
+        known = doubts(torch.maximum(rows.amax(dim=1), self._by_word[UNK]), ids.shape[1])
+        return replace(game, error=known.of_outputs(denominator_range(game)[0]))
 
     def _read(self, ids: Int[np.ndarray, "n T_max"]) -> tuple[Any, Any]:
         """Logits (n, T_max, K) and values (n, T_max, C, K) of words at their places."""
