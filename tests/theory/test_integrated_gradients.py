@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -172,9 +174,13 @@ def test_nodes_and_weights_are_right_to_rounding():
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_probabilities_are_within_their_bound_too(outputs):
+@pytest.mark.parametrize("against", [None, 0])
+def test_probabilities_are_within_their_bound_too(outputs, against):
     model = tiny_model(5, outputs=outputs, scale=0.8, K=1, T_max=5)
     reading = read(model, ["w1 w5 w8"], target=1, scale="probability")
+    if against is not None:
+        targets = replace(reading.targets, against=np.array([against]))
+        reading = replace(reading, targets=targets)
     found, fine = ig(reading), ig(reading, tolerance=1e-15)
     assert np.isfinite(found.bound).all()
     # Oracle: Simpson's rule, 20,001 points, on the integrand of the definition.

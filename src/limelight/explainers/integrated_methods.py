@@ -2,7 +2,7 @@
 
 __all__ = ["IG", "ROWS"]
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast, final
 
 import numpy as np
@@ -69,7 +69,7 @@ def _from_tables(settings: IG, reading: Reading) -> list[Finding]:
 
 def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
-    targets = replace(reading.targets, index=reading.targets.index[one])
+    targets = reading.targets.only(i)
     return integrated_gradients(
         arrays.logit[one],
         arrays.u[one],

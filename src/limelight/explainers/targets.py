@@ -68,8 +68,10 @@ class Targets:
     def outer(self, outputs: int) -> Outer:
         """Return bounds on the derivatives of F, a function of so many outputs."""
         if self.scale == "probability":
-            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size.
-            return Outer(lambda psi: np.repeat(_softened(psi), outputs, axis=-1), curvature=1.0)
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size; a
+            # class held against another has two of them.
+            n = 1.0 if self.against is None else 2.0
+            return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
         size = np.abs(self._logit_weights(outputs))
         return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
 
