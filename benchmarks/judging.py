@@ -3,6 +3,8 @@
 python benchmarks/judging.py                               1,000 reviews under the shipped model
 python benchmarks/judging.py --model FOLDER --reviews 20   reviews of about 100 words under a
                                                            Hugging Face model (result: judging_deep)
+python benchmarks/judging.py --model FOLDER --every        more methods, at several costs, with
+                                                           their shares (judging_deep_every)
 
 Where there is a graphics card a Hugging Face model uses it, and the result is called judging_cuda.
 """
@@ -17,12 +19,30 @@ from typing import Any
 
 import limelight
 from limelight import Judgement, Model
+from limelight.explainers import Lime, Lrp, Shapley
 from limelight.models import load
 from limelight.text import token_strings
 from measuring import peak_memory
 from results import Measure, command_line, report
 
 METHODS = ("ig", "shapley", "lime", "loo", "gxi", "alpha-avg", "g-l1", "g-avg")
+EVERY = {
+    "shapley, pairs=25": Shapley(pairs=25),
+    "shapley, pairs=5": Shapley(pairs=5),
+    "shapley, pairs=2": Shapley(pairs=2),
+    "lime, samples=1000": Lime(samples=1000),
+    "lime, samples=400": Lime(samples=400),
+    "lrp, steps=20": Lrp(steps=20),
+    "lrp": "lrp",
+    "ig": "ig",
+    "loo": "loo",
+    "generic-attention": "generic-attention",
+    "alpha-avg": "alpha-avg",
+    "rollout": "rollout",
+    "g-l1": "g-l1",
+    "g-avg": "g-avg",
+    "gxi": "gxi",
+}
 WORDS = 100
 
 
@@ -34,7 +54,8 @@ def main() -> None:
     texts = short_texts(arguments) if deep else spread_texts(arguments)
     settings = asked(arguments) if deep else {}
     start, used = time.perf_counter(), time.process_time()
-    found = limelight.judge(model, texts, list(METHODS), **settings)
+    methods = EVERY if arguments.every else list(METHODS)
+    found = limelight.judge(model, texts, methods, **settings)
     seconds, used = time.perf_counter() - start, time.process_time() - used
     for line in shares(found):
         print(line)
@@ -42,6 +63,8 @@ def main() -> None:
         arguments.judgement.write_text(found.to_json() + "\n", encoding="utf-8")
     measures = measured(found, seconds, used, below=60 * len(texts) / (100 if deep else 1000))
     name = "judging" if not deep else f"judging_{device_of(model)}"
+    if arguments.every:
+        name, measures = f"{name}_every", [*each_share(found)]
     settings_note = ", ".join(f"{name} {value}" for name, value in settings.items())
     report(
         name,
@@ -59,6 +82,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--device", help='as torch names it, such as "cuda"')
     parser.add_argument("--data", type=Path, help="reviews as .jsonl.gz, where parquet is not read")
     parser.add_argument("--budget", type=float, help="seconds for search and chance")
+    parser.add_argument("--every", action="store_true", help="more methods, at several costs")
     parser.add_argument("--pairs", type=int, default=25, help="of orders, for Shapley values")
     parser.add_argument("--samples", type=int, default=1000, help="of LIME")
     parser.add_argument("--columns", default="", help="other measures, with commas")
@@ -69,6 +93,8 @@ def parsed() -> argparse.Namespace:
 def asked(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a deep model's judgement."""
     few = arguments.smoke
+    if arguments.every:  # their settings are their own
+        return {"budget": 1.0 if few else arguments.budget}
     return {
         "pairs": 2 if few else arguments.pairs,
         "samples": 400 if few else arguments.samples,
@@ -114,7 +140,8 @@ def measured(found: Judgement, seconds: float, used: float, *, below: float) -> 
     return [
         Measure(
             id="judging_seconds",
-            what=f"{len(found):,} reviews, {len(METHODS)} methods, chance and {found.ceiling_kind}"
+            what=f"{len(found):,} reviews, {len(found.methods)} methods, chance and "
+            + found.ceiling_kind
             + (" ceiling" if found.ceiling_kind == "proven" else ""),
             value=seconds,
             unit="s",
@@ -128,6 +155,15 @@ def measured(found: Judgement, seconds: float, used: float, *, below: float) -> 
             value=found.greedy or 0.0,
         ),
     ]
+
+
+def each_share(found: Judgement) -> Iterator[Measure]:
+    """Yield the share of every method, best first."""
+    for m in found.ranked():
+        if m.share is not None:
+            low, high = m.interval or (m.share, m.share)
+            note = f"95 % interval {low:.3f} to {high:.3f}"
+            yield Measure(id=m.method, what=m.method, value=m.share, note=note)
 
 
 def shares(found: Judgement) -> Iterator[str]:
