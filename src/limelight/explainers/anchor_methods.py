@@ -27,6 +27,7 @@ from limelight.sampling import (
 )
 from limelight.shapes import Bool, Float
 from limelight.theory.namespace import host_array
+from limelight.theory.ratio_game import denominator_range
 
 _CHUNK = 4096
 
@@ -209,6 +210,10 @@ def _bracket(one: Reading, words: list[int], held: int) -> tuple[float, float] |
         np.abs(contrast) @ (np.abs(kept).sum(axis=1) + np.abs(removed).sum(axis=1) + np.abs(N0))
     )
     slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
+    # f > 0 is sure where N/D exceeds what f may be off by.
+    if game.error is not None:
+        largest = float(host_array(denominator_range(game)[1])[0, 0])
+        slack += largest * float(np.abs(contrast) @ host_array(game.error)[0, :, 0])
     low, high = sign_bracket(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
     return (low, high) if held == 1 else (1 - high, 1 - low)
 

@@ -54,6 +54,7 @@ class LimePlan(NamedTuple):
     by_size: tuple[float, float]  # error of the mixture over max|f − c|, in β and intercept
     by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
     by_rounding: tuple[float, float]
+    by_error: tuple[float, float]  # likewise of a unit error of f itself
 
     @property
     def corrections(self) -> tuple[float, float]:
@@ -140,6 +141,7 @@ def lime_plan(
         by_size=(float(slope @ mixture.residual), float(base @ mixture.residual)),
         by_reciprocal=(float(slope @ reached), float(base @ reached)),
         by_rounding=(in_beta, in_base),
+        by_error=design.reach(),
     )
 
 
@@ -156,12 +158,12 @@ def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
 def _numbers(plan: LimePlan) -> list[float]:
     design = plan.design
     moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
-    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding]
+    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding, *plan.by_error]
     return [*moments, *plan.corrections, *errors]
 
 
 def _regression(
-    game: RatioGame, form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+    game: RatioGame, form: HeavyForm, sums: Expectations, table: Float[Array, "G 14"]
 ) -> tuple[Float[Array, "G C d"], Float[Array, "G C"]]:
     """β and the intercept of each head."""
     xp = array_namespace(game.a)
@@ -199,15 +201,17 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
 
 
 def _errors(
-    form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+    form: HeavyForm, sums: Expectations, table: Float[Array, "G 14"]
 ) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
-    """|error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding, of β and of the intercept."""
+    """Bounds on the errors of β and of the intercept.
+
+    |error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding + Σ|c_S| · error of the game.
+    """
     epsilon, rounding = sums.error[:, None], sums.rounding[:, None]
 
     def error(i: int) -> Float[Array, "G C"]:
-        size, reciprocal, round_off = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4))
-        return (
-            form.half_range * (size + epsilon * reciprocal) + form.magnitude * rounding * round_off
-        )
+        size, reciprocal, round_off, reach = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4, 6))
+        by_sums = form.half_range * (size + epsilon * reciprocal)
+        return by_sums + form.magnitude * rounding * round_off + form.error * reach
 
     return error(0), error(1)
