@@ -12,6 +12,7 @@ from limelight.explainers.exact_games import head_scores, need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
+from limelight.explainers.unseen_effects import unseen_effects
 from limelight.results import Finding
 from limelight.sampling import (
     FEWEST,
@@ -25,6 +26,7 @@ from limelight.theory.banzhaf import banzhaf
 from limelight.theory.namespace import host_array
 from limelight.theory.shapley import shapley
 
+_ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.90 of cases with rare effects
 _TOLERANCE = "largest error of a score, relative to the range of f"
 _PER_HEAD = "also score every head alone"
 _UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"
@@ -109,6 +111,7 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
         pairs=settings.pairs,
         tolerance=settings.tolerance,
         most=settings.max_pairs,
+        known_range=game.known_range,
     )
     return Finding(
         scores=found.values[0],
@@ -121,17 +124,27 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
 
 def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
     notices, worst = [], float(found.stderr.max())
-    if found.pairs < FEWEST and d > 2:  # an order of two words and its reverse are all orders
+    if found.pairs < _ENOUGH and d > 2:  # an order of two words and its reverse are all orders
         notices.append(
-            f"{found.pairs} pairs of orders are few: do not trust the standard errors, zeros "
-            f"least of all; draw {FEWEST} or more."
+            f"{found.pairs} pairs of orders are few: effects that show in some orders only may "
+            f"have been missed, and the standard errors are then too small; draw {_ENOUGH} or more."
         )
     if settings.tolerance is not None and worst > settings.tolerance:
         notices.append(
             f"After {found.pairs} pairs of orders the largest standard error is {worst:.2g}, "
             f"above the tolerance {settings.tolerance:.2g}; raise max_pairs."
         )
-    return tuple(notices)
+    return (
+        *notices,
+        *unseen_effects(
+            flat=bool(found.flat[0]) and d > 2,
+            spike=float(found.spike[0]),
+            size=float(found.size[0]),
+            draws=found.pairs,
+            same="give the same scores",
+            what="pairs of orders",
+        ),
+    )
 
 
 def _calls_by_orders(settings: Shapley, d: int) -> int:

@@ -2,6 +2,7 @@
 
 __all__ = ["TargetGame", "refusal_notice"]
 
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -38,11 +39,18 @@ class TargetGame:
                 self._again = float(value)
         return found
 
-    @property
+    @cached_property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
         nothing = self._game.nothing
         return None if nothing is None else float(self._counted(nothing[None])[0, 0])
+
+    @property
+    def known_range(self) -> float:
+        """How far the explained number is known to move: 1 for probabilities, else to its base."""
+        if self._targets.scale == "probability":
+            return 1.0
+        return 0.0 if self.base_value is None else abs(self._whole - self.base_value)
 
     @property
     def notices(self) -> tuple[str, ...]:

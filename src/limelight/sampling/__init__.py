@@ -10,6 +10,7 @@ from limelight.sampling.regression import RidgeFit, ridge_fit
 from limelight.sampling.sample import Game, LimeDraws, Sample, until
 from limelight.sampling.selection import SELECTIONS
 from limelight.sampling.sign_bracket import sign_bracket
+from limelight.sampling.spread import SPIKE
 from limelight.sampling.streams import text_rng
 from limelight.sampling.watching import Watch, answered, expect, in_parts, watched
 from limelight.sampling.weights import cosine_distance, kernel_weight
@@ -17,6 +18,7 @@ from limelight.sampling.weights import cosine_distance, kernel_weight
 __all__ = [
     "FEWEST",
     "SELECTIONS",
+    "SPIKE",
     "AnchorSearch",
     "FoundAnchor",
     "Game",
