@@ -9,6 +9,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers import (
     anchor_methods,
     attention_methods,
+    banzhaf_methods,
     first_order_methods,
     gradient_methods,
     integrated_methods,
@@ -38,6 +39,7 @@ _MODULES = (
     first_order_methods,
     removal_methods,
     shapley_methods,
+    banzhaf_methods,
     interaction_methods,
     anchor_methods,
 )

@@ -1,14 +1,13 @@
-"""Shapley and Banzhaf values."""
+"""Shapley values."""
 
-__all__ = ["ROWS", "Banzhaf", "Shapley"]
+__all__ = ["ROWS", "Shapley"]
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 from limelight.errors import InputError
-from limelight.explainers.exact_games import head_scores, need_logit
+from limelight.explainers.exact_games import semivalue
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
@@ -22,8 +21,6 @@ from limelight.sampling import (
     shapley_of_all_masks,
     text_rng,
 )
-from limelight.theory.banzhaf import banzhaf
-from limelight.theory.namespace import host_array
 from limelight.theory.shapley import shapley
 
 _ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.90 of cases with rare effects
@@ -59,35 +56,6 @@ class Shapley:
                 f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
                 f"not show their spread; got {self.max_pairs}."
             )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Banzhaf:
-    """Settings of Banzhaf values."""
-
-    tolerance: float = 1e-6
-    per_head: bool = False
-
-
-def _semivalue(
-    settings: Shapley | Banzhaf, reading: Reading, *, name: str, value: Callable[..., Any]
-) -> list[Finding]:
-    """Score every feature by its mean change of the logit over sets of the others."""
-    need_logit(reading, name)
-    games = reading.ratio_game
-    solve = partial(value, tolerance=settings.tolerance)
-    found = solve(games)
-    scores, bounds = host_array(found.scores), host_array(found.bound)
-    heads = head_scores(solve, games) if settings.per_head else None
-    return [
-        Finding(
-            scores=scores[i, 0, : len(features)],
-            bound=float(bounds[i, 0]),
-            heads=None if heads is None else heads[:, i, : len(features)],
-        )
-        for i, features in enumerate(reading.features)
-    ]
 
 
 def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
@@ -152,8 +120,6 @@ def _calls_by_orders(settings: Shapley, d: int) -> int:
     return 1 + 2**d if affordable(d, calls) else calls
 
 
-_QUADRATURE = "milliseconds, exact to quadrature precision with a bound"
-
 ROWS = (
     Method(
         id="shapley",
@@ -161,13 +127,13 @@ ROWS = (
         formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
         sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
         blind="which other words it needs (see interactions)",
-        cost=_QUADRATURE,
+        cost="milliseconds, exact to quadrature precision with a bound",
         settings=Shapley,
         ways=(
             Way(
                 needs="collapses",
                 exactness="bound",
-                explain=partial(_semivalue, name="shapley", value=shapley),
+                explain=partial(semivalue, name="shapley", value=shapley),
                 settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
                 defaults={"tolerance": 1e-6},
             ),
@@ -185,23 +151,6 @@ ROWS = (
                 },
                 calls=_calls_by_orders,
                 cost="2 (d − 1) calls of the model for each pair of orders of d words",
-            ),
-        ),
-    ),
-    Method(
-        id="banzhaf",
-        label="Banzhaf",
-        formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
-        sees="the word's mean effect over all sets of other words, all alike",
-        blind="sets far from half of the text; does not add up to f",
-        cost=_QUADRATURE,
-        settings=Banzhaf,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=partial(_semivalue, name="banzhaf", value=banzhaf),
-                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
             ),
         ),
     ),

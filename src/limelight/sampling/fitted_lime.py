@@ -61,4 +61,5 @@ def fitted_lime(
         stderr[np.ix_(outputs, features)] = fit.stderr
         whole[:, outputs] = fit.intercept, fit.intercept_stderr, fit.r2, fit.flat, fit.spike
     kept = np.array([len(features) for features in chosen])
-    return LimeFit(scores, stderr, *whole[:3], kept, sample.n, whole[3] > 0, whole[4])
+    intercept, intercept_stderr, r2, flat, spike = whole
+    return LimeFit(scores, stderr, intercept, intercept_stderr, r2, kept, sample.n, flat > 0, spike)

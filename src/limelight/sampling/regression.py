@@ -1,8 +1,8 @@
 """Weighted ridge regression on a sample, with standard errors that trust no noise model."""
 
-__all__ = ["RidgeFit", "ridge_coefficients", "ridge_fit"]
+__all__ = ["RidgeFit", "left_out_residuals", "ridge_coefficients", "ridge_fit"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -95,6 +95,20 @@ def ridge_fit(
     )
 
 
+def left_out_residuals(
+    sample: Sample,
+) -> Iterator[tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n m"]]]:
+    """Yield masks with what f does there beyond the line fitted to the other rows, e/(1 − h)."""
+    centred = sample.moments.centred()
+    inverse = _inverse(centred.xx, 0.0)
+    beta = inverse @ centred.xy
+    for chunk in sample.chunks():
+        x = chunk.keep - centred.x
+        leverage = chunk.weight * (1 / centred.weight + ((x @ inverse) * x).sum(axis=1))
+        residual = chunk.outputs - centred.y - x @ beta
+        yield chunk.keep, residual / np.maximum(1 - leverage, _ALONE)[:, None]
+
+
 class _Rests(NamedTuple):
     """What the rows leave: their influence on β and the intercept, the last column.
 
@@ -123,10 +137,10 @@ class _Rests(NamedTuple):
         # Held away from 0 so that nothing is divided by it; such errors become infinite below.
         pull = chunk.weight / np.maximum(free, _ALONE) * chunk.drawn
         error, size = pull[:, None] * residual, np.abs(spread)
-        powers = (error.T**power @ spread**power for power in (1, 2, 4))
+        first, second, fourth = (error.T**power @ spread**power for power in (1, 2, 4))
         largest = [(np.abs(column)[:, None] * size).max(axis=0) for column in error.T]
         return _Rests(
-            self.influence.plus(Spread(*powers, np.stack(largest))),
+            self.influence.plus(Spread(first, second, fourth, np.stack(largest))),
             np.maximum(self.reach, (pull[:, None] * size).max(axis=0)),
             self.left + chunk.weight @ residual**2,
             self.leverage + float(leverage.sum()),
@@ -138,7 +152,7 @@ class _Rests(NamedTuple):
     ) -> tuple[Float[np.ndarray, "m k"], Bool[np.ndarray, " m"]]:
         """Return the standard errors, and for which outputs the fit is perfect."""
         unseen = unseen_error(size[:, None] * self.reach)
-        flat = (self.influence.largest <= _ROUNDING * unseen).all(axis=1)
+        flat = np.asarray(np.all(self.influence.largest <= _ROUNDING * unseen, axis=1))
         # The influences of a plain fit add up to 0. With a penalty, without row 0 or after
         # e/(1 − h) they do not, and what they add up to in every sample is not noise.
         seen = self.influence.error(draws, degrees=draws - len(self.reach))

@@ -1,6 +1,6 @@
 """A growing sample of masks and what a model answers to them."""
 
-__all__ = ["Draws", "Game", "LimeDraws", "Sample", "until"]
+__all__ = ["CoinDraws", "Draws", "Game", "LimeDraws", "Sample", "until"]
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar, final, runtime_checkable
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling.masks import SIZES, lime_masks, size_probabilities
+from limelight.sampling.masks import SIZES, coin_masks, lime_masks, size_probabilities
 from limelight.sampling.watching import expect
 from limelight.sampling.weights import cosine_distance, kernel_weight
 from limelight.shapes import Bool, Float
@@ -80,6 +80,20 @@ class LimeDraws:
         # ψ/(d q) with q ∝ ψ^power, written so that it is never 0/0 where ψ vanishes.
         weight = psi ** (1 - power) * np.mean(psi**power)
         return keep, weight[self.d - 1 - keep.sum(axis=1)]
+
+
+@final
+@dataclass(frozen=True)
+class CoinDraws:
+    """Masks that keep every word by a fair coin, all of weight 1."""
+
+    d: int
+
+    def __call__(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+        """Return ``n`` masks and the weight of each."""
+        return coin_masks(self.d, n, rng), np.ones(n)
 
 
 @final

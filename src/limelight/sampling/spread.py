@@ -42,8 +42,12 @@ class Spread(NamedTuple):
 
     def plus(self, other: "Spread") -> "Spread":
         """Return the sums over the draws of both."""
-        largest = np.maximum(self.largest, other.largest)
-        return Spread(*(x + y for x, y in zip(self[:3], other[:3], strict=True)), largest)
+        return Spread(
+            self.first + other.first,
+            self.second + other.second,
+            self.fourth + other.fourth,
+            np.maximum(self.largest, other.largest),
+        )
 
     def squares(self, draws: int) -> Float[np.ndarray, "*k"]:
         """Return Σu² about the mean of the draws."""
