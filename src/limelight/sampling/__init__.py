@@ -7,7 +7,13 @@ from limelight.sampling.all_masks import (
     pairs_of_all_masks,
     shapley_of_all_masks,
 )
-from limelight.sampling.anchors import AnchorSearch, FoundAnchor, Holds, find_anchor
+from limelight.sampling.anchors import (
+    AnchorSearch,
+    FoundAnchor,
+    Holds,
+    anchor_of_all_masks,
+    find_anchor,
+)
 from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
 from limelight.sampling.fitted_lime import LimeFit, fitted_lime
 from limelight.sampling.masks import coin_masks, lime_masks
@@ -42,6 +48,7 @@ __all__ = [
     "ShapleySample",
     "Watch",
     "affordable",
+    "anchor_of_all_masks",
     "answered",
     "banzhaf_of_all_masks",
     "clopper_pearson",
