@@ -59,7 +59,7 @@ def _cell(score: float | None, peak: float) -> Html:
 
 
 def _list(e: Explanation, pairs: Pairs) -> Html:
-    order = np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS]
+    order = np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS].tolist()
     peak = float(np.abs(pairs.scores).max())
     rows = [
         element(
