@@ -57,6 +57,7 @@ IDS = {
         "memory_growth_classes",
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {

@@ -212,4 +212,17 @@ def test_pairs_show_their_errors_everywhere():
     assert '<th scope="col">standard error</th>' in e.as_html()
     console = Console(file=io.StringIO(), width=90)
     console.print(e)
-    assert console.file.getvalue().count("±") == 2  # of words and of pairs
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["pair", "score", "±"] in lines
+    (row,) = [line for line in lines if "×" in line and len(line) == 5][:1]
+    assert float(row[-1]) == pytest.approx(e.pairs.stderr[0], abs=5e-4)
+
+
+def test_compare_refuses_settings_before_the_model_is_asked():
+    model, asked = wrapped(lambda kept: float(len(kept)))
+    with pytest.raises(DomainError, match="LIME needs more samples than words"):
+        limelight.compare(model, " ".join(WORDS), methods=["loo", "lime"], samples=10)
+    assert not asked
+    c = limelight.compare(model, " ".join(WORDS), samples=10)  # nobody asked for LIME by name
+    assert [e.method for e in c.explanations] == ["loo", "shapley"]
+    assert any(notice.startswith("LIME is left out") for notice in c.notices)
