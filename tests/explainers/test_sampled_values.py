@@ -172,8 +172,8 @@ def test_a_constant_model_has_the_notice_alone():
     np.testing.assert_array_equal(e.stderr, 0)
     assert e.notices == (
         "All 1,000 masks fit one linear model, which is no proof: an effect that shows in fewer "
-        "than 0.3 % of all masks may have gone unseen. The standard errors are 0 because nothing "
-        "moved the output, not for certain.",
+        "than 0.3 % of all masks may have gone unseen. The standard errors are 0 only because "
+        "nothing has moved the output so far.",
     )
     e = limelight.explain(model, " ".join(WORDS[:14]), "shapley")
     np.testing.assert_array_equal(e.stderr, 0)

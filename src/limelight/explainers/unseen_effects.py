@@ -16,7 +16,7 @@ def unseen_effects(
     if flat:
         allowed = f"The standard errors allow for one as large as {size:.3g}."
         if size == 0:
-            allowed = "The standard errors are 0 because nothing moved the output, not for certain."
+            allowed = "The standard errors are 0 only because nothing has moved the output so far."
         return (
             f"All {draws:,} {what} {same}, which is no proof: an effect that shows in fewer than "
             f"{min(300 / draws, 100):.2g} % of all {what} may have gone unseen. {allowed}",
