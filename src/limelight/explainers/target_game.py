@@ -39,6 +39,11 @@ class TargetGame:
                 self._again = float(value)
         return found
 
+    @property
+    def of_outputs(self) -> TextGame:
+        """The game of all outputs, of which this one is about the target's."""
+        return self._game
+
     @cached_property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
@@ -47,9 +52,9 @@ class TargetGame:
 
     @property
     def known_range(self) -> float:
-        """How far the explained number is known to move: 1 for probabilities, else to its base."""
+        """How far the explained number is known to move: for a probability 1, else to its base."""
         if self._targets.scale == "probability":
-            return 1.0
+            return 1.0 if self._targets.against is None else 2.0
         return 0.0 if self.base_value is None else abs(self._whole - self.base_value)
 
     @property
