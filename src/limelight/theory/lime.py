@@ -13,6 +13,7 @@ within the same tolerance.
 
 __all__ = ["Lime", "LimePlan", "ends", "lime", "lime_plan"]
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -35,6 +36,10 @@ from limelight.theory.per_document import (
 from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
+
+# Sums over words and nodes are rounded differently in every batch; two words, which the recurrence
+# costs nothing, would amplify that 3,000 times.
+_AMPLIFIED = 100.0
 
 
 class Lime(NamedTuple):
@@ -69,7 +74,9 @@ class LimePlan(NamedTuple):
         # number of nodes λ, which only the game will tell.
         steps = 4 * self.design.d + 30 * len(self.mixture.p)
         return (
-            self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+            self.by_size[0] <= tolerance
+            and self.by_reciprocal[0] < _AMPLIFIED
+            and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
         )
 
 
@@ -104,8 +111,8 @@ def lime(
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    share = tolerance / max(plan.by_reciprocal[0] for plan in plans)
-    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=share)
+    shares = [tolerance / _rung(plan.by_reciprocal[0]) for plan in plans for _ in range(game.K)]
+    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=shares)
     table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
     beta, intercept = _regression(game, form, sums, table)
     error = _errors(form, sums, table)
@@ -131,7 +138,8 @@ def lime_plan(
     reached = np.abs(mixture.attained) + mixture.residual
     # Rounding grows with the terms before they cancel: both parts of c_j, and d of them in Σ c_k.
     mean = design.m1 / design.m0
-    at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + 1 / d)
+    ends_weigh = design.weight[0] + design.weight[-1]
+    at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + ends_weigh)
     summed = 1 + mean + 2 * d * abs(design.pull)
     in_beta = at_stake * summed / (design.V + penalty)
     in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + penalty)) / design.m0
@@ -143,6 +151,14 @@ def lime_plan(
         by_rounding=(in_beta, in_base),
         by_error=design.reach(),
     )
+
+
+def _rung(amplification: float) -> float:
+    """Round up to 2.25 times a power of 2."""
+    # Documents share nodes for 1/D where they can, but what one gets must not depend on the others:
+    # a document has the same scores alone and in any batch. From nine words on at ν = 0.25 the
+    # amplification is 2.0 to 2.25.
+    return 2.25 * 2.0 ** math.ceil(math.log2(max(amplification, 1e-300) / 2.25))
 
 
 def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:

@@ -49,9 +49,9 @@ def lime_by_recurrence(
     ]
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
-    share = 2 * tolerance / max(x.reach()[0] for x in designs)
+    shares = [2 * tolerance / x.reach()[0] for x in by_head]
     results: dict[int, tuple[Array, ...]] = {}
-    for rule, heads in grouped_by_rule(form, share):
+    for rule, heads in grouped_by_rule(form, shares):
         for i in heads:
             results[i] = _head(HeavyForm(*(x[i] for x in form)), by_head[i], rule)
     columns = zip(*(results[i] for i in sorted(results)), strict=True)
