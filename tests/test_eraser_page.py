@@ -35,7 +35,8 @@ def test_the_numbers_in_its_sentences_are_those_of_the_result_file():
     top, chance, own = (rows[name]["precision"] for name in ("loo", "chance", "rationale"))
     wrong, right = (plausible[f"above_where_{kind}"]["loo"] for kind in ("wrong", "right"))
     for said in (
-        f"{top:.2f}, where guessing has {chance:.2f} and the rationale itself would reach {own:.2f}",
+        f"{top:.2f}, where guessing has {chance:.2f} and the rationale itself would reach",
+        f"would reach {own:.2f}.",
         f"the most faithful methods go {(top - chance) / (own - chance):.0%}".replace("%", " %"),
         f"(−{-wrong:.3f}, against +{right:.3f}",
         f"({shares['gxi']:.2f} against {shares['shapley']:.2f})",
