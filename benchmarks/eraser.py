@@ -49,6 +49,8 @@ def main() -> None:
         texts,
         methods,
         rationales=rationales,
+        columns=["stability"],
+        curves=False,
         budget=arguments.budget,
         progress=lambda done, total: print(f"{done}/{total}", end="\r", flush=True),
         **{name: int(value) for name, value in settings.items()},
@@ -133,7 +135,7 @@ def summary(found: Judgement, right: Any) -> dict[str, Any]:
         "ceiling": found.ceiling_kind,
         "greedy": found.greedy,
         "texts": len(found.judged),
-        "faithful": [asdict(one) for one in found.ranked()],
+        "faithful": [_row(one) for one in found.ranked()],
         "plausible": {
             "verdict": plausible.verdict,
             "notices": list(plausible.notices),
@@ -141,13 +143,28 @@ def summary(found: Judgement, right: Any) -> dict[str, Any]:
             "texts": len(cut),
             "words": float(np.mean(cut)) if cut else 0.0,
             "marked": float(np.mean([t.marked for t in plausible.texts if t.reason is None])),
-            "methods": [asdict(one) for one in plausible.ranked()],
+            "methods": [_row(one) for one in plausible.ranked()],
             "above_where_right": above_guessing(found, right),
             "above_where_wrong": above_guessing(found, ~right),
-            "references": [asdict(one) for one in plausible.references],
+            "references": [_row(one) for one in plausible.references],
         },
-        "agreement": asdict(agreement),
+        "agreement": {
+            "pairs": [_measures(one) for one in agreement.pairs],
+            "again": [_measures(one) for one in agreement.again],
+        },
     }
+
+
+def _row(one: Any) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name != "columns"}
+
+
+def _measures(pair: Any) -> dict[str, Any]:
+    """Return what two methods share, on one line of the file for each measure."""
+    names = ("rank", "sign", "top")
+    found = {name: getattr(pair, name) for name in names}
+    known = {name: None if x is None else round(x, 4) for name, x in found.items()}
+    return {"methods": " ".join(pair.methods), **known}
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def _agreement(judged: dict[str, Any]) -> str:
     Methods that order words as another does stand with it in one row.
     """
     pairs = [*judged["agreement"]["pairs"], *judged["agreement"]["again"]]
-    rank = {frozenset(one["methods"]): one["rank"] for one in pairs}
+    rank = {frozenset(one["methods"].split()): one["rank"] for one in pairs}
     groups: dict[str, list[str]] = {}
     for one in (one["method"] for one in judged["faithful"]):
         same = [g for g in groups if (rank.get(frozenset((one, g))) or 0) >= SAME]

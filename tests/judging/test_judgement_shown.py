@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from limelight import Judgement, judge
+from limelight.cli.judge_methods import _say_estimate
 from limelight.datasets.texts_of_file import texts_of_file
 from limelight.errors import InputError
+from limelight.judging.foreseen import Foreseen
 
 from tiny_models import random_texts, tiny_model
 
@@ -56,8 +58,11 @@ def test_the_page_is_closed_and_holds_the_judgement(judged):
     assert not re.search(r'(src|href)="http', page)
     assert page.count("<circle") == 3
     data = re.search(r'id="limelight-data">(.*?)</script>', page, re.S)[1]
-    assert Judgement.from_json(data) == judged
-    assert page.count("<tr>") == 1 + 3 + 1 + 3
+    shown = json.loads(data)
+    assert [row[0] for row in shown["texts"]] == [text.id for text in judged.texts]
+    for row, text in zip(shown["texts"], judged.texts, strict=True):
+        assert row[7] == pytest.approx(list(text.deletion.areas), rel=1e-4)
+    assert page.count("<tr>") == 1 + 3 + 1 + 3 + 1 + 3
     assert "<svg" in judged._repr_html_()
 
 
@@ -101,6 +106,21 @@ def test_rows_are_spread_evenly_and_read_from_every_format(tmp_path, data):
         texts_of_file(lines)
     with pytest.raises(InputError, match="limit must be at least 1"):
         texts_of_file(data, "body", limit=0)
+
+
+def test_a_terminal_hears_what_it_will_take(capsys):
+    _say_estimate(Foreseen(613_482, 5_000.0))
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "About 610,000 questions to the model, about 83 minutes; --budget SECONDS shortens the "
+        "search."
+    )
+
+
+def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):
+    found = judge(tiny_model(3, T_max=31, scale=0.4), ["w1 w2 \ud800 w3 = w4", *TEXTS[:2]], ["loo"])
+    assert Judgement.from_json(found.to_json()) == found
+    found.save_html(tmp_path / "page.html")
+    assert found["loo"].share is not None
 
 
 def test_the_command_holds_methods_against_rationales(limelight, tmp_path):

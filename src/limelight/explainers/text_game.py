@@ -2,6 +2,7 @@
 
 __all__ = ["NO_BASE", "TextGame"]
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import out_of_memory
+from limelight.models.joint_games import joint_answers
 from limelight.sampling import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
@@ -139,9 +141,40 @@ class TextGame:
             raise InputError("the model answers with numbers that are not finite.")
         found = dict(zip(new, asked, strict=True))
         answers = np.array([found[key] if key in found else known[key] for key in keys])
-        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // answers.shape[1]) - len(known)
-        known.update(list(found.items())[: max(room, 0)])
+        self._note(found)
         return answers
+
+    def _note(self, found: dict[bytes, Float[np.ndarray, " C"]]) -> None:
+        """Remember answers as long as there is room."""
+        outputs = len(next(iter(found.values())))
+        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // outputs) - len(self._known)
+        self._known.update(list(found.items())[: max(room, 0)])
+
+    @staticmethod
+    def ask_ahead(games: "Sequence[TextGame]", masks: Sequence[Bool[np.ndarray, "_ _d"]]) -> None:
+        """Ask what several texts are about to be asked in one question, and remember the answers.
+
+        Nothing happens where their model does not take texts together, or refuses: each text is
+        then asked by itself, and an error is about that text.
+        """
+        new = [
+            {bits.tobytes(): i for i, bits in enumerate(np.packbits(keep, axis=1))}
+            for keep in masks
+        ]
+        for game, rows in zip(games, new, strict=True):
+            for key in game._known.keys() & rows.keys():
+                del rows[key]
+        going = [g for g, rows in enumerate(new) if rows and games[g]._remember]
+        if len(going) < 2:
+            return
+        keeps = [masks[g][list(new[g].values())] for g in going]
+        try:
+            answers = joint_answers([games[g]._ask for g in going], keeps)
+        except InputError:
+            return
+        for g, found in zip(going, answers or [], strict=answers is not None):
+            if np.isfinite(found).all():
+                games[g]._note(dict(zip(new[g], found, strict=True)))
 
 
 def _refusal(error: Exception) -> bool:

@@ -24,6 +24,8 @@ from limelight.verbs import COMPARED
 # Chosen by what was measured on deep models; of these, those that a model allows.
 _ON_OTHERS = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 
+_NEXT_SEED = 1_000_003  # far from the seeds that people choose
+
 # One score per word, or a sentence that says why there are none.
 Scored = Float[np.ndarray, " _"] | str
 
@@ -33,7 +35,9 @@ Scored = Float[np.ndarray, " _"] | str
 class Candidate:
     """Something that scores the words of texts; ``reason`` says why it cannot on this model.
 
-    ``again`` scores them with another seed, where the method samples.
+    ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
+    model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
+    from any model that is given, as those of stored explanations do not.
     """
 
     name: str
@@ -42,6 +46,8 @@ class Candidate:
     scores: Callable[[Reading], list[Any]]
     reason: str | None = None
     again: Callable[[Reading], list[Any]] | None = None
+    asks: Callable[[int], int] | None = None
+    portable: bool = True
 
 
 def candidates_of(
@@ -115,15 +121,27 @@ def _registered(
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
-    again = None if (other := _reseeded(chosen)) is None else _explained(other)
-    return Candidate(method.id, method.label, method.signed, _explained(chosen), again=again)
+    return Candidate(
+        method.id,
+        method.label,
+        method.signed,
+        _explained(chosen),
+        again=None if (other := _reseeded(chosen)) is None else _explained(other),
+        asks=_asks(chosen),
+    )
+
+
+def _asks(chosen: Chosen) -> Callable[[int], int]:
+    calls, settings = chosen.way.calls, chosen.settings
+    return lambda d: 0 if calls is None else int(calls(settings, d))
 
 
 def _reseeded(chosen: Chosen) -> Chosen | None:
-    """Return the same method with the next seed; None where it does not sample."""
+    """Return the same method with another seed; None where it does not sample."""
     if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
         return None
-    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
+    other = replace(chosen.settings, seed=chosen.settings.seed + _NEXT_SEED)
+    return chosen._replace(settings=other)
 
 
 def _nothing(reading: Reading) -> list[Scored]:
@@ -176,7 +194,7 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
     def scores(reading: Reading) -> list[Scored]:
         return [one(reading, i) for i in range(len(reading.documents))]
 
-    return Candidate(name, name, first.signed, scores)
+    return Candidate(name, name, first.signed, scores, asks=lambda _: 0, portable=False)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

@@ -82,6 +82,7 @@ class Function:
             "collapses": hidden,
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
+            "shuffles": hidden,
         }
 
     def read(self, text: str, *, pieces: bool = False) -> Document:

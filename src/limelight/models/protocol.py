@@ -14,6 +14,7 @@ __all__ = [
     "Differentiates",
     "Link",
     "Model",
+    "Shuffles",
     "Weigh",
     "replacement_in_place",
     "resolved_replacement",
@@ -37,7 +38,9 @@ Link = Literal["softmax", "sigmoid", "none"]
 # What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
 SCALES = ("logit", "probability", "score")
 
-Capability = Literal["attends", "differentiates", "collapses", "chooses", "pieces", "cuts"]
+Capability = Literal[
+    "attends", "differentiates", "collapses", "chooses", "pieces", "cuts", "shuffles"
+]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
@@ -46,6 +49,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "chooses": "a model that predicts one of its classes",
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
+    "shuffles": "the weights of the model, to shuffle them",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -154,6 +158,17 @@ class Cuts(Protocol):
 
     def in_windows(self, window: str | int) -> "Model":
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
+
+
+@runtime_checkable
+class Shuffles(Protocol):
+    """Capability "shuffles": a model that can be had with its weights shuffled."""
+
+    def shuffled(self, seed: int) -> "Model":
+        """Return the same model with the numbers of every weight in random places.
+
+        It reads as before and has learned nothing; the sizes of its weights are what they were.
+        """
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from limelight.models.protocol import (
     Cuts,
     Differentiates,
     Model,
+    Shuffles,
 )
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -24,6 +25,7 @@ _BROUGHT = {
         ("differentiates", Differentiates),
         ("collapses", Collapses),
         ("cuts", Cuts),
+        ("shuffles", Shuffles),
     )
 }
 

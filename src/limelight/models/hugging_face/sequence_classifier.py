@@ -16,13 +16,15 @@ from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.forward_pass import PADDING, ForwardPass, padded
 from limelight.models.hugging_face.masked_pieces import deleted, replaced
+from limelight.models.hugging_face.masked_text import MaskedText
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
 from limelight.sampling import Game
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Float, Int
 from limelight.text import Document, Features, few_names
 
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
@@ -31,6 +33,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "differentiates": None,
     "pieces": None,
     "cuts": None,
+    "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
@@ -186,13 +189,7 @@ class HuggingFace:
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = PADDING if replacement == "pad" else self._tokens[replacement]
             masked = replaced(pieces, features, other)
-
-        def outputs(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            return self.engine.rows(
-                masked.sizes(keep), lambda rows: self._forward(masked.ids(keep[rows]))
-            )
-
-        return outputs
+        return MaskedText(self.engine, self._forward, masked)
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
@@ -244,6 +241,10 @@ class HuggingFace:
         from limelight.models.hugging_face.windowed import windowed  # it is made of this class
 
         return windowed(self, window)
+
+    def shuffled(self, seed: int) -> "HuggingFace":
+        """Return a copy of the model with the numbers of every weight in random places."""
+        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
 
     @cached_property
     def engine(self) -> Engine:

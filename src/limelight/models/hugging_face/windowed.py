@@ -3,7 +3,7 @@
 __all__ = ["Windowed", "windowed"]
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
@@ -72,6 +72,10 @@ class Windowed:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
         return MappingProxyType({**self.inner.capabilities, "cuts": done})
+
+    def shuffled(self, seed: int) -> "Windowed":
+        """Return the same windows under the model with shuffled weights."""
+        return replace(self, inner=self.inner.shuffled(seed))
 
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return all of ``text``, and its windows with the model's outputs there."""
