@@ -163,7 +163,7 @@ def _measures(pair: Any) -> dict[str, Any]:
     """Return what two methods share, on one line of the file for each measure."""
     names = ("rank", "sign", "top")
     found = {name: getattr(pair, name) for name in names}
-    known = {name: None if x is None else round(x, 4) for name, x in found.items()}
+    known = {name: None if x is None else round(x, 6) for name, x in found.items()}
     return {"methods": " ".join(pair.methods), **known}
 
 
