@@ -24,8 +24,6 @@ from limelight.verbs import COMPARED
 # Chosen by what was measured on deep models; of these, those that a model allows.
 _ON_OTHERS = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 
-_NEXT_SEED = 1_000_003  # far from the seeds that people choose
-
 # One score per word, or a sentence that says why there are none.
 Scored = Float[np.ndarray, " _"] | str
 
@@ -140,8 +138,7 @@ def _reseeded(chosen: Chosen) -> Chosen | None:
     """Return the same method with another seed; None where it does not sample."""
     if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
         return None
-    other = replace(chosen.settings, seed=chosen.settings.seed + _NEXT_SEED)
-    return chosen._replace(settings=other)
+    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:
