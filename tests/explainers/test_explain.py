@@ -334,6 +334,12 @@ def test_text_past_the_window_is_marked():
     assert limelight.explain(MODEL, TEXT, "gxi").explained_end == len(TEXT)
 
 
+def test_g_avg_says_that_it_is_worse_than_chance():
+    (notice,) = [n for n in limelight.explain(MODEL, TEXT, "g-avg").notices if "chance" in n]
+    assert "it goes −0.64 on the shipped model and 1,000 IMDB reviews" in notice
+    assert not any("chance" in n for n in limelight.explain(MODEL, TEXT, "gxi").notices)
+
+
 def test_compare_shows_the_papers_methods_and_shapley():
     comparison = limelight.compare(MODEL, TEXT)
     assert tuple(e.method for e in comparison) == COMPARED

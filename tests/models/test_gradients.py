@@ -101,7 +101,7 @@ def test_integrated_gradients_are_captums(family):
     [
         ("bert", {}, "use replacement 'mask' or 'unk' or 'pad'."),
         ("gpt2", {}, "use replacement 'pad'."),
-        ("gpt2", {"pad_token_id": None}, "use 'gxi' or 'lime'."),
+        ("gpt2", {"pad_token_id": None}, "use 'lime' or 'shapley'."),
     ],
 )
 def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):

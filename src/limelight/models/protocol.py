@@ -305,6 +305,6 @@ def replacement_in_place(model: Model, name: str) -> str:
     if not staying:
         raise DomainError(
             "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'gxi' or 'lime'."
+            "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]
