@@ -30,14 +30,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--all", action="store_true", help="print refusals too")
     given = parser.parse_args()
+    shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     found = {}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
         found[family] = isolated(family)
-        print(f"{family} ({time.perf_counter() - start:.0f} s): {summary(found[family])}", flush=True)
+        print(
+            f"{family} ({time.perf_counter() - start:.0f} s): {summary(found[family], shown)}",
+            flush=True,
+        )
         if given.output:
             given.output.write_text(json.dumps(found, indent=1))
 
@@ -68,14 +73,14 @@ def _send(family: str, pipe: Any) -> None:
     pipe.send(found)
 
 
-def summary(found: dict[str, Any]) -> str:
+def summary(found: dict[str, Any], shown: set[str]) -> str:
     """Say in a line what came of a visit."""
     if "verdicts" not in found:
         return str(found)
     lines = [
         f"\n    {name}: {verdict['word']} {verdict['said'][:240]}"
         for name, verdict in found["verdicts"].items()
-        if verdict["word"] in ("wrong", "broken")
+        if verdict["word"] in shown
     ]
     words = [verdict["word"] for verdict in found["verdicts"].values()]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))

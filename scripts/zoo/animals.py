@@ -90,7 +90,12 @@ _KINDS: dict[str, dict[str, Any]] = {
     "roc_bert": {"pronunciation_vocab_size": 32, "shape_vocab_size": 32},
     "xlnet": {"max_position_embeddings": ...},
     "xmod": {"languages": ("en_XX",), "default_language": "en_XX"},
-    "zamba": {**_FIVE_LAYERS, "attention_hidden_size": 64, "head_dim": 16, "use_mamba_kernels": False},
+    "zamba": {
+        **_FIVE_LAYERS,
+        "attention_hidden_size": 64,
+        "head_dim": 16,
+        "use_mamba_kernels": False,
+    },
     "zamba2": {**_FIVE_LAYERS, "attention_hidden_size": 64},
 }
 
@@ -148,5 +153,3 @@ def _stir(network: Any) -> None:
         for table in network.modules():
             if isinstance(table, torch.nn.Embedding):
                 table.weight.normal_(0, 1)
-
-

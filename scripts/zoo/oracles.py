@@ -1,6 +1,6 @@
 """Every method by another road: enumeration, autograd of the weights, matrices of attention."""
 
-__all__ = ["enumerated", "from_attention", "from_gradients", "other_mixing"]
+__all__ = ["bad_rows", "enumerated", "from_attention", "from_gradients", "other_mixing"]
 
 import itertools
 import re
@@ -107,6 +107,18 @@ def from_attention(method: str, hand: ByHand, target: int) -> Array | None:
         case "flow":
             flows = [_largest_flow(mean, reads / reads.sum(), t) for t in range(mean.shape[-1])]
             return hand.words(np.array(flows))
+    return None
+
+
+def bad_rows(hand: ByHand) -> str | None:
+    """Say what is wrong with the attention that is shown; a learned sink may take a part of it."""
+    hand.network.set_attn_implementation("eager")
+    with torch.no_grad():
+        layers = hand.call(hand.ids, output_attentions=True).attentions
+    sums = np.array([a[0].sum(dim=-1).numpy() for a in layers if a is not None])
+    sinks = any("sink" in name for name in hand.network.state_dict())
+    if sums.max() > 1.001 or (sums.min() < 0.999 and not sinks):
+        return f"rows of attention add up to {sums.min():.3g} to {sums.max():.3g}"
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from zoo import animals
 from zoo.by_hand import ByHand, Table
-from zoo.oracles import enumerated, from_attention, from_gradients, other_mixing
+from zoo.oracles import bad_rows, enumerated, from_attention, from_gradients, other_mixing
 
 import limelight
 from limelight.explainers import METHODS
@@ -83,9 +83,7 @@ def _outputs(model: Any, hand: ByHand) -> Verdict:
     documents = [model.read(text) for text in TEXTS]
     together = model.outputs(documents)
     backwards = model.outputs(documents[::-1])[::-1]
-    return max(_compared(x, alone) for x in (together, backwards)) if False else _worst(
-        _compared(together, alone), _compared(backwards, alone)
-    )
+    return _worst(_compared(together, alone), _compared(backwards, alone))
 
 
 def _alone(hand: ByHand, text: str) -> np.ndarray:
@@ -121,8 +119,12 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     else:
         if name in ("rollout", "flow") and (others := other_mixing(hand.network)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
+        if (rows := bad_rows(hand)) is not None:
+            return Verdict("wrong", rows)
         expected = from_attention(name, hand, TARGET)
-    return Verdict("unchecked") if expected is None else _compared(found.scores, expected, scale=size)
+    return (
+        Verdict("unchecked") if expected is None else _compared(found.scores, expected, scale=size)
+    )
 
 
 def _by_asking(model: Any, hand: ByHand, name: str, found: Any) -> Verdict:
@@ -133,8 +135,10 @@ def _by_asking(model: Any, hand: ByHand, name: str, found: Any) -> Verdict:
     size = float(np.abs(answers[:, TARGET]).max())
     verdict = _compared(found.scores, same.scores, scale=size)
     defined = enumerated(name, answers[:, TARGET])
-    return verdict if defined is None else _worst(
-        verdict, _compared(found.scores, defined, scale=size)
+    return (
+        verdict
+        if defined is None
+        else _worst(verdict, _compared(found.scores, defined, scale=size))
     )
 
 

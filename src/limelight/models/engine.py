@@ -17,6 +17,8 @@ class Engine:
 
     ``size`` is what an item costs; a batch costs its largest item times its length and at most
     ``budget``, which is halved, for good, when memory runs out, and has ``most`` items at most.
+    With ``alike``, only items of one size stand in a batch: for models whose answers would change
+    with what fills the shorter ones up.
     """
 
     def __init__(
@@ -27,9 +29,10 @@ class Engine:
         key: Callable[[Any], Hashable],
         budget: int,
         most: int = 4096,
+        alike: bool = False,
     ) -> None:
         self._answer, self._size, self._key = answer, size, key
-        self.budget, self._most = budget, most
+        self.budget, self._most, self._alike = budget, most, alike
         self.calls = self.items = 0  # batches and items answered so far
 
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
@@ -56,7 +59,10 @@ class Engine:
 
     def _batch(self, items: list[Any]) -> list[Any]:
         largest = max(self._size(items[0]), 1)
-        return items[: max(1, self.budget // largest)]
+        some = items[: max(1, self.budget // largest)]
+        if not self._alike:
+            return some
+        return [item for item in some if self._size(item) == self._size(some[0])]  # they are sorted
 
     def _within_memory(self, batch: list[Any]) -> Float[np.ndarray, "n C"]:
         """Answer as many of the batch, from its start, as memory allows."""

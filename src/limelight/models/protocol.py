@@ -37,10 +37,13 @@ Link = Literal["softmax", "sigmoid", "none"]
 # What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
 SCALES = ("logit", "probability", "score")
 
-Capability = Literal["attends", "differentiates", "collapses", "chooses", "pieces", "cuts"]
+Capability = Literal[
+    "attends", "relays", "differentiates", "collapses", "chooses", "pieces", "cuts"
+]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
+    "relays": "attention weights that are all that mixes the tokens of the model",
     "differentiates": "the gradients of the model",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
     "chooses": "a model that predicts one of its classes",
@@ -232,6 +235,15 @@ class Collapses(Protocol):
         """Return documents as the arrays that exact methods need."""
 
 
+@runtime_checkable
+class Withdraws(Protocol):
+    """A model that found, when it was tried out, that a replacement of its kind does not work."""
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements that cannot be used, and a clause that says why."""
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -243,6 +255,9 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
+        if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
+            others = " or ".join(map(repr, model.replacements))
+            raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
         raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
     return name
 

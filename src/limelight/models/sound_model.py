@@ -21,6 +21,7 @@ _BROUGHT = {
     capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
     for capability, protocol in (
         ("attends", Attends),
+        ("relays", Attends),
         ("differentiates", Differentiates),
         ("collapses", Collapses),
         ("cuts", Cuts),

@@ -20,6 +20,7 @@ EXACTNESS = {
 MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
+    "relays": "models that mix tokens by attention alone",
     "differentiates": "models with gradients",
     None: "any other model",
 }

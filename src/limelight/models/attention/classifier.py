@@ -40,6 +40,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "collapses": None,
         "chooses": None,
         "attends": _BY_TABLES,
+        "relays": _BY_TABLES,
         "differentiates": _BY_TABLES,
         "pieces": "the paper's classifier reads whole words, not pieces of them",
         "cuts": "the paper's classifier is explained exactly, on the window it was trained for",

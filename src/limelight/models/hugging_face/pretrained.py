@@ -18,7 +18,9 @@ def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
     """
     if tokenizer is None:
         raise InputError("a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…).")
-    return HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
+    return _checked(
+        HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
+    )
 
 
 def from_pretrained(name: str, *, network: bool, device: str | None = None) -> HuggingFace:
@@ -55,7 +57,13 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
-    return HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer)
+    return _checked(HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer))
+
+
+def _checked(model: HuggingFace) -> HuggingFace:
+    """Try the model out now: one that cannot answer is refused here and not in a long run."""
+    _ = model.check
+    return model
 
 
 def _reason(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 __all__ = ["HuggingFace"]
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, final
@@ -11,12 +11,17 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine
+from limelight.models.engine import Engine, out_of_memory
+from limelight.models.failing_texts import failing_text
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.labels import class_names, link_of
+from limelight.models.hugging_face.longest_input import longest_input
+from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs
+from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
-from limelight.models.hugging_face.untouched import untouched
+from limelight.models.hugging_face.probe_ids import embedding_rows, probe_of
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
@@ -24,10 +29,9 @@ from limelight.sampling import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, few_names
 
-_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
-_PADDING = -1  # a place that is masked out
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
+    "relays": None,
     "differentiates": None,
     "pieces": None,
     "cuts": None,
@@ -66,31 +70,17 @@ class HuggingFace:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; of a single output, the second's is the label.
-
-        A regression has names of scores instead, which may be one. Classes of the same name are
-        told apart by their numbers.
-        """
-        labels = self.network.config.id2label
-        named = tuple(str(labels[i]) for i in sorted(labels))
-        if len(named) > 1:
-            return _apart(named)
-        if self.link == "none":
-            return ("score",) if named[0] == _UNNAMED else named
-        return f"not {named[0]}", named[0]
+        """Names of the classes; of a single output, the second's is the label."""
+        return class_names(self.network.config)
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities: by sigmoids where labels are independent, else softmax.
-
-        A regression has none.
-        """
-        links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
-        return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
+        """How outputs become probabilities."""
+        return link_of(self.network.config)
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows; what it predicts follows from its configuration."""
+        """What the network shows, as far as it was seen to; its configuration says the rest."""
         chooses = None
         if self.link == "none":
             chooses = "this one predicts scores and does not choose among them"
@@ -98,7 +88,13 @@ class HuggingFace:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
             chooses = "each label of this one is a yes or no of its own"
-        return MappingProxyType({**_CAPABILITIES, "chooses": chooses})
+        return MappingProxyType({**_CAPABILITIES, "chooses": chooses, **self.check.refused})
+
+    @cached_property
+    def check(self) -> NetworkCheck:
+        """What a few calls showed about the network."""
+        probe = probe_of(self.network, self.tokenizer, self.limit)
+        return checked_network(self.network, probe, self._tokens)
 
     @property
     def fingerprint(self) -> str:
@@ -112,21 +108,26 @@ class HuggingFace:
     @cached_property
     def limit(self) -> int:
         """How many pieces the model reads, special ones included."""
-        longest = [int(self.tokenizer.model_max_length)]
-        if (places := getattr(self.network.config, "max_position_embeddings", None)) and places > 0:
-            # RoBERTa counts places from after the index of the padding.
-            offsets = [
-                module.padding_idx + 1
-                for name, module in self.network.named_modules()
-                if name.endswith("position_embeddings")
-                and getattr(module, "padding_idx", None) is not None
-            ]
-            longest.append(places - max(offsets, default=0))
-        return min(longest)
+        return longest_input(self.network, self.tokenizer)
 
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
-        return document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+        document = document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+        self.check_ids(pieces_in(document).ids)
+        return replace(document, notices=document.notices + self.check.notices)
+
+    def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
+        """Refuse tokens that the embedding does not know."""
+        if self._rows is not None and (most := int(ids.max(initial=0))) >= self._rows:
+            token = self.tokenizer.convert_ids_to_tokens(most)
+            raise InputError(
+                f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
+                f"model has {self._rows} rows; load the tokenizer that belongs to the model."
+            )
+
+    @cached_property
+    def _rows(self) -> int | None:
+        return embedding_rows(self.network)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
@@ -143,6 +144,8 @@ class HuggingFace:
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
+        for some in pieces:
+            self.check_ids(some.ids)
         return self._outputs_of([p.ids[p.inside] for p in pieces])
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
@@ -155,8 +158,13 @@ class HuggingFace:
     @property
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
-        usable = {"delete", *self._tokens}
+        usable = {"delete", *self._tokens} - set(self.check.withdrawn)
         return tuple(one for one in ("mask", "unk", "delete", "pad") if one in usable)
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements that the network would have if it could read them, and why it cannot."""
+        return self.check.withdrawn
 
     @property
     def _tokens(self) -> dict[str, int]:
@@ -183,7 +191,7 @@ class HuggingFace:
 
             return lambda keep: self.engine([left(row) for row in keep])
         # A piece that becomes padding is masked out; any other token is attended to.
-        other = _PADDING if replacement == "pad" else self._tokens[replacement]
+        other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
         inside = pieces.inside
         ids, feature = pieces.ids[inside], feature[inside]
 
@@ -210,7 +218,7 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         ids = ids_read(document)
         if features is not None:
-            tokens = self._tokens
+            tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
             if replacement not in tokens:
                 named = " or ".join(map(repr, tokens))
                 raise InputError(
@@ -249,11 +257,12 @@ class HuggingFace:
         # Heads that look for the last piece refuse batches if they do not know the padding.
         alone = self.network.config.pad_token_id is None
         return Engine(
-            self._outputs,
+            self._answers,
             size=len,
             key=lambda ids: ids.tobytes(),
             budget=_BUDGET.get(self.network.device.type, 1024),
             most=1 if alone else 4096,
+            alike=self.check.alike,
         )
 
     @property
@@ -263,37 +272,23 @@ class HuggingFace:
         choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
         return next(int(token) for token in choices if token is not None)
 
-    def _outputs(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        import torch
+    def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        """Answer rows of ids; one on which the network fails is shown as a text."""
+        given = [row if len(row) else np.array([self._nothing]) for row in rows]
+        try:
+            return network_outputs(self.network, given)
+        except (MemoryError, InputError):
+            raise
+        except Exception as error:
+            if out_of_memory(error):
+                raise  # the engine asks again for fewer
+            raise failing_text(
+                lambda some: network_outputs(self.network, list(some)),
+                given,
+                error,
+                who=type(self.network).__name__,
+                shown=self._shown,
+            ) from error
 
-        width = max(1, *(len(row) for row in rows))
-        ids = np.full((len(rows), width), _PADDING)
-        for line, row in zip(ids, rows, strict=True):
-            line[: len(row)] = row
-            if not len(row):
-                line[0] = self._nothing
-        there = ids != _PADDING
-        ids[~there] = self.network.config.pad_token_id or 0
-        device = self.network.device
-        given = {
-            "input_ids": torch.as_tensor(ids, device=device),
-            "attention_mask": torch.as_tensor(there.astype(np.int64), device=device),
-        }
-        half = torch.autocast("cuda", dtype=torch.float16, enabled=device.type == "cuda")
-        with untouched(self.network), torch.inference_mode():
-            with half:
-                found = self.network(**given).logits.double().cpu().numpy()
-            if device.type == "cuda" and not np.isfinite(found).all():  # too large for half
-                found = self.network(**given).logits.double().cpu().numpy()
-        if not np.isfinite(found).all():
-            raise InputError("the model returns numbers that are not finite; check its weights.")
-        if found.shape[1] != (labels := len(self.network.config.id2label)):
-            raise InputError(
-                f"the model returns {found.shape[1]} outputs, but its config.id2label names "
-                f"{labels} classes; make the two agree."
-            )
-        return found
-
-
-def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names))
+    def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
+        return str(self.tokenizer.decode(ids[ids != MASKED_OUT]))

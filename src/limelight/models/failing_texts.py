@@ -1,0 +1,55 @@
+"""Which of several texts a model fails on, found by halving, in a sentence that shows it."""
+
+__all__ = ["failing_text", "said"]
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from limelight.errors import InputError
+from limelight.text import one_line
+
+
+def failing_text(
+    ask: Callable[[Any], object],
+    items: Sequence[Any],
+    error: Exception,
+    *,
+    who: str,
+    shown: Callable[[Any], str],
+    advice: str = "",
+) -> InputError:
+    """Return the error that names one of ``items``, on which ``ask`` fails with ``error``.
+
+    ``who`` is the subject of the sentence, ``shown`` an item as a text, and ``advice`` what to do
+    if all are answered one by one.
+    """
+    first, together = items[0], len(items)
+    while len(items) > 1:
+        half = items[: len(items) // 2]
+        if (found := _error(ask, half)) is None:
+            half = items[len(half) :]
+        items, error = half, found or error
+    alone = error if together == 1 else _error(ask, items)
+    if alone is not None:
+        return InputError(f"{who} fails on the text {_short(shown(items[0]))} ({said(alone)}).")
+    return InputError(
+        f"{who} fails on {together} texts together and on none alone; the first is "
+        f"{_short(shown(first))} ({said(error)}).{advice}"
+    )
+
+
+def said(error: BaseException) -> str:
+    """Return an error as a clause of one line."""
+    return one_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
+
+
+def _short(text: str) -> str:
+    return repr(one_line(text, 80))
+
+
+def _error(ask: Callable[[Any], object], items: Sequence[Any]) -> Exception | None:
+    try:
+        ask(items)
+    except Exception as error:
+        return error
+    return None
