@@ -15,9 +15,10 @@ from typing import Any
 
 warnings.simplefilter("ignore")
 
-import limelight.explainers.lime_methods  # noqa: F401, E402  loaded once, before any fork
 import torch  # noqa: E402
 import transformers  # noqa: E402
+
+import limelight.explainers.lime_methods  # noqa: F401, E402  loaded once, before any fork
 from zoo import animals  # noqa: E402
 from zoo.visit import visit  # noqa: E402
 

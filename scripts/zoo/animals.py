@@ -62,12 +62,13 @@ _FIVE_LAYERS = {
     "num_hidden_layers": 5,
     "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "mamba"],
 }
+_STARTED = {"decoder_start_token_id": 0}
 _ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
 _KINDS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("axk1", "deepseek_v3"), _GROUPED),
     **dict.fromkeys(("axk2", "deepseek_v2", "minicpm3", "esmc"), _LATENT),
     **dict.fromkeys(("qwen3_5_text", "qwen3_next"), _HALF_LINEAR),
-    **dict.fromkeys(("t5", "mt5", "umt5"), {"decoder_start_token_id": 0}),
+    **dict.fromkeys(("t5", "mt5", "umt5"), _STARTED),
     "cohere_compass_text": {
         "rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE},
         "layer_types": ["sliding_attention", "full_attention"],

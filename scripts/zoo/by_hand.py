@@ -24,6 +24,7 @@ class ByHand:
     network: Any
     tokenizer: Any
     text: str
+    known: dict[tuple[str, bytes], Array] = field(default_factory=dict)
 
     @cached_property
     def ids(self) -> Array:
@@ -48,7 +49,13 @@ class ByHand:
         return self.network(input_ids=rows, attention_mask=seen, **options)
 
     def outputs(self, keep: Array, replacement: str) -> Array:
-        """Return the outputs for one mask of words."""
+        """Return the outputs for one mask of words, asked once."""
+        key = (replacement, keep.tobytes())
+        if key not in self.known:
+            self.known[key] = self._outputs(keep, replacement)
+        return self.known[key]
+
+    def _outputs(self, keep: Array, replacement: str) -> Array:
         gone = ~np.append(keep, True)[self.word]
         ids, mask = self.ids.copy(), np.ones_like(self.ids)
         if replacement == "delete":

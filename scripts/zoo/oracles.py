@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import linprog
+
 from zoo.by_hand import ByHand, masks_of
 
 Array = np.ndarray
@@ -125,14 +126,14 @@ def bad_rows(hand: ByHand) -> str | None:
 def _largest_flow(layers: Array, reads: Array, sink: int) -> float:
     """Largest flow from the read positions down to ``sink``, as a linear program."""
     L, T, _ = layers.shape
-    pipes = [(l, s, t) for l in range(L) for s in range(T) for t in range(T)]
+    pipes = [(layer, s, t) for layer in range(L) for s in range(T) for t in range(T)]
     number = {pipe: i for i, pipe in enumerate(pipes)}
     sources = len(pipes)
     capacity = np.append([layers[pipe] for pipe in pipes], reads)
     balance = np.zeros((L * T + T, len(capacity)))  # what enters a node and does not leave it
-    for (l, s, t), i in number.items():
-        balance[(l + 1) * T + s, i] -= 1
-        balance[l * T + t, i] += 1
+    for (layer, s, t), i in number.items():
+        balance[(layer + 1) * T + s, i] -= 1
+        balance[layer * T + t, i] += 1
     for t in range(T):
         balance[L * T + t, sources + t] += 1
     equal = np.delete(balance, range(T), axis=0)

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from zoo import animals
-from zoo.by_hand import ByHand, Table
-from zoo.oracles import bad_rows, enumerated, from_attention, from_gradients, other_mixing
 
 import limelight
 from limelight.explainers import METHODS
+from zoo import animals
+from zoo.by_hand import ByHand, Table
+from zoo.oracles import bad_rows, enumerated, from_attention, from_gradients, other_mixing
 
 TEXT = "a superb film but predictable plot"  # six words, seven pieces, all different
 TEXTS = [TEXT, "good", "the plot is bad . " * 4, "a film"]
@@ -78,17 +78,30 @@ def _compared(found: Any, expected: Any, *, scale: float = 0.0) -> Verdict:
 
 
 def _outputs(model: Any, hand: ByHand) -> Verdict:
-    """Alone or in a list, in any order: the same outputs, which are the network's own."""
-    alone = [_alone(hand, text) for text in TEXTS]
-    documents = [model.read(text) for text in TEXTS]
-    together = model.outputs(documents)
-    backwards = model.outputs(documents[::-1])[::-1]
-    return _worst(_compared(together, alone), _compared(backwards, alone))
+    """Alone or in a list, in any order: the same outputs, which are the network's own.
+
+    A text that the network cannot read by itself is refused by itself.
+    """
+    alone = {text: _alone(hand, text) for text in TEXTS}
+    for text in (text for text, answer in alone.items() if answer is None):
+        try:
+            model.outputs([model.read(text)])
+        except limelight.InputError:
+            continue
+        return Verdict("wrong", f"{text!r} is answered, which the network cannot read")
+    texts = [text for text, answer in alone.items() if answer is not None]
+    expected = [alone[text] for text in texts]
+    documents = [model.read(text) for text in texts]
+    together, backwards = model.outputs(documents), model.outputs(documents[::-1])[::-1]
+    return _worst(_compared(together, expected), _compared(backwards, expected))
 
 
-def _alone(hand: ByHand, text: str) -> np.ndarray:
+def _alone(hand: ByHand, text: str) -> np.ndarray | None:
     one = ByHand(hand.network, hand.tokenizer, text)
-    return one.outputs(np.ones(one.d, bool), "delete")
+    try:
+        return one.outputs(np.ones(one.d, bool), "delete")
+    except Exception:
+        return None
 
 
 def _worst(*verdicts: Verdict) -> Verdict:
@@ -102,9 +115,11 @@ def _long(model: Any) -> Verdict:
 
 
 def _loo(model: Any, hand: ByHand, replacement: str) -> Verdict:
+    """What really happens without each word."""
     found = limelight.explain(model, TEXT, "loo", target=TARGET, replacement=replacement)
-    answers = hand.table(replacement)[:, TARGET]
-    return _compared(found.scores, enumerated("loo", answers), scale=float(np.abs(answers).max()))
+    whole = hand.outputs(np.ones(hand.d, bool), replacement)[TARGET]
+    others = [hand.outputs(keep, replacement)[TARGET] for keep in ~np.eye(hand.d, dtype=bool)]
+    return _compared(found.scores, whole - np.array(others), scale=abs(float(whole)))
 
 
 def _method(model: Any, hand: ByHand, name: str) -> Verdict:
@@ -116,6 +131,7 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     size = float(np.abs(found.scores).max())
     if METHODS[name].ways[-1].needs == "differentiates":
         expected = from_gradients(name, hand, TARGET, 0, 0)
+        size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
         if name in ("rollout", "flow") and (others := other_mixing(hand.network)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")

@@ -1,11 +1,13 @@
 """Which of several texts a model fails on, found by halving, in a sentence that shows it."""
 
-__all__ = ["failing_text", "said"]
+__all__ = ["failing_text", "naming", "said"]
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from limelight.errors import InputError
+from limelight.models.engine import out_of_memory
 from limelight.text import one_line
 
 
@@ -31,11 +33,28 @@ def failing_text(
         items, error = half, found or error
     alone = error if together == 1 else _error(ask, items)
     if alone is not None:
-        return InputError(f"{who} fails on the text {_short(shown(items[0]))} ({said(alone)}).")
+        return _failure(who, shown(items[0]), alone)
     return InputError(
         f"{who} fails on {together} texts together and on none alone; the first is "
         f"{_short(shown(first))} ({said(error)}).{advice}"
     )
+
+
+@contextlib.contextmanager
+def naming(who: str, text: str) -> Iterator[None]:
+    """Let an error say that ``who`` failed on ``text``; what we say ourselves stays as it is."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        raise _failure(who, text, error) from error
+
+
+def _failure(who: str, text: str, error: Exception) -> InputError:
+    return InputError(f"{who} fails on the text {_short(text)} ({said(error)}).")
 
 
 def said(error: BaseException) -> str:

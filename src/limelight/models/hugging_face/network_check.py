@@ -49,7 +49,7 @@ def checked_network(network: Any, probe: Probe, tokens: Mapping[str, int]) -> Ne
     noise = _distance(_answer(network, [probe.ids], full=True), whole)
     rounding = _rounding(network) * float(np.abs(whole).max() + 1)
     alike = network.config.pad_token_id is not None and (
-        noise > rounding or _feels_padding(network, probe, whole, rounding)
+        noise > rounding or _feels_padding(network, probe, rounding)
     )
     return NetworkCheck(
         refused=MappingProxyType(_refused(network, probe, rounding)),
@@ -92,15 +92,15 @@ def _check_ids(probe: Probe) -> None:
         )
 
 
-def _feels_padding(
-    network: Any, probe: Probe, whole: Float[np.ndarray, "1 C"], rounding: float
-) -> bool:
-    """Whether the answer to a text changes when a longer one stands beside it."""
+def _feels_padding(network: Any, probe: Probe, rounding: float) -> bool:
+    """Whether the answer to a text changes when longer ones stand beside it."""
+    rows = [probe.ids, *probe.shorter]
     try:
-        beside = network_outputs(network, [probe.ids, probe.longer], full=True)[:1]
+        beside = network_outputs(network, [*rows, probe.longer], full=True)[:-1]
+        alone = [network_outputs(network, [row], full=True)[0] for row in rows]
     except Exception:
-        return True  # then it is asked about texts of one length only
-    return _distance(beside, whole) > rounding
+        return True  # a text that only padding makes long enough, or a batch that is refused
+    return _distance(beside, np.array(alone)) > rounding
 
 
 def _withdrawn(
@@ -122,12 +122,13 @@ def _masks(network: Any, probe: Probe, rounding: float) -> bool:
     """Whether a piece that is masked out has no say: whatever it is, the answer is the same."""
     hidden = probe.ids.copy()
     hidden[probe.middle] = MASKED_OUT
+    # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
+    fillers = (int(probe.ids[probe.middle]), int(probe.other[probe.middle]))
     try:
-        padding = network_outputs(network, [hidden], full=True)
-        another = network_outputs(network, [hidden], full=True, filler=int(probe.ids[probe.middle]))
+        one, other = (network_outputs(network, [hidden], full=True, filler=f) for f in fillers)
     except Exception:
         return False
-    return _distance(padding, another) <= rounding
+    return _distance(one, other) <= rounding
 
 
 def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, str]:

@@ -3,6 +3,7 @@
 __all__ = ["HuggingFace"]
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -12,16 +13,17 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, out_of_memory
-from limelight.models.failing_texts import failing_text
+from limelight.models.failing_texts import failing_text, naming
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.input_table import embedding_rows
 from limelight.models.hugging_face.labels import class_names, link_of
 from limelight.models.hugging_face.longest_input import longest_input
 from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs
 from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
-from limelight.models.hugging_face.probe_ids import embedding_rows, probe_of
+from limelight.models.hugging_face.probe_ids import probe_of
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
@@ -210,7 +212,9 @@ class HuggingFace:
 
         In full precision, whatever the engine uses.
         """
-        yield attended(self.network, ids_read(document), weigh)
+        with self._naming(document):
+            found = attended(self.network, ids_read(document), weigh)
+        yield found
 
     def embedded(
         self, document: Document, features: Features | None = None, replacement: str = ""
@@ -228,7 +232,8 @@ class HuggingFace:
             pieces = pieces_in(document)
             feature = feature_of_piece(pieces, features)[pieces.inside]
             ids = np.where(feature >= 0, tokens[replacement], ids)
-        return embedded(self.network, ids)
+        with self._naming(document):
+            return embedded(self.network, ids)
 
     def differentiated(
         self,
@@ -237,13 +242,18 @@ class HuggingFace:
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
-        return differentiated(self.network, ids_read(document), points, weigh)
+        with self._naming(document):
+            return differentiated(self.network, ids_read(document), points, weigh)
 
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
     ) -> Float[np.ndarray, "n C"]:
         """Return the outputs at embedded ``points``."""
-        return outputs_at(self.network, ids_read(document), points)
+        with self._naming(document):
+            return outputs_at(self.network, ids_read(document), points)
+
+    def _naming(self, document: Document) -> AbstractContextManager[None]:
+        return naming(type(self.network).__name__, document.text)
 
     def in_windows(self, window: str | int) -> Any:
         """Return this model for whole texts, which it reads in windows of that many tokens."""

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from limelight.models.hugging_face.input_table import input_table
+
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 
 
@@ -24,7 +26,7 @@ def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
         if eager and usual != "eager":
             model.set_attn_implementation("eager")
         if hook is not None:
-            handle = model.get_input_embeddings().register_forward_hook(hook)
+            handle = input_table(model).register_forward_hook(hook)
         yield
     finally:
         if handle is not None:
