@@ -256,7 +256,8 @@ def resolved_replacement(model: Model, name: str) -> str:
         return model.replacements[0]
     if name not in model.replacements:
         if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
-            others = " or ".join(map(repr, model.replacements))
+            *most, last = map(repr, model.replacements)
+            others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
         raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
     return name

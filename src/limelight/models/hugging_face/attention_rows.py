@@ -60,9 +60,9 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
 
 def _check_rows(network: Any, layers: list[Any]) -> None:
     """Weights are not negative and a row of them adds up to one; a learned sink may take a part."""
-    least = min(float(layer.min()) for layer in layers)
-    sums = [layer.sum(dim=-1).double() for layer in layers]
-    low, high = min(float(s.min()) for s in sums), max(float(s.max()) for s in sums)
+    least = min(layer.detach().min().item() for layer in layers)
+    sums = [layer.detach().double().sum(dim=-1) for layer in layers]
+    low, high = min(s.min().item() for s in sums), max(s.max().item() for s in sums)
     sinks = any(name.endswith(_SINKS) for name, _ in network.named_parameters())
     if least < -_SLACK or high > 1 + _SLACK or (low < 1 - _SLACK and not sinks):
         worst = high if high - 1 > 1 - low else low

@@ -4,10 +4,12 @@ __all__ = ["from_objects", "from_pretrained"]
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.sound_folder import check_folder
 from limelight.text import one_line
 
 
@@ -32,6 +34,8 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
+    if not network:
+        check_folder(Path(name))
     options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
     try:
         with _quiet():
