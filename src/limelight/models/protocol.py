@@ -227,6 +227,14 @@ class Collapsed(Protocol):
         """Values with every feature removed."""
 
     @property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """A bound on the errors of all these logits."""
+
+    @property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """A bound on the errors of all these values."""
+
+    @property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
         """The model's outputs with every feature removed."""
 
@@ -297,6 +305,6 @@ def replacement_in_place(model: Model, name: str) -> str:
     if not staying:
         raise DomainError(
             "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'gxi' or 'lime'."
+            "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]

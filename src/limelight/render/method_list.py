@@ -15,6 +15,7 @@ from limelight.results.method_table import MethodRow, SettingRow, WayRow
 EXACTNESS = {
     "bound": "exact, with a proven bound",
     "exact": "as defined, without sampling",
+    "estimated": "by quadrature, its error estimated",
     "sampled": "sampled, with standard errors",
 }
 MODELS = {

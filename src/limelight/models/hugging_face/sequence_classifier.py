@@ -220,7 +220,7 @@ class HuggingFace:
                 named = " or ".join(map(repr, tokens))
                 raise InputError(
                     "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {named}." if named else "use 'gxi' or 'lime'.")
+                    + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
                 )
             pieces = pieces_in(document)
             feature = feature_of_piece(pieces, features)[pieces.inside]
