@@ -221,7 +221,12 @@ def compare(
     head, which nothing else needs). The other arguments are those of :func:`explain`.
     """
     several = several_methods(checked_model(model), methods, settings)
-    texts, comparisons = listed(text), list[Comparison]()
+    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
+
+    def feasible(d: int) -> None:
+        for chosen in several if strict else ():
+            chosen.check_feasible(d)
+
     for reading in readings(
         model,
         texts,
@@ -232,10 +237,11 @@ def compare(
         protect=protect,
         window=window,
         progress=progress,
+        feasible=feasible,
     ):
         with metered(progress, several, reading, aims=1, total=len(texts)):
             comparisons += [
-                compared(several, one, strict=methods is not None, attention=attention)
+                compared(several, one, strict=strict, attention=attention)
                 for one in reading.apart()
             ]
     return comparisons[0] if isinstance(text, str) else comparisons

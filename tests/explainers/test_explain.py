@@ -294,7 +294,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"method": "interactions", "tolerance": 0},
-            "tolerance must lie between 0 and 1; got 0.0.",
+            "tolerance must be positive; got 0.0.",
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (

@@ -122,4 +122,7 @@ def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> 
     share, spread = right / total, z * z / total
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
+    return max(0.0, centre - half) if right else 0.0, min(
+        1.0, centre + half
+    ) if right < total else 1.0

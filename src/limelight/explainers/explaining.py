@@ -2,6 +2,7 @@
 
 __all__ = ["compared", "explanations"]
 
+import math
 from collections.abc import Sequence
 
 from limelight import __version__
@@ -65,6 +66,16 @@ def _no_base(base: float | None, found: Finding) -> tuple[str, ...]:
     return () if base is not None or said else (f"{NO_BASE}.",)
 
 
+def _unbounded(found: Finding) -> tuple[str, ...]:
+    """Say that nothing is proven of the scores, where double precision cannot bound their error."""
+    if found.bound != math.inf:
+        return ()
+    return (
+        "The error of these scores has no finite bound: the numbers of this model are too large, "
+        "or too far apart, for double precision to say more.",
+    )
+
+
 def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
     model, document, features = reading.model, reading.documents[i], reading.features[i]
     base = reading.base_values[i] if found.base_value is ... else found.base_value
@@ -90,7 +101,9 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         pairs=found.pairs,
         anchor=found.anchor,
         cut=document.cut,
-        notices=reading.notices(i) + _caution(chosen, found) + _no_base(base, found),
+        notices=(
+            reading.notices(i) + _caution(chosen, found) + _unbounded(found) + _no_base(base, found)
+        ),
         settings=reading.asked(i) | chosen.asked(),
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
         model=model.fingerprint,

@@ -23,8 +23,9 @@ from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
 
-# How far the numbers of a way can be trusted: a proven bound, rounding alone, or standard errors.
-Exactness = Literal["bound", "exact", "sampled"]
+# How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
+# error, or standard errors.
+Exactness = Literal["bound", "exact", "estimated", "sampled"]
 
 
 @final
