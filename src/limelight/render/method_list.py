@@ -21,6 +21,7 @@ EXACTNESS = {
 MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
+    "relays": "models that mix tokens by attention alone",
     "differentiates": "models with gradients",
     "freezes": "networks whose weights can be frozen",
     None: "any other model",

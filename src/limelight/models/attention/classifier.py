@@ -48,6 +48,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "chooses": None,
         "shuffles": None,
         "attends": _BY_TABLES,
+        "relays": _BY_TABLES,
         "differentiates": _BY_TABLES,
         "freezes": _BY_TABLES,
         "pieces": "the paper's classifier reads whole words, not pieces of them",
