@@ -131,7 +131,8 @@ def coverage(method: Method, family: Family, games: int, seeds: int) -> Found:
     rows = [row for number in range(games) for row in _runs(method, family, number, seeds)]
     held, noticed, errors, widths = np.array(rows).T
     width = math.sqrt(widths.mean() / max(errors.mean(), 1e-300))
-    return Found(held.mean(), noticed.mean(), np.maximum(held, noticed).mean(), width)
+    means = (held.mean(), noticed.mean(), np.maximum(held, noticed).mean())
+    return Found(*map(float, means), width)
 
 
 def _runs(
