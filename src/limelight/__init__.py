@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
-    from limelight.corpus import Run
+    from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.judging import Judgement, judge
@@ -34,6 +34,7 @@ _HOME = {
     "evaluate": "limelight.datasets",
     "explain": "limelight.verbs",
     "explain_classes": "limelight.verbs",
+    "explain_data": "limelight.corpus",
     "game": "limelight.verbs",
     "judge": "limelight.judging",
     "load": "limelight.models",
@@ -50,6 +51,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "wrap",
     "explain",
     "explain_classes",
+    "explain_data",
     "compare",
     "judge",
     "game",

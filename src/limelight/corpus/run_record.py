@@ -80,6 +80,12 @@ class DataColumns(_Record, frozen=True):
     label: str | None
     carried: list[str]
 
+    @property
+    def used(self) -> list[str]:
+        """All of them, each once."""
+        chosen = (self.text, self.id, self.label, *self.carried)
+        return list(dict.fromkeys(name for name in chosen if name is not None))
+
 
 class DataRecord(_Record, frozen=True):
     """The data files, in order."""

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from limelight.corpus.run_folder import RunFolder
 from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_rows import explanation_of, text_hash
+from limelight.corpus.shard_schema import stored_name
 from limelight.errors import InputError, nearest
 from limelight.results import Explanation
 
@@ -101,7 +102,7 @@ class Run:
     def texts(self) -> pa.Table:
         """Return one row per text: number, id, hash, text, label, columns carried along."""
         several = self.record.rows_per_text
-        names = [*_ABOUT_TEXT, *self.record.data.columns.carried]
+        names = [*_ABOUT_TEXT, *map(stored_name, self.record.data.columns.carried)]
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
