@@ -2,13 +2,13 @@
 
 __all__ = ["GivenExecutor"]
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import final
 
 from limelight.corpus.crew import finished_by_crew
-from limelight.corpus.shard_task import Finished, Job, Task, explain_shard
+from limelight.corpus.shard_task import Finished, Orders, Task, explain_shard
 from limelight.errors import InputError
 
 
@@ -25,13 +25,11 @@ class GivenExecutor:
     ) -> None:
         self._executor, self.workers, self._here = executor, workers, here
 
-    def finished(self, job: Job | None, tasks: Iterator[Task]) -> Generator[Finished, None, None]:
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards as they are finished."""
-        if self._here is not None:
-            explain = self._here
-        elif job is not None:
-            explain = partial(explain_shard, job)
-        return finished_by_crew(lambda: _Slot(self._executor, explain), self.workers, tasks)
+        explain = self._here or partial(explain_shard, orders.job)
+        workers = min(self.workers, orders.length)
+        return finished_by_crew(lambda: _Slot(self._executor, explain), workers, orders.tasks)
 
 
 @final

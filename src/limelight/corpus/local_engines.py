@@ -15,6 +15,7 @@ from limelight.corpus.shard_task import (
     Finished,
     Job,
     LostWorkerError,
+    Orders,
     Task,
     explain_shard,
     finished_by,
@@ -40,9 +41,9 @@ class ThisProcess:
     def __init__(self, work: ShardWork, heard: Heard | None = None) -> None:
         self._work, self._heard = work, heard
 
-    def finished(self, job: Job | None, tasks: Iterator[Task]) -> Generator[Finished, None, None]:  # noqa: ARG002
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards; ``heard`` is told of every few texts."""
-        for task in tasks:
+        for task in orders.tasks:
             yield finished_by(self._work, task, self._heard)
 
 
@@ -53,14 +54,15 @@ class SpawnedProcesses:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def finished(self, job: Job | None, tasks: Iterator[Task]) -> Generator[Finished, None, None]:
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards as they are finished."""
-        return finished_by_crew(lambda: _Process(job, self.workers), self.workers, tasks)
+        workers = min(self.workers, orders.length)
+        return finished_by_crew(lambda: _Process(orders.job, workers), workers, orders.tasks)
 
 
 @final
 class _Process:
-    def __init__(self, job: Any, workers: int) -> None:
+    def __init__(self, job: Job, workers: int) -> None:
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)

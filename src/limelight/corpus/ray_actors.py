@@ -2,11 +2,18 @@
 
 __all__ = ["RayActors"]
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any, final
 
 from limelight.corpus.crew import finished_by_crew
-from limelight.corpus.shard_task import Finished, Job, LostWorkerError, Task, explain_shard
+from limelight.corpus.shard_task import (
+    Finished,
+    Job,
+    LostWorkerError,
+    Orders,
+    Task,
+    explain_shard,
+)
 from limelight.errors import InputError, MissingExtraError
 
 
@@ -36,10 +43,13 @@ class RayActors:
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
         self.workers = workers or self._room()
 
-    def finished(self, job: Job | None, tasks: Iterator[Task]) -> Generator[Finished, None, None]:
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards as they are finished."""
         actors = self._ray.remote(**self._needs, max_restarts=0)(_Explainer)
-        return finished_by_crew(lambda: _Actor(self._ray, actors, job), self.workers, tasks)
+        workers = min(self.workers, orders.length)
+        return finished_by_crew(
+            lambda: _Actor(self._ray, actors, orders.job), workers, orders.tasks
+        )
 
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
@@ -67,7 +77,7 @@ class _Explainer:
 
 @final
 class _Actor:
-    def __init__(self, ray: Any, actors: Any, job: Any) -> None:
+    def __init__(self, ray: Any, actors: Any, job: Job) -> None:
         self._ray, self._job = ray, job
         self._actor = actors.remote()
         # Only an actor that has found its place gets a task: in a full cluster it waits for one.

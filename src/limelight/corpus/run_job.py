@@ -21,7 +21,7 @@ from limelight.corpus.run_folder import RunFolder
 from limelight.corpus.run_progress import Meter, Watcher
 from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_schema import shard_bytes
-from limelight.corpus.shard_task import Engine, Finished, Job, Task
+from limelight.corpus.shard_task import Engine, Finished, Job, Orders, Task
 from limelight.corpus.shard_work import ShardWork
 from limelight.errors import InputError
 from limelight.explainers.readings import readings
@@ -101,8 +101,8 @@ class RunJob:
         if meter.watched and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))
             meter.estimated(estimate(work, first.table(), count=self.texts, workers=workers))
-        job = None if source is None else Job(msgspec.json.encode(self.record), source)
-        shards = engine.finished(job, itertools.chain([first], tasks))
+        job = Job(msgspec.json.encode(self.record), source)
+        shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
                 self._store(shard)

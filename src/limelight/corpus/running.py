@@ -114,7 +114,8 @@ def explain_data(
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
         meter = job.meter(progress)
-        job.do(_engine(executor, workers, work, source, meter), work, source, meter)
+        engine = _engine(executor, workers if len(job.to_do) > 1 else None, work, source, meter)
+        job.do(engine, work, source, meter)
     return Run(output)
 
 

@@ -1,6 +1,15 @@
 """Shards as they travel: texts to a worker, a Parquet file back."""
 
-__all__ = ["Engine", "Finished", "Job", "LostWorkerError", "Task", "explain_shard", "finished_by"]
+__all__ = [
+    "Engine",
+    "Finished",
+    "Job",
+    "LostWorkerError",
+    "Orders",
+    "Task",
+    "explain_shard",
+    "finished_by",
+]
 
 import time
 from collections.abc import Generator, Iterator
@@ -18,10 +27,13 @@ from limelight.models.loading import ModelSource, load
 
 
 class Job(NamedTuple):
-    """What workers must know before they start: the plan, as JSON, and where the model is."""
+    """What workers must know before they start: the plan, as JSON, and where the model is.
+
+    A model that is in memory only has no source, and is asked where it is.
+    """
 
     record: bytes
-    source: ModelSource
+    source: ModelSource | None
 
 
 class Task(NamedTuple):
@@ -58,6 +70,14 @@ class LostWorkerError(Exception):
     """A worker has ended before its shard; another one may do it."""
 
 
+class Orders(NamedTuple):
+    """The tasks of a job, read when they are taken, ``length`` of them."""
+
+    job: Job
+    tasks: Iterator[Task]
+    length: int
+
+
 class Engine(Protocol):
     """Something that finishes shards, in any order, each once."""
 
@@ -65,8 +85,8 @@ class Engine(Protocol):
     def workers(self) -> int:
         """How many shards are worked on at a time."""
 
-    def finished(self, job: Job | None, tasks: Iterator[Task]) -> Generator[Finished, None, None]:
-        """Yield every task's shard; tasks are asked for when somebody is free to do them."""
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
+        """Yield the shard of every task; one is taken when somebody is free to do it."""
 
 
 def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Finished:
@@ -93,6 +113,8 @@ def explain_shard(job: Job, task: Task) -> Finished:
 
 @lru_cache(maxsize=1)
 def _work(job: Job) -> ShardWork:
+    if job.source is None:
+        raise InputError("a model that is in memory only cannot be loaded elsewhere.")
     record = msgspec.json.decode(job.record, type=RunRecord)
     model = load(job.source.path, device=job.source.device)
     if model.fingerprint != record.model.fingerprint:
