@@ -2,6 +2,7 @@
 
 __all__ = ["Hand", "finished_by_crew"]
 
+import contextlib
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
@@ -10,11 +11,15 @@ from typing import Protocol, final
 from limelight.corpus.shard_task import Finished, LostWorkerError, Task
 from limelight.errors import InputError
 
+_PATIENCE = 5.0  # seconds; a task of somebody's executor cannot be ended from here
 _TRIES = 3  # workers that a shard may lose, and that may be lost in a row before they start
 
 
 class Hand(Protocol):
     """A worker, held from here: called with a task, it answers when the shard is finished."""
+
+    def get_ready(self) -> None:
+        """Wait until the worker can take a task; a full cluster has no place for it yet."""
 
     def __call__(self, task: Task) -> Finished:
         """Return the finished shard, or raise ``LostWorkerError``."""
@@ -41,34 +46,37 @@ def finished_by_crew(
             yield shard
     finally:
         board.stop()
+        for thread in threads:  # some still hear that their worker was let go
+            thread.join(_PATIENCE)
 
 
 def _keep_busy(hire: Callable[[], Hand], board: "_Board") -> None:
-    hand, lost = None, 0
+    lost = 0
     try:
-        while board.open:
-            if hand is None:
+        while board.open and lost < _TRIES:
+            with contextlib.closing(board.hired(hire())) as hand:
                 try:
-                    hand = board.hired(hire())
+                    hand.get_ready()
+                    lost = 0
+                    _work_off(hand, board)
+                    return
                 except LostWorkerError:
                     lost += 1
-                    if lost >= _TRIES:
-                        raise
-                    continue
-            if (task := board.task()) is None:
-                return
-            try:
-                board.finish(hand(task))
-                lost = 0
-            except LostWorkerError as error:
-                hand.close()
-                hand = None
-                board.give_back(task, error)
+        raise InputError(
+            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
+        )
     except BaseException as error:
         board.fail(error)
-    finally:
-        if hand is not None:
-            hand.close()
+
+
+def _work_off(hand: Hand, board: "_Board") -> None:
+    while (task := board.task()) is not None:
+        try:
+            shard = hand(task)
+        except LostWorkerError as error:
+            board.give_back(task, error)
+            raise
+        board.finish(shard)
 
 
 @final

@@ -38,6 +38,9 @@ class _Slot:
         self._executor, self._explain = executor, explain
         self._future: Future[Finished] | None = None
 
+    def get_ready(self) -> None:
+        pass
+
     def __call__(self, task: Task) -> Finished:
         try:
             self._future = self._executor.submit(self._explain, task)

@@ -70,6 +70,9 @@ class _Process:
             self._process.start()
         theirs.close()
 
+    def get_ready(self) -> None:
+        pass  # it loads the model with its first task
+
     def __call__(self, task: Task) -> Finished:
         try:
             self._pipe.send(task)

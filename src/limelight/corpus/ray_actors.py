@@ -80,7 +80,8 @@ class _Actor:
     def __init__(self, ray: Any, actors: Any, job: Job) -> None:
         self._ray, self._job = ray, job
         self._actor = actors.remote()
-        # Only an actor that has found its place gets a task: in a full cluster it waits for one.
+
+    def get_ready(self) -> None:
         self._answer(self._actor.ready.remote())
 
     def __call__(self, task: Task) -> Finished:
