@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 from limelight.corpus.shard_task import Finished, LostWorkerError, Task
 from limelight.errors import InputError
@@ -15,6 +15,7 @@ _PATIENCE = 5.0  # seconds; a task of somebody's executor cannot be ended from h
 _TRIES = 3  # workers that a shard may lose, and that may be lost in a row before they start
 
 
+@runtime_checkable
 class Hand(Protocol):
     """A worker, held from here: called with a task, it answers when the shard is finished."""
 

@@ -123,17 +123,21 @@ class _Parquet(DataFile):
 
 
 class _Rows(DataFile):
-    """A file whose rows are read in Python; all its columns are texts."""
+    """A file whose rows are read in Python; its columns are strings, and the texts bytes."""
 
     @abstractmethod
-    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | None]]:
-        """Yield the cells of every row as UTF-8, or as bytes that are not if the file's are not."""
+    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | str | None]]:
+        """Yield the cells of every row; the text as it is in the file, UTF-8 or not."""
 
     def batches(self, columns: DataColumns) -> Iterator[pa.RecordBatch]:
         rows = self.rows(columns)
         while part := list(itertools.islice(rows, _BATCH)):
-            arrays = [pa.array(cells, pa.large_binary()) for cells in zip(*part, strict=True)]
-            yield pa.record_batch(arrays, names=columns.used)
+            cells = zip(columns.used, zip(*part, strict=True), strict=True)
+            arrays = {
+                name: pa.array(column, pa.large_binary() if name == columns.text else pa.string())
+                for name, column in cells
+            }
+            yield pa.record_batch(arrays)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -163,12 +167,13 @@ class _Separated(_Rows):
         with contextlib.closing(self._records()) as records:
             return max(sum(1 for _ in records) - 1, 0)
 
-    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | None]]:
+    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | str | None]]:
         places = [list(self.columns).index(name) for name in columns.used]
         with contextlib.closing(self._records()) as records:
             next(records, None)
             for cells in records:
-                yield [_encoded(cells[i]) if i < len(cells) else None for i in places]
+                there = [cells[i] if i < len(cells) else None for i in places]
+                yield _text_in_bytes(there)
 
     def _records(self) -> Generator[list[str], None, None]:
         """Yield the rows that are not blank, the names of the columns first."""
@@ -198,13 +203,13 @@ class _JsonLines(_Rows):
         with contextlib.closing(self._lines()) as lines:
             return sum(1 for _ in lines)
 
-    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | None]]:
+    def rows(self, columns: DataColumns) -> Iterator[Sequence[bytes | str | None]]:
         with contextlib.closing(self._lines()) as lines:
             for line in lines:
                 row = _object(line)
                 if not isinstance(row.get(columns.text), str):  # a list of words is not a text
                     row.pop(columns.text, None)
-                yield [_cell(row.get(name)) for name in columns.used]
+                yield _text_in_bytes([_cell(row.get(name)) for name in columns.used])
 
     def _lines(self) -> Generator[bytes, None, None]:
         with self._opened() as file:
@@ -228,10 +233,15 @@ def _object(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _cell(value: Any) -> bytes | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else _encoded(value)
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+def _cell(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _text_in_bytes(cells: Sequence[str | None]) -> Sequence[bytes | str | None]:
+    """Return the text, which is used first, as the bytes that were read, and the rest sound."""
+    found = [None if cell is None else _encoded(cell) for cell in cells]
+    rest = (None if one is None else one.decode("utf-8", "replace") for one in found[1:])
+    return [found[0], *rest]
 
 
 def _encoded(text: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from limelight.corpus.data_columns import chosen_columns
+from limelight.corpus.data_columns import chosen_columns, is_text
 from limelight.corpus.data_files import ENDINGS, DataFile, data_file, data_table
 from limelight.corpus.run_record import DataColumns, DataFileRecord, DataRecord
 from limelight.corpus.shard_schema import stored_name
@@ -123,16 +123,17 @@ def _strings(column: pa.Array) -> list[str | None]:
     """Return ids or labels as strings, a true one as 1."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    sound = _sound(column).to_pylist()
-    return [None if cell is None else str(cell) for cell in sound]
+    if is_text(column.type):
+        cells = _bytes(column)
+        return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+    return [None if cell is None else str(cell) for cell in column.to_pylist()]
 
 
 def _sound(column: pa.Array) -> pa.Array:
     """Return a column of the data; bytes that are not UTF-8 are replaced in those of text."""
-    kind = _plain(column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     cells = _bytes(column)
     return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in cells])

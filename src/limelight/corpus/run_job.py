@@ -121,7 +121,7 @@ class RunJob:
         content = shard.content
         if shard.number in self._stored.failed:  # the texts that did not fail keep their rows
             old, new = self.folder.read(shard.number), pq.read_table(io.BytesIO(content))
-            again = pc.is_in(old.column("row"), new.column("row").unique().combine_chunks())
+            again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
             content = shard_bytes(rows.sort_by("row").combine_chunks())
         self.folder.write(shard.number, content)

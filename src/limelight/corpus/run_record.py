@@ -82,7 +82,7 @@ class DataColumns(_Record, frozen=True):
 
     @property
     def used(self) -> list[str]:
-        """All of them, each once."""
+        """All of them, each once, that of the texts first."""
         chosen = (self.text, self.id, self.label, *self.carried)
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
@@ -167,8 +167,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if (ours := _ids(old)) != (theirs := _ids(new)):
         yield f"its methods are {ours}, not {theirs}"
     for mine, other in zip(old.methods, new.methods, strict=True):
-        yield from _unequal(f"of {mine.id} ", mine.settings, other.settings)
-    yield from _unequal("", _fields(old.question), _fields(new.question))
+        yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
+    yield from _unequal("its {}", _fields(old.question), _fields(new.question))
     yield from _other_data(old.data, new.data)
     if old.shards != new.shards:
         yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
@@ -180,16 +180,16 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
     for mine, other in zip(old.files, new.files, strict=False):
         if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
-    yield from _unequal("column for ", _fields(old.columns), _fields(new.columns))
+    yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
     if old.texts_kept != new.texts_kept:
         kept = {True: "it stores the texts", False: "it stores no texts"}
         yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
 
 
-def _unequal(of: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     for name in old | new:
         if old.get(name) != new.get(name):
-            yield f"its {of}{name} is {old.get(name)!r}, not {new.get(name)!r}"
+            yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
 
 
 def _fields(record: _Record) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def text_hash(text: str) -> str:
 
 
 def shard_table(
-    answers: Sequence[Answer], carried: Mapping[str, pa.Array], *, keep_texts: bool
+    answers: Sequence[Answer], carried: Mapping[str, Any], *, keep_texts: bool
 ) -> pa.Table:
     """Return the rows of ``answers``, in their order; ``carried`` has one value for each."""
     told = [_told(answer) for answer in answers]
@@ -143,15 +143,15 @@ def _lists(
     else:
         parts = [np.asarray(one, dtype=np.float32) for one in lists if one is not None]
         flat = pa.array(np.concatenate(parts) if parts else np.empty(0, np.float32), kind)
-    return _cut(flat, [None if one is None else len(one) for one in lists])
+    return _cut(flat, [None if one is None else len(one) for one in lists], OWN_COLUMNS[name])
 
 
-def _cut(flat: pa.Array, lengths: Sequence[int | None]) -> pa.Array:
+def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
     """Return ``flat`` as lists of these lengths, null where the length is."""
     sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
     offsets = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
     missing = pa.array([length is None for length in lengths], pa.bool_())
-    return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=missing)
+    return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
 
 
 def _spans(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
@@ -171,8 +171,11 @@ def _spans(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
         features.append(len(known[2]))
     edges = np.concatenate(flat) if flat else np.empty((0, 2), np.uint32)
     columns = {"starts": edges[:, 0], "ends": edges[:, 1]}
+    kind = OWN_COLUMNS["starts"]
     return {
-        name: _cut(_cut(pa.array(np.ascontiguousarray(column)), places), features)
+        name: _cut(
+            _cut(pa.array(np.ascontiguousarray(column)), places, kind.value_type), features, kind
+        )
         for name, column in columns.items()
     }
 

@@ -9,6 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+
+def _list(kind: Any) -> pa.DataType:
+    """Return a list type whose items have the name that Parquet gives them, written and read."""
+    return pa.list_(pa.field("element", kind))
+
+
 _PAIR = pa.struct(
     [
         ("first", pa.uint32()),
@@ -19,7 +25,7 @@ _PAIR = pa.struct(
 )
 _ANCHOR = pa.struct(
     [
-        ("features", pa.list_(pa.uint32())),
+        ("features", _list(pa.uint32())),
         ("precision", pa.float64()),
         ("low", pa.float64()),
         ("high", pa.float64()),
@@ -34,19 +40,19 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "label": pa.string(),
     "method": pa.string(),
     "target": pa.string(),
-    "prediction": pa.list_(pa.float32()),
+    "prediction": _list(pa.float32()),
     "base_value": pa.float32(),
-    "starts": pa.list_(pa.list_(pa.uint32())),
-    "ends": pa.list_(pa.list_(pa.uint32())),
-    "features": pa.list_(pa.string()),
-    "scores": pa.list_(pa.float32()),
-    "stderr": pa.list_(pa.float32()),
+    "starts": _list(_list(pa.uint32())),
+    "ends": _list(_list(pa.uint32())),
+    "features": _list(pa.string()),
+    "scores": _list(pa.float32()),
+    "stderr": _list(pa.float32()),
     "bound": pa.float32(),
     "intercept": pa.float32(),
     "cut": pa.uint32(),
-    "pairs": pa.list_(_PAIR),
+    "pairs": _list(_PAIR),
     "anchor": _ANCHOR,
-    "notices": pa.list_(pa.string()),
+    "notices": _list(pa.string()),
     "settings": pa.string(),
     "diagnostics": pa.string(),
     "error": pa.string(),

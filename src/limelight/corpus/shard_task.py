@@ -14,7 +14,7 @@ __all__ = [
 import time
 from collections.abc import Generator, Iterator
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 import pyarrow as pa
@@ -78,6 +78,7 @@ class Orders(NamedTuple):
     length: int
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Something that finishes shards, in any order, each once."""
 

@@ -36,8 +36,9 @@ class Run:
         methods = ", ".join(self.methods)
         stored, total = len(self), self.total
         texts = f"{stored:,} texts" if stored == total else f"{stored:,} of {total:,} texts"
-        failed = f", {self.failed:,} rows failed" if self.failed else ""
-        return f"<Run '{self.path}': {texts}, {methods}{failed}>"
+        failed = self.failed
+        said = f", {failed:,} row{'s' * (failed > 1)} failed" if failed else ""
+        return f"<Run '{self.path}': {texts}, {methods}{said}>"
 
     @property
     def path(self) -> Path:
