@@ -58,11 +58,12 @@ def _keep_busy(hire: Callable[[], Hand], board: "_Board") -> None:
             with contextlib.closing(board.hired(hire())) as hand:
                 try:
                     hand.get_ready()
-                    lost = 0
-                    _work_off(hand, board)
-                    return
                 except LostWorkerError:
                     lost += 1
+                    continue
+                lost = 0
+                if _all_done(hand, board):
+                    return
         raise InputError(
             f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
         )
@@ -70,14 +71,16 @@ def _keep_busy(hire: Callable[[], Hand], board: "_Board") -> None:
         board.fail(error)
 
 
-def _work_off(hand: Hand, board: "_Board") -> None:
+def _all_done(hand: Hand, board: "_Board") -> bool:
+    """Let the worker do tasks; return whether none is left, or it was lost over one."""
     while (task := board.task()) is not None:
         try:
             shard = hand(task)
         except LostWorkerError as error:
             board.give_back(task, error)
-            raise
+            return False
         board.finish(shard)
+    return True
 
 
 @final
@@ -117,7 +120,9 @@ class _Board:
         if self._again:
             return self._again.popleft()
         task = None if self._exhausted else next(self._tasks, None)
-        self._exhausted |= task is None
+        if task is None and not self._exhausted:
+            self._exhausted = True
+            self._change.notify_all()  # who waits for the last shard may have it already
         return task
 
     def finish(self, shard: Finished) -> None:
