@@ -22,6 +22,7 @@ from limelight.corpus.shard_task import (
 )
 from limelight.corpus.shard_work import Heard, ShardWork
 
+_PATIENCE = 5.0  # seconds for a killed process to be gone
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -83,6 +84,7 @@ class _Process:
 
     def close(self) -> None:
         self._process.kill()  # who waits for its answer hears that it has ended
+        self._process.join(_PATIENCE)
 
 
 def _serve(pipe: Any, job: Job) -> None:
