@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ENGINES = ("here", "pool", "executor", "dask", "ray")
-METHODS = ("lime", "gxi")
 _PROGRAM = """
 import sys
 import limelight
@@ -91,15 +90,16 @@ def command(
     """Return the command line of a run."""
     if engine in ("executor", "dask"):
         return [sys.executable, "-c", _PROGRAM, engine, str(data), str(output), str(shard)]
-    methods = [part for name in METHODS for part in ("--method", name)]
     there = [] if address is None else ["--address", address]
-    asked = ["explain", "--data", data, "--output", output, "--engine", engine, *methods]
+    asked = ["explain", "--data", data, "--output", output, "--engine", engine]
     workers = [] if engine == "here" else ["--workers", "2"]
     return [
         sys.executable,
         "-m",
         "limelight",
         *map(str, asked),
+        "--method",
+        "lime,gxi",
         "--shard-texts",
         str(shard),
         *there,

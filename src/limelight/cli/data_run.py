@@ -3,6 +3,7 @@
 __all__ = ["DataRun"]
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
@@ -59,7 +60,9 @@ class DataRun:
         "json": a line of JSON on standard error for every shard, instead of a bar.
     """
 
-    data: Annotated[tuple[Path, ...], Parameter(negative=(), consume_multiple=True)] = ()
+    data: Annotated[
+        tuple[Path, ...], Parameter(name=["--data", "-d"], negative=(), consume_multiple=True)
+    ] = ()
     text_column: str | None = None
     id_column: str | None = None
     label_column: str | None = None
@@ -95,17 +98,17 @@ class DataRun:
             raise InputError(nearest("log", self.log, ["json"]))
         return True
 
-    def explain(self, methods: tuple[str, ...], question: Question, *, all_classes: bool) -> None:
+    def explain(self, methods: Sequence[str], question: Question, *, all_classes: bool) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
         model = load(question.model, device=question.device)
-        output = Path(question.output or "")
+        names, output = [name.strip() for name in methods], Path(question.output or "")
         with run_shown(output, self.log) as shown:
             run = explain_data(
                 model,
                 list(self.data),
-                list(methods) if len(methods) > 1 else methods[0],
+                names if len(names) > 1 else names[0],
                 output=output,
                 target=number_or_name(question.target),
                 all_classes=all_classes,
@@ -165,9 +168,8 @@ def _say_end(run: "Run") -> None:
             "--retry tries them again.",
             markup=False,
         )
-    output_console().print(
-        f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'", markup=False
-    )
+    said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"
+    output_console().print(said, markup=False, soft_wrap=True)
 
 
 def _dashed(name: str) -> str:

@@ -18,7 +18,7 @@ from limelight.results.table import explanations_csv
 
 def explain(
     *text: str,
-    method: Annotated[tuple[str, ...], Parameter(name=["--method", "-m"], negative=())] = ("lime",),
+    method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     question: Question = Question(),  # noqa: B008  (it is frozen)
     data_run: DataRun = DataRun(),  # noqa: B008
@@ -30,26 +30,22 @@ def explain(
     text
         The text to explain; "-" reads standard input.
     method
-        A name from "limelight methods". With --data it may be repeated.
+        A name from "limelight methods". With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
     """
     if all_classes and question.target is not None:
         raise InputError("give --target or --all-classes, not both.")
     if data_run.given(text, question):
-        data_run.explain(method, question, all_classes=all_classes)
+        data_run.explain(method.split(","), question, all_classes=all_classes)
         return
     form = question.form  # refused before any work is done
-    _explain_texts(text, _only_method(method), form, question, all_classes=all_classes)
-
-
-def _only_method(methods: tuple[str, ...]) -> str:
-    if len(methods) != 1:
+    if "," in method:
         raise InputError(
-            f"a text is explained by one method; got {', '.join(methods)}. Use limelight compare, "
-            "or --data for a whole data set."
+            f"a text is explained by one method; got {method}. Use limelight compare, or --data "
+            "for a whole data set."
         )
-    return methods[0]
+    _explain_texts(text, method, form, question, all_classes=all_classes)
 
 
 def _explain_texts(

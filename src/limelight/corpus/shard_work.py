@@ -91,7 +91,7 @@ class ShardWork:
     def _explained(self, texts: list[Any]) -> list[list[Found]]:
         """Return what is found in every text: for each method, for each class.
 
-        Where one of several texts fails, each is asked by itself, so that the others do not.
+        Where one of several texts fails, it is found by halving, so that the others do not.
         """
         question = self.record.question
         try:
@@ -112,7 +112,8 @@ class ShardWork:
         except Exception as error:
             if len(texts) == 1:
                 return [[_sentence(error)] * self._per_text]
-        return [of_text for text in texts for of_text in self._explained([text])]
+        half = len(texts) // 2
+        return self._explained(texts[:half]) + self._explained(texts[half:])
 
     def _of_reading(self, reading: Reading) -> list[list[Found]]:
         columns = [
