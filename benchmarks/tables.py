@@ -19,6 +19,10 @@ ORDER = (
     "perturbation",
     "corpus",
     "corpus_cuda",
+    "judging",
+    "judging_deep",
+    "judging_cuda",
+    "ceilings",
     "huggingface",
     "huggingface_cuda",
 )

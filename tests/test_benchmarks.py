@@ -57,6 +57,8 @@ IDS = {
         "memory_growth_classes",
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {
@@ -72,6 +74,7 @@ NEEDS = {
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
+    "judging_deep": ("torch", "transformers"),
 }
 
 
@@ -87,7 +90,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         pytest.importorskip(package)
     output = tmp_path / "found.json"
     more = ["--device", "cpu"] if name == "corpus_cpu" else []
-    if name == "huggingface":
+    if name in ("huggingface", "judging_deep"):
         from tiny_transformers import tiny
 
         for one in tiny("bert", labels=2):
@@ -110,6 +113,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "prediction": {"prediction_difference_float64": 1e-12},
         "gradients": {"g-l1_difference": 1e-12, "gxi_difference": 1e-12},
         "corpus_cpu": {"corpus_difference_1e-09": 1},
+        "ceilings": {"shipped_above": 1e-9, "random_2_above": 1e-9, "random_6_chance": 1e-6},
     }
     for id, most in exact.get(name, {}).items():
         assert values[id] <= most, id

@@ -42,6 +42,7 @@ def explain(
     method: str | object = "lime",
     *,
     target: str | int | None = None,
+    against: str | int | None = None,
     **keywords: Unpack[Keywords],
 ) -> Explanation: ...
 @overload
@@ -51,6 +52,7 @@ def explain(
     method: str | object = "lime",
     *,
     target: str | int | None = None,
+    against: str | int | None = None,
     **keywords: Unpack[Keywords],
 ) -> list[Explanation]: ...
 def explain(
@@ -59,6 +61,7 @@ def explain(
     method: Any = "lime",
     *,
     target: Any = None,
+    against: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -80,6 +83,9 @@ def explain(
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.
+    against
+        Another class, by name or index, or "predicted": what is explained is then the target less
+        this one, f_a − f_b (p_a − p_b for probabilities).
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; or one group number per token of the window, negative to leave a token out.
@@ -105,6 +111,7 @@ def explain(
         model,
         texts,
         target=target,
+        against=against,
         features=features,
         scale=scale,
         protect=protect,
@@ -172,6 +179,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
+    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> Comparison: ...
@@ -182,6 +190,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
+    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
@@ -191,6 +200,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: Any = None,
+    against: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -214,6 +224,7 @@ def compare(
         model,
         texts,
         target=target,
+        against=against,
         features=features,
         scale=scale,
         protect=protect,

@@ -18,6 +18,7 @@ from limelight.explainers.registry import configured
 
 QUESTION = {
     "target": None,
+    "against": None,
     "all_classes": False,
     "features": "words",
     "scale": "logit",

@@ -34,6 +34,7 @@ def compare(
         text,
         methods=names,
         target=number_or_name(question.target),
+        against=number_or_name(question.against),
         attention=form == "html",
     )
     comparisons = (comparison for _, comparison in answers)

@@ -111,6 +111,7 @@ class DataRun:
                 names if len(names) > 1 else names[0],
                 output=output,
                 target=number_or_name(question.target),
+                against=number_or_name(question.against),
                 all_classes=all_classes,
                 features=question.features,
                 scale=question.scale,

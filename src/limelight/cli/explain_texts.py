@@ -36,6 +36,8 @@ def explain(
     """
     if all_classes and question.target is not None:
         raise InputError("give --target or --all-classes, not both.")
+    if all_classes and question.against is not None:
+        raise InputError("give --against or --all-classes, not both.")
     if data_run.given(text, question):
         data_run.explain(method.split(","), question, all_classes=all_classes)
         return
@@ -55,7 +57,8 @@ def _explain_texts(
         answers = question.asked(verbs.explain_classes, text, method)
     else:
         target = number_or_name(question.target)
-        answers = question.asked(verbs.explain, text, method, target=target)
+        against = number_or_name(question.against)
+        answers = question.asked(verbs.explain, text, method, target=target, against=against)
     numbered = _numbered(answers)
     explanations = (e for _, e in numbered)
     match form:

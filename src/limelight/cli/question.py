@@ -31,6 +31,9 @@ class Question:
     target
         Class to explain, by name or number, or "predicted"; by default the last of two classes,
         else the predicted one.
+    against
+        Explain the target against this class, by name or number, or "predicted": the difference
+        of the two.
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; with a Hugging Face model also "tokens".
@@ -63,6 +66,7 @@ class Question:
     """
 
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
+    against: str | None = None
     features: str = "words"
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()

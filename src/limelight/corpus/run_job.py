@@ -137,6 +137,7 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
                 work.model,
                 [text],
                 target=question.target,
+                against=question.against,
                 features=question.features,
                 scale=question.scale,
                 protect=question.protect,

@@ -36,6 +36,7 @@ def plan_run(
     settings: Mapping[str, Any],
     *,
     target: str | int | None,
+    against: str | int | None,
     all_classes: bool,
     features: str,
     scale: str,
@@ -45,8 +46,9 @@ def plan_run(
     shard_texts: int | None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
-    if all_classes and target is not None:
-        raise InputError("give target or all_classes, not both.")
+    for name, given in (("target", target), ("against", against)):
+        if all_classes and given is not None:
+            raise InputError(f"give {name} or all_classes, not both.")
     if not isinstance(features, str):
         raise InputError("groups of tokens are for one text; over many, name the features.")
     chosen = _chosen(model, method, settings)
@@ -65,6 +67,7 @@ def plan_run(
         methods=[_method_record(one) for one in chosen],
         question=QuestionRecord(
             target=target,
+            against=against,
             all_classes=all_classes,
             features=features,
             scale=explained_scale(scale, model.link),

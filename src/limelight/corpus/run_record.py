@@ -56,6 +56,7 @@ class QuestionRecord(_Record, frozen=True):
     """What is asked of every text, whatever the method."""
 
     target: str | int | None
+    against: str | int | None
     all_classes: bool
     features: str
     scale: str

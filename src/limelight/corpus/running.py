@@ -31,6 +31,7 @@ def explain_data(
     *,
     output: str | os.PathLike[str],
     target: str | int | None = None,
+    against: str | int | None = None,
     all_classes: bool = False,
     features: str = "words",
     scale: str = "logit",
@@ -65,6 +66,8 @@ def explain_data(
         The folder of the run.
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted one.
+    against
+        Class that the target is held against, by name or index: the difference is explained.
     all_classes
         Explain every class of the model, one row each.
     features
@@ -100,6 +103,7 @@ def explain_data(
         method,
         settings,
         target=target,
+        against=against,
         all_classes=all_classes,
         features=features,
         scale=scale,

@@ -94,6 +94,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         label=method.label,
         signed=method.signed,
         target=row["target"],
+        against=row["against"],
         classes=classes,
         link=record.model.link,
         scale=record.question.scale,
@@ -231,6 +232,7 @@ _LISTS: dict[str, Callable[[Explanation], Any]] = {
     "notices": lambda e: e.notices,
 }
 _VALUES: dict[str, Callable[[Explanation], Any]] = {
+    "against": lambda e: e.against,
     "base_value": lambda e: e.base_value,
     "bound": _bound,
     "intercept": lambda e: e.intercept,

@@ -1,9 +1,8 @@
 """The columns of a shard, and how they are stored."""
 
-__all__ = ["OWN_COLUMNS", "shard_bytes", "shard_schema", "stored_name"]
+__all__ = ["OWN_COLUMNS", "shard_bytes", "stored_name"]
 
 import io
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "label": pa.string(),
     "method": pa.string(),
     "target": pa.string(),
+    "against": pa.string(),
     "prediction": _list(pa.float32()),
     "base_value": pa.float32(),
     "starts": _list(_list(pa.uint32())),
@@ -61,7 +61,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
 _REPEATED = (
-    "id", "text_hash", "text", "label", "method", "target", "features.list.element",
+    "id", "text_hash", "text", "label", "method", "target", "against", "features.list.element",
     "notices.list.element", "settings", "error",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
@@ -70,11 +70,6 @@ _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are 
 def stored_name(column: str) -> str:
     """Return the name under which a column of the data is carried along."""
     return f"data.{column}" if column in OWN_COLUMNS else column
-
-
-def shard_schema(carried: Iterable[tuple[str, Any]] = ()) -> pa.Schema:
-    """Return the columns of a shard: our own, then those of the data by their stored names."""
-    return pa.schema([*OWN_COLUMNS.items(), *carried])
 
 
 def shard_bytes(table: pa.Table) -> bytes:

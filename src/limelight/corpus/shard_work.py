@@ -101,6 +101,7 @@ class ShardWork:
                     self.model,
                     texts,
                     target=0 if question.all_classes else question.target,
+                    against=question.against,
                     features=question.features,
                     scale=question.scale,
                     protect=question.protect,

@@ -2,7 +2,9 @@
 
 from limelight.explainers.anchor_methods import Anchors
 from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax, Flow, Rollout
+from limelight.explainers.conservative_methods import Lrp
 from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
+from limelight.explainers.generic_attention import GenericAttention
 from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
 from limelight.explainers.integrated_methods import IG
 from limelight.explainers.interaction_methods import Interactions
@@ -28,6 +30,7 @@ __all__ = [
     "Chosen",
     "Flow",
     "GAvg",
+    "GenericAttention",
     "GxI",
     "Interactions",
     "Lime",
@@ -35,6 +38,7 @@ __all__ = [
     "LimeSampled",
     "LimeTheorem",
     "Loo",
+    "Lrp",
     "Method",
     "Reading",
     "Rollout",

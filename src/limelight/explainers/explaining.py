@@ -74,6 +74,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         label=chosen.method.label,
         signed=chosen.method.signed,
         target=reading.targets.names()[i],
+        against=reading.targets.names_against()[i],
         classes=model.classes,
         link=model.link,
         scale=reading.targets.scale,

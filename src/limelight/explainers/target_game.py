@@ -39,6 +39,11 @@ class TargetGame:
         return found
 
     @property
+    def of_outputs(self) -> TextGame:
+        """The game of all outputs, of which this one is about the target's."""
+        return self._game
+
+    @property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
         nothing = self._game.nothing

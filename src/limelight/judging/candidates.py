@@ -31,13 +31,21 @@ Scored = Float[np.ndarray, " _"] | str
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """Something that scores the words of texts; ``reason`` says why it cannot on this model."""
+    """Something that scores the words of texts; ``reason`` says why it cannot on this model.
+
+    ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
+    model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
+    from any model that is given, as those of stored explanations do not.
+    """
 
     name: str
     label: str
     signed: bool
     scores: Callable[[Reading], list[Any]]
     reason: str | None = None
+    again: Callable[[Reading], list[Any]] | None = None
+    asks: Callable[[int], int] | None = None
+    portable: bool = True
 
 
 def candidates_of(
@@ -111,7 +119,26 @@ def _registered(
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
-    return Candidate(method.id, method.label, method.signed, _explained(chosen))
+    return Candidate(
+        method.id,
+        method.label,
+        method.signed,
+        _explained(chosen),
+        again=None if (other := _reseeded(chosen)) is None else _explained(other),
+        asks=_asks(chosen),
+    )
+
+
+def _asks(chosen: Chosen) -> Callable[[int], int]:
+    calls, settings = chosen.way.calls, chosen.settings
+    return lambda d: 0 if calls is None else int(calls(settings, d))
+
+
+def _reseeded(chosen: Chosen) -> Chosen | None:
+    """Return the same method with another seed; None where it does not sample."""
+    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
+        return None
+    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:
@@ -164,7 +191,7 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
     def scores(reading: Reading) -> list[Scored]:
         return [one(reading, i) for i in range(len(reading.documents))]
 
-    return Candidate(name, name, first.signed, scores)
+    return Candidate(name, name, first.signed, scores, asks=lambda _: 0, portable=False)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

@@ -8,7 +8,8 @@ from typing import final
 
 import numpy as np
 
-from limelight.judging.grounds import Areas, Frame, Level
+from limelight.judging.greedy_search import GreedySearch
+from limelight.judging.grounds import Areas, Frame, Judged, Level
 from limelight.judging.random_orders import sampled_chance
 from limelight.judging.tied_words import Groups, drawn_orders, flat
 from limelight.shapes import Bool, Float, Int
@@ -22,7 +23,7 @@ from limelight.theory.faithfulness import (
     size_extremes,
     without_first,
 )
-from limelight.theory.ratio_game import RatioGame, full_value
+from limelight.theory.ratio_game import RatioGame, full_value, value
 
 _TIE_ORDERS = 16  # drawn where |change| of tied words is wanted, of which no mean is known
 _MOST_PAIRS = 512
@@ -42,6 +43,11 @@ class ProvenGround:
         """Number of words."""
         return self.game.d
 
+    @property
+    def asks(self) -> None:
+        """Nothing: sums over tables answer everything."""
+        return None
+
     @cached_property
     def full(self) -> float:
         """The explained number of the whole text."""
@@ -58,7 +64,15 @@ class ProvenGround:
     def _extremes(self) -> SizeExtremes:
         return size_extremes(self.game)
 
-    def areas(self, groups: Groups) -> Areas:
+    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
+        """Return the explained number before and after words go, for each order."""
+        return deletion_curves(self.game, orders)
+
+    def areas(self, several: list[Groups]) -> list[Areas]:
+        """Return the areas of the orders that each of ``several`` stands for."""
+        return [self._areas(groups) for groups in several]
+
+    def _areas(self, groups: Groups) -> Areas:
         """Return the areas of the order that ``groups`` stand for; of ties, exact means."""
         order = np.array(flat(groups))
         curve, reverse = deletion_curves(self.game, np.stack([order, order[::-1]]))
@@ -87,9 +101,18 @@ class ProvenGround:
             done += size
         return total / self.d
 
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+        return value(self.game, masks)[0]
+
+    def search(self, judged: list[Judged]) -> GreedySearch | None:  # noqa: ARG002
+        """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
+        return None
+
     def frame(
         self,
-        judged: list[tuple[Groups, Areas]],  # noqa: ARG002  (the bound holds for all orders)
+        judged: list[Judged],  # noqa: ARG002  (the bound holds for all orders)
+        searched: GreedySearch | None,  # noqa: ARG002
         *,
         change: bool,
         seconds: float | None,  # noqa: ARG002

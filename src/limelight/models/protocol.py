@@ -12,8 +12,10 @@ __all__ = [
     "Cuts",
     "Differentiated",
     "Differentiates",
+    "Freezes",
     "Link",
     "Model",
+    "Shuffles",
     "Weigh",
     "replacement_in_place",
     "resolved_replacement",
@@ -37,15 +39,26 @@ Link = Literal["softmax", "sigmoid", "none"]
 # What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
 SCALES = ("logit", "probability", "score")
 
-Capability = Literal["attends", "differentiates", "collapses", "chooses", "pieces", "cuts"]
+Capability = Literal[
+    "attends",
+    "differentiates",
+    "freezes",
+    "collapses",
+    "chooses",
+    "pieces",
+    "cuts",
+    "shuffles",
+]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
     "differentiates": "the gradients of the model",
+    "freezes": "the gradients of the model with its weights frozen",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
     "chooses": "a model that predicts one of its classes",
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
+    "shuffles": "the weights of the model, to shuffle them",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -149,11 +162,40 @@ class Differentiates(Protocol):
 
 
 @runtime_checkable
+class Freezes(Differentiates, Protocol):
+    """Capability "freezes": a model that also differentiates with its weights frozen."""
+
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return what ``differentiated`` does, of the network whose weights are frozen.
+
+        Attention weights, the deviations of norms, the quotients act(x)/x of activations and
+        activated gates are constants there, at their values for each point, so that it is affine
+        in the embedded input. Its outputs at ``points`` must be those of the model.
+        """
+
+
+@runtime_checkable
 class Cuts(Protocol):
     """Capability "cuts": a model that does not read all of a long text."""
 
     def in_windows(self, window: str | int) -> "Model":
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
+
+
+@runtime_checkable
+class Shuffles(Protocol):
+    """Capability "shuffles": a model that can be had with its weights shuffled."""
+
+    def shuffled(self, seed: int) -> "Model":
+        """Return the same model with the numbers of every weight in random places.
+
+        It reads as before and has learned nothing; the sizes of its weights are what they were.
+        """
 
 
 @runtime_checkable

@@ -12,7 +12,9 @@ from limelight.models.protocol import (
     Collapses,
     Cuts,
     Differentiates,
+    Freezes,
     Model,
+    Shuffles,
 )
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -22,8 +24,10 @@ _BROUGHT = {
     for capability, protocol in (
         ("attends", Attends),
         ("differentiates", Differentiates),
+        ("freezes", Freezes),
         ("collapses", Collapses),
         ("cuts", Cuts),
+        ("shuffles", Shuffles),
     )
 }
 

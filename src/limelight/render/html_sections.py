@@ -48,7 +48,8 @@ def prediction(e: Explanation) -> Html:
         )
         for outcome in outcomes(e)
     ]
-    facts = [element("p", f"Explained: the {e.scale} of ", element("b", e.target), ".")]
+    less = () if e.against is None else (" less that of ", element("b", e.against))
+    facts = [element("p", f"Explained: the {e.scale} of ", element("b", e.target), *less, ".")]
     if e.base_value is not None:
         facts.append(element("p", f"With every word removed: {minus(f'{e.base_value:+.3f}')}."))
     return element(

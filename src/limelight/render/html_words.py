@@ -48,11 +48,11 @@ def scale_note(e: Explanation) -> str:
 
 def legend(explanations: Sequence[Explanation]) -> Html:
     """Say what the colours mean; they are told apart by colour-blind readers too."""
-    target = explanations[0].target
+    target, other = explanations[0].target, explanations[0].against
     keys: list[Html] = []
     if any(e.signed for e in explanations):
         keys.append(_key("f", f"for {target}"))
-        keys.append(_key("a", f"against {target}"))
+        keys.append(_key("a", f"against {target}" if other is None else f"for {other}"))
     if not all(e.signed for e in explanations):
         keys.append(_key("n", "size only: the method gives no sign"))
     keys.append(element("span", element("span", "word", class_="w top"), " strongest"))

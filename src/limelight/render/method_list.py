@@ -21,6 +21,7 @@ MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
     "differentiates": "models with gradients",
+    "freezes": "networks whose weights can be frozen",
     None: "any other model",
 }
 

@@ -20,7 +20,7 @@ from limelight.render.disagreement import (
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
 from limelight.render.terminal_words import Look, coloured_words, legend, look_of
-from limelight.render.wording import notices, precision_sentence, said, written
+from limelight.render.wording import aims, notices, precision_sentence, said, written
 from limelight.results import Comparison, Explanation
 
 NARROW = 72  # below, a method's name stands above its words, not beside them
@@ -52,7 +52,7 @@ class _ExplanationView:
         e, look = self.explanation, look_of(console, options)
         width = min(options.max_width, MEASURE)
         parts: list[RenderableType] = [
-            _title(look, e.label, e.target),
+            _title(look, e.label, e),
             _prediction(e, look),
             Text(),
             Padding(coloured_words([e], look)[0], (0, 0, 0, 2)),
@@ -76,7 +76,7 @@ class _ComparisonView:
         first, width = c.explanations[0], options.max_width
         lines = _stacked(c, look) if width < NARROW else _side_by_side(c, look)
         yield Group(
-            _title(look, f"{len(c.explanations)} methods", first.target),
+            _title(look, f"{len(c.explanations)} methods", first),
             _prediction(first, look),
             Text(),
             lines,
@@ -100,9 +100,9 @@ def _bounded(part: RenderableType, width: int) -> RenderableType:
     return grid
 
 
-def _title(look: Look, what: str, target: str) -> Text:
+def _title(look: Look, what: str, e: Explanation) -> Text:
     return Text.assemble(
-        (look.safe(what), "bold"), " for ", (look.safe(f"“{target}”"), "bold"), overflow="fold"
+        (look.safe(what), "bold"), " for ", (look.safe(aims(e)), "bold"), overflow="fold"
     )
 
 

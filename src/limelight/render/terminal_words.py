@@ -107,14 +107,15 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
-    target = look.safe(explanations[0].target)
+    target, other = look.safe(explanations[0].target), explanations[0].against
+    against = "against" if other is None else look.safe(f"for {other}")
     signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
     text = Text(style="dim", overflow="fold")
     if look.colour:
         plain = Style(dim=False)
         if signed:
             text.append(f" for {target} ", word_style("for", 1.0) + plain)
-            text.append(" ").append(" against ", word_style("against", 1.0) + plain).append(" ")
+            text.append(" ").append(f" {against} ", word_style("against", 1.0) + plain).append(" ")
         if signless:
             text.append(" size only, no sign ", word_style("neutral", 1.0) + plain).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
@@ -123,7 +124,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
             "; colours safe for colour-blind readers."
         )
     else:
-        text.append(f"+ for {target}, - against; " if signed else "")
+        text.append(f"+ for {target}, - {against}; " if signed else "")
         text.append("= size only, no sign; " if signless else "")
         text.append(f"*strongest word*; bare words are below {FAINTEST:.0%} of it.")
     if any(len(spans) > 1 for spans in explanations[0].spans):

@@ -2,6 +2,7 @@
 
 __all__ = [
     "Outcome",
+    "aims",
     "anchor_sentence",
     "answer",
     "minus",
@@ -33,6 +34,12 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
     return f"{value:{sign}.{max(decimals, 0)}f}"
+
+
+def aims(e: Explanation) -> str:
+    """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    other = "" if e.against is None else f" against “{e.against}”"
+    return f"“{e.target}”{other}"
 
 
 def percent(probability: float) -> str:

@@ -1,6 +1,6 @@
 """Where explanations of the same text agree and where they do not."""
 
-__all__ = ["TOP", "Agreement", "agreement", "rank_correlation"]
+__all__ = ["TOP", "Agreement", "agreement", "mean_ranks", "rank_correlation"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ def agreement(explanations: Sequence[Explanation]) -> Agreement:
 
 def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
     """Return Spearman's rank correlation, ties given their mean rank; None for a constant."""
-    a, b = _mean_rank(x), _mean_rank(y)
+    a, b = mean_ranks(x), mean_ranks(y)
     a, b = a - a.mean(), b - b.mean()
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
 
 
-def _mean_rank(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+def mean_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+    """Return the rank of each value from 1, the smallest first; ties have the mean of theirs."""
     _, group, count = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[group]

@@ -39,6 +39,7 @@ from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import removal_mixture
 
 _ROUNDING = 2.0**-52
+_CELLS = 2_000_000  # of row and word, held at a time
 _STEPS = 12  # of Dinkelbach's method; 2 to 4 are enough, and fewer would only loosen the bound
 
 
@@ -208,6 +209,23 @@ def _best_sets(
     rows: _Rows, theta: Float[Array, " r"], which: Int[Array, " r"]
 ) -> tuple[Float[Array, " r"], Float[Array, " r"]]:
     """N and D at the set of k words that maximises N − θD, for some of the rows."""
+    xp = array_namespace(theta)
+    d = rows.step.shape[-1]
+    # There are 2Kd rows of d words: of a text of thousands of words they would fill the memory.
+    block = max(1, _CELLS // d)
+    parts = [
+        _best_of_block(rows, theta[i : i + block], which[i : i + block])
+        for i in range(0, which.shape[0], block)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    N, D = (xp.concat(part, axis=0) for part in zip(*parts, strict=True))
+    return N, D
+
+
+def _best_of_block(
+    rows: _Rows, theta: Float[Array, " r"], which: Int[Array, " r"]
+) -> tuple[Float[Array, " r"], Float[Array, " r"]]:
     xp = array_namespace(theta)
     d = rows.step.shape[-1]
     head, k = which // d, which % d + 1

@@ -39,8 +39,10 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "collapses": None,
         "chooses": None,
+        "shuffles": None,
         "attends": _BY_TABLES,
         "differentiates": _BY_TABLES,
+        "freezes": _BY_TABLES,
         "pieces": "the paper's classifier reads whole words, not pieces of them",
         "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
     }
@@ -172,6 +174,16 @@ class AttentionClassifier:
     def rounded(self, dtype: str) -> "AttentionClassifier":
         """Return the model with its weights in another precision, such as "float16"."""
         return replace(self, **{name: getattr(self, name).astype(dtype) for name in WEIGHTS})
+
+    def shuffled(self, seed: int) -> "AttentionClassifier":
+        """Return the model with the numbers of every weight in random places."""
+        rng = np.random.default_rng(seed)
+
+        def mixed(array: np.ndarray) -> np.ndarray:
+            return rng.permutation(array.ravel()).reshape(array.shape)
+
+        weights: dict[str, Any] = {name: mixed(getattr(self, name)) for name in WEIGHTS}
+        return replace(self, **weights)
 
     @property
     def link(self) -> Link:

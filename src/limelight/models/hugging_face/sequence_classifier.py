@@ -14,36 +14,44 @@ from limelight.errors import InputError
 from limelight.models.engine import Engine
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.forward_pass import PADDING, ForwardPass, padded
+from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
+from limelight.models.hugging_face.masked_pieces import deleted, replaced
+from limelight.models.hugging_face.masked_text import MaskedText
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
-from limelight.models.hugging_face.untouched import untouched
+from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
 from limelight.sampling import Game
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Float, Int
 from limelight.text import Document, Features, few_names
 
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
-_PADDING = -1  # a place that is masked out
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
     "differentiates": None,
     "pieces": None,
     "cuts": None,
+    "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
-_BUDGET = {"cpu": 1024, "cuda": 131_072}
+_BUDGET = {"cpu": 1024, "cuda": 262_144}
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
-    """A sequence classifier with its fast tokenizer, which it never changes."""
+    """A sequence classifier with its fast tokenizer, which it never changes.
+
+    On a graphics card its outputs are computed in half precision, unless ``half`` says no.
+    """
 
     network: Any
     tokenizer: Any
+    half: bool = True
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "is_fast", False):
@@ -98,7 +106,12 @@ class HuggingFace:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
             chooses = "each label of this one is a yes or no of its own"
-        return MappingProxyType({**_CAPABILITIES, "chooses": chooses})
+        own = {"chooses": chooses, "freezes": self._why_not_frozen}
+        return MappingProxyType({**_CAPABILITIES, **own})
+
+    @cached_property
+    def _why_not_frozen(self) -> str | None:
+        return why_not_frozen(self)
 
     @property
     def fingerprint(self) -> str:
@@ -146,7 +159,10 @@ class HuggingFace:
         return self._outputs_of([p.ids[p.inside] for p in pieces])
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        return self.engine(rows) if rows else np.empty((0, len(self.network.config.id2label)))
+        if not rows:
+            return np.empty((0, len(self.network.config.id2label)))
+        self._forward.renew()
+        return self.engine(rows)
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -172,25 +188,14 @@ class HuggingFace:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
+        self._forward.renew()
         pieces = pieces_in(document)
-        feature = feature_of_piece(pieces, features)
         if replacement == "delete":
-            everything = np.arange(len(pieces.ids))
-
-            def left(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " _"]:
-                stays = everything[np.append(keep, True)[feature]]
-                return pieces.ids[pieces.fitting(stays)]
-
-            return lambda keep: self.engine([left(row) for row in keep])
-        # A piece that becomes padding is masked out; any other token is attended to.
-        other = _PADDING if replacement == "pad" else self._tokens[replacement]
-        inside = pieces.inside
-        ids, feature = pieces.ids[inside], feature[inside]
-
-        def replaced(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " T"]:
-            return np.where(np.append(keep, True)[feature], ids, other)
-
-        return lambda keep: self.engine([replaced(row) for row in keep])
+            masked = deleted(pieces, features, nothing=self._nothing)
+        else:  # a piece that becomes padding is masked out; any other token is attended to
+            other = PADDING if replacement == "pad" else self._tokens[replacement]
+            masked = replaced(pieces, features, other)
+        return MaskedText(self.engine, self._forward, masked)
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
@@ -231,6 +236,15 @@ class HuggingFace:
         """Return the gradient of the explained number at embedded ``points``."""
         return differentiated(self.network, ids_read(document), points, weigh)
 
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient at embedded ``points`` of the network with frozen weights."""
+        return frozen_gradient(self.network, ids_read(document), points, weigh)
+
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
     ) -> Float[np.ndarray, "n C"]:
@@ -243,13 +257,17 @@ class HuggingFace:
 
         return windowed(self, window)
 
+    def shuffled(self, seed: int) -> "HuggingFace":
+        """Return a copy of the model with the numbers of every weight in random places."""
+        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
+
     @cached_property
     def engine(self) -> Engine:
         """The one way to the model's outputs."""
         # Heads that look for the last piece refuse batches if they do not know the padding.
         alone = self.network.config.pad_token_id is None
         return Engine(
-            self._outputs,
+            lambda rows: self._forward(padded(rows, nothing=self._nothing)),
             size=len,
             key=lambda ids: ids.tobytes(),
             budget=_BUDGET.get(self.network.device.type, 1024),
@@ -263,36 +281,9 @@ class HuggingFace:
         choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
         return next(int(token) for token in choices if token is not None)
 
-    def _outputs(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        import torch
-
-        width = max(1, *(len(row) for row in rows))
-        ids = np.full((len(rows), width), _PADDING)
-        for line, row in zip(ids, rows, strict=True):
-            line[: len(row)] = row
-            if not len(row):
-                line[0] = self._nothing
-        there = ids != _PADDING
-        ids[~there] = self.network.config.pad_token_id or 0
-        device = self.network.device
-        given = {
-            "input_ids": torch.as_tensor(ids, device=device),
-            "attention_mask": torch.as_tensor(there.astype(np.int64), device=device),
-        }
-        half = torch.autocast("cuda", dtype=torch.float16, enabled=device.type == "cuda")
-        with untouched(self.network), torch.inference_mode():
-            with half:
-                found = self.network(**given).logits.double().cpu().numpy()
-            if device.type == "cuda" and not np.isfinite(found).all():  # too large for half
-                found = self.network(**given).logits.double().cpu().numpy()
-        if not np.isfinite(found).all():
-            raise InputError("the model returns numbers that are not finite; check its weights.")
-        if found.shape[1] != (labels := len(self.network.config.id2label)):
-            raise InputError(
-                f"the model returns {found.shape[1]} outputs, but its config.id2label names "
-                f"{labels} classes; make the two agree."
-            )
-        return found
+    @cached_property
+    def _forward(self) -> ForwardPass:
+        return ForwardPass(self.network, half=self.half)
 
 
 def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
