@@ -225,3 +225,25 @@ def test_a_text_of_many_megabytes_is_refused_alone(monkeypatch):
         None,
         "a text must have at most 100 bytes; this one has 150.",
     ]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_large_file_is_never_in_memory(tmp_path, ending):
+    """Parquet files often are one row group: that is no reason to hold it all."""
+    text = "a long film that nobody wants to see again " * 20
+    path = tmp_path / f"data.{ending}"
+    rows = 20_000
+    if ending == "parquet":
+        texts = pa.array([f"{i} {text}" for i in range(rows)])
+        pq.write_table(pa.table({"text": texts}), path, use_dictionary=False, compression="none")
+        del texts
+    else:
+        line = json.dumps({"text": text}) if ending == "jsonl" else text
+        path.write_text(("" if ending == "jsonl" else "text\n") + f"{line}\n" * rows)
+    size, before, most, seen = path.stat().st_size, pa.total_allocated_bytes(), 0, 0
+    data = opened_data(path)
+    for table in data.shards(data.record(texts_kept=True), 500, range(rows)):
+        most, seen = max(most, pa.total_allocated_bytes() - before), seen + len(table)
+    assert seen == rows
+    assert size > 15_000_000
+    assert most < size / 4
