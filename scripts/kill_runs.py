@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ENGINES = ("here", "pool", "executor", "dask", "ray")
@@ -120,10 +120,12 @@ def killed(command: list[str], output: Path, *, kills: int, seed: int) -> list[t
     A kill comes at a random moment after the start, or after another shard is stored, so that some
     fall into the beginning and most into the work. Returns when, and how many shards were there.
     """
-    rng, moments = random.Random(seed), []
+    rng, moments, groups = random.Random(seed), [], []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     for number in range(kills):
         before, start = shards(output), time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, start_new_session=True, **quiet)
+        groups.append(process.pid)
         if number % 3:
             while shards(output) <= before and process.poll() is None:
                 time.sleep(0.005)
@@ -134,6 +136,9 @@ def killed(command: list[str], output: Path, *, kills: int, seed: int) -> list[t
         process.wait()
         moments.append((time.monotonic() - start, shards(output)))
     run(command)
+    for group in groups:  # executors of others may leave their workers behind
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
     return moments
 
 
