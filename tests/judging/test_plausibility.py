@@ -132,6 +132,8 @@ def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
     assert found.pair("loo", "lime-sampled").rank < 1
     assert 0.2 < own.rank < 1
     assert own.rank_interval[0] < own.rank < own.rank_interval[1]
+    once = judge(MODEL, TEXTS[:2], ["loo", "lime-sampled"], columns=[], samples=300)
+    assert once.agreement.again == ()
 
 
 def test_it_survives_files_and_is_shown_everywhere(judged):
