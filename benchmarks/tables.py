@@ -20,6 +20,7 @@ ORDER = (
     "perturbation",
     "corpus",
     "corpus_cuda",
+    "datasets",
     "judging",
     "judging_deep",
     "judging_cuda",
