@@ -19,7 +19,11 @@ TEXT = "a superb film but predictable plot"  # six words, seven pieces, all diff
 TEXTS = [TEXT, "good", "the plot is bad . " * 4, "a film"]
 TARGET = 1
 REPLACEMENTS = ("mask", "unk", "pad", "delete")
-CHEAP = {"lime-sampled": {"samples": 200}, "anchors": {"samples": 64, "max_samples": 200}}
+CHEAP = {
+    "ig": {"steps": 8, "max_steps": 8},  # the oracle takes as many
+    "lime-sampled": {"samples": 200},
+    "anchors": {"samples": 64, "max_samples": 200},
+}
 TOLERANCE = 2e-4  # of the largest number: float32 through two layers with weights of size 1
 
 
