@@ -4,7 +4,6 @@ __all__ = ["bad_rows", "enumerated", "from_attention", "from_gradients", "other_
 
 import itertools
 import re
-from typing import Any
 
 import numpy as np
 import torch
@@ -155,8 +154,20 @@ _OTHER = re.compile(
 )
 
 
-def other_mixing(network: Any) -> list[str]:
-    """Return the names of the network's kinds of modules that mix tokens without attention."""
-    wide = [m for m in network.modules() if getattr(m, "kernel_size", None) != (1,)]
-    kinds = {type(module).__name__ for module in wide}
-    return sorted(kind for kind in kinds if _OTHER.search(kind))
+def other_mixing(hand: ByHand) -> list[str]:
+    """Return the kinds of modules that mix tokens without attention and that the text runs through.
+
+    A tower for images, say, stands by.
+    """
+    ran: set[str] = set()
+    wide = [m for m in hand.network.modules() if getattr(m, "kernel_size", None) != (1,)]
+    handles = [
+        module.register_forward_hook(lambda m, _given, _out: ran.add(type(m).__name__))
+        for module in wide
+        if _OTHER.search(type(module).__name__)
+    ]
+    with torch.no_grad():
+        hand.call(hand.ids)
+    for handle in handles:
+        handle.remove()
+    return sorted(ran)

@@ -137,7 +137,7 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if name in ("rollout", "flow") and (others := other_mixing(hand.network)):
+        if name in ("rollout", "flow") and (others := other_mixing(hand)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)

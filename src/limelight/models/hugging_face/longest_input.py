@@ -26,7 +26,8 @@ def _of_tokenizer(given: Any) -> int:
     """Return the tokenizer's own limit, which stands in a file and may be anything."""
     if not isinstance(given, int | float) or not given >= 1:
         raise InputError(
-            f"model_max_length of the tokenizer must be a positive number; got {one_line(repr(given))}."
+            "model_max_length of the tokenizer must be a positive number; got "
+            f"{one_line(repr(given))}."
         )
     return int(min(given, _ENDLESS))
 
