@@ -57,7 +57,17 @@ IDS = {
         "memory_growth_classes",
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
+    "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
+    "datasets": {
+        "datasets_bare_speed",
+        "datasets_pool_bare",
+        "datasets_here_pool",
+        "datasets_pool_memory",
+        "datasets_four_size",
+    },
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {
         "corpus_reading",
@@ -71,7 +81,9 @@ NEEDS = {
     "gradients": ("torch", "captum"),
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
+    "datasets": ("pyarrow",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
+    "judging_deep": ("torch", "transformers"),
 }
 
 
@@ -87,7 +99,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         pytest.importorskip(package)
     output = tmp_path / "found.json"
     more = ["--device", "cpu"] if name == "corpus_cpu" else []
-    if name == "huggingface":
+    if name in ("huggingface", "judging_deep"):
         from tiny_transformers import tiny
 
         for one in tiny("bert", labels=2):
@@ -110,6 +122,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "prediction": {"prediction_difference_float64": 1e-12},
         "gradients": {"g-l1_difference": 1e-12, "gxi_difference": 1e-12},
         "corpus_cpu": {"corpus_difference_1e-09": 1},
+        "ceilings": {"shipped_above": 1e-9, "random_2_above": 1e-9, "random_6_chance": 1e-6},
     }
     for id, most in exact.get(name, {}).items():
         assert values[id] <= most, id

@@ -98,7 +98,8 @@ def test_readme_and_index_name_every_registered_method():
 
 
 def test_readme_counts_the_methods_right():
-    words = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
+    tens = {20 + i: f"twenty-{one}" for i, one in enumerate(("one", "two", "three", "four"), 1)}
+    words = {18: "eighteen", 19: "nineteen", 20: "twenty", **tens}
     assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
 
 
@@ -153,7 +154,7 @@ def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeyp
         piped, _, call = command.rpartition(" | ")
         program, *arguments = shlex.split(call)
         assert program == "limelight", command
-        if arguments[0] in NEEDS_FILES or "--model" in arguments:
+        if arguments[0] in NEEDS_FILES or {"--model", "--data"} & set(arguments):
             check_options(limelight, arguments)
             continue
         if piped:
@@ -207,9 +208,13 @@ def test_named_commands_exist(page):
 
 def test_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text("utf-8")
-    assert '\npip install . && limelight compare "' in text
+    environment = 'test -n "$VIRTUAL_ENV" || { python3 -m venv .venv && . .venv/bin/activate; }'
+    assert f'\n{environment} && pip install . && limelight compare "' in text
     assert "\nscripts/test\n" in text
     assert (ROOT / "scripts" / "test").stat().st_mode & 0o111
+    assert f"\n{environment} && pip install .\n" in (ROOT / "docs" / "quickstart.md").read_text(
+        "utf-8"
+    )
 
 
 def declared(folder):

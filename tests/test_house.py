@@ -83,7 +83,8 @@ def test_ways_need_capabilities_that_there_are():
 
 
 PROGRAM = """\
-from limelight import Explanation, explain, explain_classes, compare, load, Comparison
+from limelight import Comparison, Explanation, Judgement, compare, explain, explain_classes, judge
+from limelight import load
 from limelight.explainers import Lime
 
 model = load()
@@ -92,12 +93,16 @@ same: Explanation = explain(model, "a text", Lime(bandwidth=0.5), target="positi
 several: list[Explanation] = explain(model, ["a text"], "shapley", tolerance=1e-9)
 classes: dict[str, Explanation] = explain_classes(model, "a text")
 both: Comparison = compare(model, "a text", methods=["lime", "gxi"])
+found: Judgement = judge(model, ["a text"], ["lime"], bandwidth=0.5, seed=3, budget=2.5)
+mine: Judgement = judge(model, ["a text"], {"mine": lambda model, text: [1.0]}, columns="all")
 """
 WRONG = {
     'explain(model, "a text", tarket="positive")': 'Unexpected keyword argument "tarket"',
     'explain(model, "a text", bandwidth="wide")': "incompatible type",
     'compare(model, "a text", output="logit")': 'Unexpected keyword argument "output"',
     "explain(model, 3)": "incompatible type",
+    'judge(model, ["a text"], bandwidt=0.5)': 'Unexpected keyword argument "bandwidt"',
+    'judge(model, ["a text"], budget="long")': "incompatible type",
 }
 
 

@@ -42,6 +42,7 @@ def explain(
     method: str | object = "lime",
     *,
     target: str | int | None = None,
+    against: str | int | None = None,
     **keywords: Unpack[Keywords],
 ) -> Explanation: ...
 @overload
@@ -51,6 +52,7 @@ def explain(
     method: str | object = "lime",
     *,
     target: str | int | None = None,
+    against: str | int | None = None,
     **keywords: Unpack[Keywords],
 ) -> list[Explanation]: ...
 def explain(
@@ -59,6 +61,7 @@ def explain(
     method: Any = "lime",
     *,
     target: Any = None,
+    against: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -80,6 +83,9 @@ def explain(
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.
+    against
+        Another class, by name or index, or "predicted": what is explained is then the target less
+        this one, f_a − f_b (p_a − p_b for probabilities).
     features
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences"; or one group number per token of the window, negative to leave a token out.
@@ -105,6 +111,7 @@ def explain(
         model,
         texts,
         target=target,
+        against=against,
         features=features,
         scale=scale,
         protect=protect,
@@ -172,6 +179,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
+    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> Comparison: ...
@@ -182,6 +190,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
+    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
@@ -191,6 +200,7 @@ def compare(
     *,
     methods: str | Sequence[str | object] | None = None,
     target: Any = None,
+    against: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
@@ -201,28 +211,37 @@ def compare(
 ) -> Comparison | list[Comparison]:
     """Return one explanation per method of the same text; a list of texts gives a list.
 
-    ``methods`` are by default the paper's and ours, as far as the model allows them; one that is
-    not defined for a text (LIME of a single word) is then left out with a notice, while a method
-    that was asked for by name and is not defined is an error. A setting goes to every method that
+    ``methods`` are by default those of :data:`limelight.explainers.several_methods`: the paper's
+    seven and Shapley values on the paper's classifier, elsewhere those that are faithful to deep
+    models, as far as the model allows them. One that is not defined for a text (LIME of a single
+    word) is then left out with a notice, while a method that was asked for by name and is not
+    defined is an error. A setting goes to every method that
     has it, and one of them must; a method may also be given as its settings object.
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
     head, which nothing else needs). The other arguments are those of :func:`explain`.
     """
     several = several_methods(checked_model(model), methods, settings)
-    texts, comparisons = listed(text), list[Comparison]()
+    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
+
+    def feasible(d: int) -> None:
+        for chosen in several if strict else ():
+            chosen.check_feasible(d)
+
     for reading in readings(
         model,
         texts,
         target=target,
+        against=against,
         features=features,
         scale=scale,
         protect=protect,
         window=window,
         progress=progress,
+        feasible=feasible,
     ):
         with metered(progress, several, reading, aims=1, total=len(texts)):
             comparisons += [
-                compared(several, one, strict=methods is not None, attention=attention)
+                compared(several, one, strict=strict, attention=attention)
                 for one in reading.apart()
             ]
     return comparisons[0] if isinstance(text, str) else comparisons

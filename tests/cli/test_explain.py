@@ -7,10 +7,13 @@ import jsonschema
 import pytest
 
 from limelight.explainers import METHODS
+from limelight.models.attention import save_folder
 from limelight.render.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.json_format import SCHEMAS
 from limelight.verbs import COMPARED
+
+from tiny_models import tiny_model
 
 TEXT = "a great film, but not for me"
 
@@ -18,7 +21,7 @@ TEXT = "a great film, but not for me"
 def test_explain_prints_the_words_and_the_prediction(limelight):
     outcome = limelight("explain", TEXT)
     assert outcome.code == 0
-    assert "great+" in outcome.out
+    assert "great[+" in outcome.out
     assert "The model says positive (" in outcome.out
 
 
@@ -39,6 +42,21 @@ def test_settings_reach_the_method(limelight):
     )
     settings = Explanation.from_json(outcome.out).settings
     assert (settings["bandwidth"], settings["tolerance"]) == (1, 1e-4)
+
+
+def test_a_class_is_held_against_another(limelight, tmp_path):
+    save_folder(tiny_model(outputs=3), tmp_path / "m")
+    asked = ("w1 w5", "--model", tmp_path / "m", "--target", "class 2", "--against", "0")
+    e = Explanation.from_json(limelight("explain", *asked, "-m", "loo", "--format", "json").out)
+    assert (e.target, e.against) == ("class 2", "class 0")
+    shown = limelight("compare", *asked, "-m", "loo,lrp").out
+    assert shown.startswith("2 methods for “class 2” against “class 0”")
+    same = limelight("explain", "w1 w5", "--model", tmp_path / "m", "-t", "0", "--against", "0")
+    assert same.code == 2
+    assert "target and against are both 'class 0'" in same.err
+    both = limelight("explain", TEXT, "--all-classes", "--against", "positive")
+    assert (both.code, both.out) == (2, "")
+    assert "give --against or --all-classes, not both." in both.err
 
 
 def test_compare_writes_every_format(limelight, tmp_path, shipped):

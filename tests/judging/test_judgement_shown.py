@@ -7,9 +7,11 @@ import re
 import pytest
 from rich.console import Console
 
-from limelight import Judgement, judge
+from limelight import Judgement, judge, wrap
+from limelight.cli.judge_methods import _say_estimate
 from limelight.datasets.texts_of_file import texts_of_file
 from limelight.errors import InputError
+from limelight.judging.foreseen import Foreseen
 
 from tiny_models import random_texts, tiny_model
 
@@ -56,8 +58,11 @@ def test_the_page_is_closed_and_holds_the_judgement(judged):
     assert not re.search(r'(src|href)="http', page)
     assert page.count("<circle") == 3
     data = re.search(r'id="limelight-data">(.*?)</script>', page, re.S)[1]
-    assert Judgement.from_json(data) == judged
-    assert page.count("<tr>") == 1 + 3 + 1 + 3
+    shown = json.loads(data)
+    assert [row[0] for row in shown["texts"]] == [text.id for text in judged.texts]
+    for row, text in zip(shown["texts"], judged.texts, strict=True):
+        assert row[7] == pytest.approx(list(text.deletion.areas), rel=1e-4)
+    assert page.count("<tr>") == 1 + 3 + 1 + 3 + 1 + 3
     assert "<svg" in judged._repr_html_()
 
 
@@ -101,3 +106,61 @@ def test_rows_are_spread_evenly_and_read_from_every_format(tmp_path, data):
         texts_of_file(lines)
     with pytest.raises(InputError, match="limit must be at least 1"):
         texts_of_file(data, "body", limit=0)
+
+
+def test_a_terminal_hears_what_it_will_take(capsys):
+    _say_estimate(Foreseen(613_482, 5_000.0))
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "About 610,000 questions to the model, about 83 minutes; --budget SECONDS shortens the "
+        "search."
+    )
+
+
+def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):
+    found = judge(tiny_model(3, T_max=31, scale=0.4), ["w1 w2 \ud800 w3 = w4", *TEXTS[:2]], ["loo"])
+    assert Judgement.from_json(found.to_json()) == found
+    found.save_html(tmp_path / "page.html")
+    assert found["loo"].share is not None
+
+
+def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
+    path = tmp_path / "marked.csv"
+    lines = [f'A good film number {i},"[[2, 6]]"' for i in range(3)]
+    path.write_text("text,why\n" + "\n".join(lines) + '\nA bad one,"[[0, 99]]"\n')
+    asked = ("judge", "--data", path, "--methods", "loo,gxi,lime-sampled")
+    printed = limelight(*asked, "--rationales", "why", "--set", "samples=100")
+    assert printed.code == 0, printed.err
+    flat = " ".join(printed.out.split())
+    assert "Plausible is not faithful: these numbers say whether people would mark" in flat
+    assert "1 text could not be held against a rationale" in flat
+    assert "on the diagonal a sampled method with another seed" in flat
+    output = tmp_path / "judgement.csv"
+    assert limelight(*asked, "--rationales", "why", "--output", output).code == 0
+    assert "within the text" in output.read_text("utf-8").splitlines()[-1]
+    missing = limelight(*asked, "--rationales", "marks")
+    assert missing.code == 2
+    assert "no column 'marks'; it has 'text', 'why'. Name another by --rationales." in missing.err
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_plausibility_and_agreement_fit_any_terminal(width):
+    model, text = tiny_model(3, T_max=31, scale=0.4), "w1 w2 w3 w4 w5 w6 w7"
+    methods = {f"{'a long name ' * 3}{i}": nasty for i in range(7)} | {"loo": "loo"}
+    found = judge(model, [text, text + " w8"], methods, rationales=[[[0, 2]], [[3, 5]]])
+    text = shown(found, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert ("token F1" in text) == (width >= 72)
+    assert ("no room here" in " ".join(text.split())) == (width <= 60)
+    shown(found, width, "ascii")
+
+
+def test_a_ceiling_that_is_not_proven_is_never_called_one():
+    model = wrap(
+        lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"], scale="logit"
+    )
+    found = judge(model, TEXTS[:3], ["loo"])
+    assert "best found" in shown(found, 100)
+    assert "ceiling" not in shown(found, 100).replace("No ceiling is proven here", "")
+    page = re.sub(r"<(script|style).*?</(script|style)>", "", found.as_html(), flags=re.S)
+    page = page.replace("No ceiling is proven here", "").replace("neither chance nor ceiling", "")
+    assert "ceiling" not in page

@@ -117,8 +117,8 @@ def test_a_refusing_model_is_not_asked_about_everything_twice():
 
     model = limelight.wrap(counted, classes=["negative", "positive"])
     limelight.explain(model, "one two three four five six seven", "lime")
-    # The text, all masks but the empty one, and the empty text twice.
-    assert len(asked) == 1 + (2**7 - 1) + 2
+    # The text, all masks but the empty one, and the empty text twice, once beside the whole.
+    assert len(asked) == 1 + (2**7 - 1) + 3
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("timeout"), MemoryError("out of memory")])

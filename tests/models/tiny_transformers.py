@@ -17,6 +17,8 @@ from transformers import (
     ElectraForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
     LongformerConfig,
     LongformerForSequenceClassification,
     ModernBertConfig,
@@ -24,6 +26,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForSequenceClassification,
+    T5Config,
+    T5ForSequenceClassification,
     XLNetConfig,
     XLNetForSequenceClassification,
 )
@@ -149,4 +153,19 @@ def tiny(family, *, labels=3, **changes):
                 n_embd=12, n_layer=2, n_head=3, n_positions=2 * LIMIT, initializer_range=0.7, **size
             )
             model = GPT2ForSequenceClassification(config)
+        case "llama":
+            model = LlamaForSequenceClassification(LlamaConfig(num_key_value_heads=1, **deep))
+        case "t5" | "t5-gated":
+            config = T5Config(
+                d_model=12,
+                d_kv=4,
+                d_ff=17,
+                num_layers=2,
+                num_heads=3,
+                decoder_start_token_id=0,
+                eos_token_id=3,
+                feed_forward_proj="gated-gelu" if family == "t5-gated" else "relu",
+                **size,
+            )
+            model = T5ForSequenceClassification(config)
     return model.eval(), tokenizer

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ratio_games import peaked_game, quick, random_game, value_spread
 
 from limelight.errors import InputError
+from limelight.theory import faithfulness
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.faithfulness import (
     change_area,
@@ -207,3 +208,12 @@ def test_torch_tensors_give_the_same():
     assert float(mean_removed_value(other).value) == pytest.approx(
         float(mean_removed_value(game).value), rel=1e-12
     )
+
+
+def test_bounds_of_long_texts_are_found_in_parts(monkeypatch):
+    game = random_game(3, d=7, K=3, C=1, ratio=100.0)
+    whole = size_extremes(game)
+    monkeypatch.setattr(faithfulness, "_CELLS", 35)  # five rows at a time
+    parts = size_extremes(game)
+    np.testing.assert_array_equal(whole.low, parts.low)
+    np.testing.assert_array_equal(whole.high, parts.high)

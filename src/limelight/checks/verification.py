@@ -62,10 +62,18 @@ def _attention(reading: Reading) -> Iterator[Check]:
     e = arrays_of(reading).embedded[0, 1 : 1 + rows.shape[1]]
     W_l, W_v = m.W_l.astype(np.float64), m.W_v.astype(np.float64)
     values = np.einsum("kco,koe,te->ckt", W_l, W_v, e, optimize=True)
-    worth = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], values) / len(rows)
-    mean = rows.mean(axis=0)
-    summaries = {"alpha-avg": mean, "alpha-max": rows.max(axis=0), "alpha-grad": worth}
-    for method, summary in (summaries | {"rollout": mean, "flow": mean}).items():
+    of_heads = np.einsum("kt,c,ckt->kt", rows, reading.target_weights[0], values) / len(rows)
+    mean, worth = rows.mean(axis=0), of_heads.sum(axis=0)
+    summaries = {
+        "alpha-avg": mean,
+        "alpha-max": rows.max(axis=0),
+        "alpha-grad": worth,
+        "rollout": mean,
+        "flow": mean,
+        "generic-attention": np.maximum(of_heads, 0).mean(axis=0),
+        "lrp": worth,
+    }
+    for method, summary in summaries.items():
         scores = explained(reading, method, features="positions").scores
         yield Check(
             method=method,

@@ -7,17 +7,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from limelight.cli.console import error_console
+from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
     FIGURES,
     chosen_format,
     parsed_settings,
-    progress_shown,
     show,
     write,
 )
-from limelight.errors import InputError
 from limelight.models import load
+from limelight.results.judgement import Judgement
 
 
 def judge(
@@ -25,10 +26,14 @@ def judge(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: str = "text",
+    rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
     replacement: str = "auto",
+    second_replacement: str | None = None,
+    columns: str | None = None,
+    curves: bool = True,
     budget: float | None = None,
     seed: int = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
@@ -47,6 +52,9 @@ def judge(
         Names from "limelight methods" and JSON files of stored explanations, with commas.
     text_column
         The column that holds the texts.
+    rationales
+        The column of what people marked: lists of [start, end] in characters, one list per
+        annotator where there are several, or ERASER's. Adds how plausible the methods are.
     limit
         Judge so many texts, evenly spread over the file; by default all.
     target
@@ -55,6 +63,13 @@ def judge(
         Judge by the "logit" of the class or by its "probability".
     replacement
         What stands for a removed word.
+    second_replacement
+        Judge the same scores once more with removed words replaced this way.
+    columns
+        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default;
+        also sanity, for which everything is explained once more; "all" or "none".
+    curves
+        Keep the curves of every text for the page; without them the files are smaller.
     budget
         Seconds for the search of good orders on models that have to be asked.
     seed
@@ -66,20 +81,24 @@ def judge(
     device
         Where to compute, as torch names it, such as "cuda".
     format
-        "terminal", "json", "csv" or "html"; by default what the name of the output file says.
+        "terminal", "json", "csv", "html", "png", "svg" or "pdf"; by default what the name of the
+        output file says.
     output
         Write to this file instead of standard output.
     """
     from limelight import judging
+    from limelight.datasets import read_rationales
     from limelight.datasets.texts_of_file import texts_of_file
 
     form = chosen_format(format, output)
-    if form in FIGURES:
-        raise InputError(f"a judgement is not drawn as {form}; write .html, .json or .csv.")
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    texts = texts_of_file(data, text_column, limit=limit)
+    names = None if methods is None else _named(methods)
+    marked = None
+    if rationales is None:
+        texts = texts_of_file(data, text_column, limit=limit)
+    else:
+        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = load(model, device=device)
-    with progress_shown() as progress:
+    with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,
             texts,
@@ -87,11 +106,31 @@ def judge(
             target=number_or_name(target) or target,
             scale=scale,
             replacement=replacement,
+            second_replacement=second_replacement,
+            columns=[] if columns == "none" else "all" if columns == "all" else _named(columns),
+            curves=curves,
             budget=budget,
             seed=seed,
             progress=progress,
+            estimate=_say_estimate if progress is not None else None,
+            rationales=marked,
             **parsed_settings(set),
         )
+    _put(found, form, output)
+
+
+def _named(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
+
+
+def _say_estimate(foreseen: object) -> None:
+    said = str(foreseen)
+    error_console().print(
+        f"{said[:1].upper()}{said[1:]}; --budget SECONDS shortens the search.", markup=False
+    )
+
+
+def _put(found: Judgement, form: str, output: Path | None) -> None:
     match form:
         case "json":
             write([found.to_json() + "\n"], output)
@@ -99,5 +138,7 @@ def judge(
             write([found.to_csv()], output)
         case "html":
             write([found.as_html()], output)
+        case _ if form in FIGURES and output is not None:
+            found.save_figure(output)
         case _:
             show([found], output)

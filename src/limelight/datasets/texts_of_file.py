@@ -14,8 +14,13 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 
 
-def texts_of_file(path: Path, column: str = "text", *, limit: int | None = None) -> list[Any]:
-    """Return one column of a .parquet, .csv or .jsonl file; ``limit`` rows, evenly spread."""
+def texts_of_file(
+    path: Path, column: str = "text", *, limit: int | None = None, option: str = "--text-column"
+) -> list[Any]:
+    """Return one column of a .parquet, .csv or .jsonl file; ``limit`` rows, evenly spread.
+
+    ``option`` is how the column can be named, for the sentence that says there is none.
+    """
     if not path.exists():
         raise InputError(f"there is no data at '{path}'; check the path.")
     if limit is not None and limit < 1:
@@ -23,7 +28,10 @@ def texts_of_file(path: Path, column: str = "text", *, limit: int | None = None)
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind not in _READERS:
         raise InputError(f"cannot read '{path}': give a .parquet, .csv or .jsonl file.")
-    texts = _READERS[kind](path, column)
+    try:
+        texts = _READERS[kind](path, column)
+    except KeyError as error:
+        raise InputError(f"{error.args[0]} Name another by {option}.") from None
     if not texts:
         raise InputError(f"'{path}' has no rows.")
     if limit is None or limit >= len(texts):
@@ -67,9 +75,8 @@ def _content(path: Path) -> str:
 
 def _need(column: str, names: list[str], path: Path) -> None:
     if column not in names:
-        raise InputError(
-            f"'{path}' has no column {column!r}; it has {', '.join(map(repr, names)) or 'none'}. "
-            "Name the one with the texts by --text-column."
+        raise KeyError(
+            f"'{path}' has no column {column!r}; it has {', '.join(map(repr, names)) or 'none'}."
         )
 
 

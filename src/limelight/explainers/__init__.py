@@ -2,7 +2,10 @@
 
 from limelight.explainers.anchor_methods import Anchors
 from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax, Flow, Rollout
+from limelight.explainers.banzhaf_methods import Banzhaf
+from limelight.explainers.conservative_methods import Lrp
 from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
+from limelight.explainers.generic_attention import GenericAttention
 from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
 from limelight.explainers.integrated_methods import IG
 from limelight.explainers.interaction_methods import Interactions
@@ -11,7 +14,7 @@ from limelight.explainers.method import Chosen, Method, Way
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, find_method, usable_methods
 from limelight.explainers.removal_methods import Loo
-from limelight.explainers.shapley_methods import Banzhaf, Shapley
+from limelight.explainers.shapley_methods import Shapley
 from limelight.explainers.targets import Targets
 from limelight.explainers.text_game import TextGame
 
@@ -28,6 +31,7 @@ __all__ = [
     "Chosen",
     "Flow",
     "GAvg",
+    "GenericAttention",
     "GxI",
     "Interactions",
     "Lime",
@@ -35,6 +39,7 @@ __all__ = [
     "LimeSampled",
     "LimeTheorem",
     "Loo",
+    "Lrp",
     "Method",
     "Reading",
     "Rollout",

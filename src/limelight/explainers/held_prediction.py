@@ -54,7 +54,15 @@ def held_by(one: Reading) -> Held:
             "so its words speak against it."
         )
         agrees, name = bool(choice), ("" if choice else "not ") + model.classes[target]
-    return Held(name, choice, label, agrees, () if agrees else (notice,))
+    notices = () if agrees else (notice,)
+    return Held(name, choice, label, agrees, notices + _held_against(one))
+
+
+def _held_against(one: Reading) -> tuple[str, ...]:
+    (other,) = one.targets.names_against()
+    if other is None:
+        return ()
+    return (f"An anchor holds what the model says, so it is the same against {other!r}.",)
 
 
 def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:

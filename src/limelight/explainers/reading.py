@@ -10,7 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.explainers.targets import Targets, target_indices
+from limelight.explainers.targets import Targets, against_indices, target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
@@ -66,7 +66,7 @@ class Reading:
                 self,
                 documents=self.documents[i : i + 1],
                 features=self.features[i : i + 1],
-                targets=replace(self.targets, index=self.targets.index[i : i + 1]),
+                targets=self.targets.only(i),
                 outputs=self.outputs[i : i + 1],
                 first=None if self.first is None else self.first + i,
                 shared=_Shared(),
@@ -75,7 +75,7 @@ class Reading:
     def aimed(self, index: int) -> "Reading":
         """Return the same documents with another class as the target."""
         aims = np.full(len(self.documents), index)
-        return replace(self, targets=replace(self.targets, index=aims))
+        return replace(self, targets=replace(self.targets, index=aims, against=None))
 
     @property
     def collapses(self) -> bool:
@@ -133,12 +133,12 @@ class Reading:
         windows = self.documents[i].windows
         if windows is None or len(windows.spans) < 2:
             return ()
-        target = replace(self.targets, index=self.targets.index[i : i + 1])
+        target = self.targets.only(i)
+        (name,), (other,) = target.names(), target.names_against()
+        aim = repr(name) if other is None else f"{name!r} against {other!r}"
         found = [f"{value:+.3g}" for value in target.value(windows.outputs[:, None])[:, 0]]
         shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1], "…", found[-1]]
-        return (
-            f"The {target.scale} of {target.names()[0]!r}, window by window: {', '.join(shown)}.",
-        )
+        return (f"The {target.scale} of {aim}, window by window: {', '.join(shown)}.",)
 
     def prediction(self, i: int) -> dict[str, float]:
         """Return the outputs for document ``i`` by class; a single one is the second class's."""
@@ -189,6 +189,7 @@ def read(
     *,
     features: str | Sequence[int] = "words",
     target: Any = None,
+    against: Any = None,
     scale: str = "logit",
     protect: Collection[str] = (),
     first: int | None = None,
@@ -210,11 +211,12 @@ def read(
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
     index = target_indices(target, model.classes, outputs)
+    other = against_indices(against, index, model.classes, outputs)
     return Reading(
         model=model,
         documents=tuple(documents),
         features=tuple(scored),
-        targets=Targets(index, model.classes, scale, model.link),
+        targets=Targets(index, model.classes, scale, model.link, other),
         outputs=outputs,
         protect=kept,
         first=first,

@@ -9,7 +9,10 @@ from limelight.errors import InputError, nearest
 from limelight.explainers import (
     anchor_methods,
     attention_methods,
+    banzhaf_methods,
+    conservative_methods,
     first_order_methods,
+    generic_attention,
     gradient_methods,
     integrated_methods,
     interaction_methods,
@@ -32,12 +35,15 @@ from limelight.results.method_table import MethodRow, MethodTable, SettingRow, W
 # A method is a row in the module that computes it; a module is a name in this list.
 _MODULES = (
     attention_methods,
+    generic_attention,
     gradient_methods,
     integrated_methods,
+    conservative_methods,
     lime_methods,
     first_order_methods,
     removal_methods,
     shapley_methods,
+    banzhaf_methods,
     interaction_methods,
     anchor_methods,
 )

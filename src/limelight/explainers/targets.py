@@ -1,8 +1,8 @@
 """Which class is explained, and on which scale."""
 
-__all__ = ["Targets", "explained_scale", "target_indices"]
+__all__ = ["Targets", "against_indices", "explained_scale", "target_indices"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.models import SCALES, class_probabilities
 from limelight.shapes import Float, Int
+from limelight.theory.path_quadrature import Outer
 
 
 @final
@@ -20,19 +21,33 @@ class Targets:
     With a single model output f the second class has the logit f and the first the logit -f.
     ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
     "none" there are none, and the ``scale`` is "score". One class alone is a score that is
-    predicted, not a class. With ``contrast`` the logit of one of two outputs is taken less the
-    other, which is the log-odds of the class.
+    predicted, not a class.
+
+    With ``against``, another class for each document, its number is taken away: f_a − f_b, or
+    p_a − p_b. A single output is the log-odds of one of its classes against the other already, so
+    there only probabilities change.
     """
 
     index: Int[np.ndarray, " n"]
     classes: tuple[str, ...]
     scale: str = "logit"
     link: str = "softmax"
-    contrast: bool = False
+    against: Int[np.ndarray, " n"] | None = None
 
     def names(self) -> list[str]:
         """Return the class name of every document."""
         return [self.classes[i] for i in self.index]
+
+    def names_against(self) -> list[str | None]:
+        """Return the name of the class that each document's is held against, if any."""
+        if self.against is None:
+            return [None] * len(self.index)
+        return [self.classes[i] for i in self.against]
+
+    def only(self, i: int) -> "Targets":
+        """Return the target of document ``i`` alone."""
+        against = None if self.against is None else self.against[i : i + 1]
+        return replace(self, index=self.index[i : i + 1], against=against)
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""
@@ -42,28 +57,43 @@ class Targets:
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
         """Return ∂F/∂f_c: what a change of each output does to the explained number."""
-        weights = self._logit_weights(f.shape[-1])
         if self.scale != "probability":
-            return np.broadcast_to(weights, f.shape)
-        p = self._probabilities(f)
-        of_target = (p * self._chosen()).sum(-1, keepdims=True)
-        if f.shape[-1] == 1 or self.link == "sigmoid":
-            return weights * of_target * (1 - of_target)
-        return of_target * (self._chosen() - p)
+            return np.broadcast_to(self._logit_weights(f.shape[-1]), f.shape)
+        p, chosen = self._probabilities(f), self._chosen()
+        if f.shape[-1] > 1 and self.link == "sigmoid":
+            return chosen * p * (1 - p)
+        slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
+        return slopes if f.shape[-1] > 1 else slopes[..., 1:]
+
+    def outer(self, outputs: int) -> Outer:
+        """Return bounds on the derivatives of F, a function of so many outputs."""
+        if self.scale == "probability":
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size; a
+            # class held against another has two of them.
+            n = 1.0 if self.against is None else 2.0
+            return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
+        size = np.abs(self._logit_weights(outputs))
+        return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
 
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
         flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
         return flat.reshape(*f.shape[:-1], -1)
 
     def _chosen(self) -> Float[np.ndarray, "n classes"]:
-        return np.eye(len(self.classes))[self.index]
+        one = np.eye(len(self.classes))
+        return one[self.index] if self.against is None else one[self.index] - one[self.against]
 
     def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
         if outputs == 1 and len(self.classes) == 2:
             return np.where(self.index == 1, 1.0, -1.0)[:, None]
-        if self.contrast and outputs == 2:
-            return 2 * self._chosen() - 1
         return self._chosen()
+
+
+def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
+    """|p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
+    inside = psi < np.pi / 2
+    s = 1 / np.cos(np.where(inside, psi, 0.0))
+    return np.where(inside, s * (1 + s), np.inf)[..., None]
 
 
 def target_indices(
@@ -93,6 +123,27 @@ def target_indices(
             f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target % len(classes))
+
+
+def against_indices(
+    against: Any,
+    index: Int[np.ndarray, " n"],
+    classes: tuple[str, ...],
+    logits: Float[np.ndarray, "n C"],
+) -> Int[np.ndarray, " n"] | None:
+    """Return the class that the target of every document is held against; None where nobody asks.
+
+    ``against`` is a class by name or number, or "predicted".
+    """
+    if against is None:
+        return None
+    found = target_indices(against, classes, logits)
+    if (same := found == index).any():
+        name = classes[int(found[same][0])]
+        raise InputError(
+            f"a class is explained against another one; target and against are both {name!r}."
+        )
+    return found
 
 
 def explained_scale(scale: str, link: str) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = ["NO_BASE", "TextGame"]
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import out_of_memory
+from limelight.models.joint_games import joint_answers
 from limelight.sampling import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
@@ -57,8 +59,7 @@ class TextGame:
         masks = masks.astype(bool)
         if not self._remember or not len(masks):  # tables have an answer to everything
             return self._ask(masks) if len(masks) else self(self._whole)[:0]
-        # Nothing is asked for alone, before all else: in a batch it would spoil the other answers.
-        if masks.any(axis=1).all() or not self.refuses_nothing:
+        if not self.refuses_nothing or masks.any(axis=1).all():
             try:
                 return self._answers(masks)
             except Exception as error:
@@ -68,9 +69,14 @@ class TextGame:
 
     @cached_property
     def refuses_nothing(self) -> bool:
-        """Whether the model has no answer to the text of which every feature is removed."""
+        """Whether the model has no answer to the text of which every feature is removed.
+
+        It is asked before all else, where it spoils no other answers, beside the whole text: both
+        are wanted by nearly every method, and on a graphics card two cost what one does.
+        """
         nothing = ~self._whole
-        return self._remember and self._refuses(nothing) and self._refuses(nothing)
+        ends = np.concatenate([nothing, self._whole])
+        return self._remember and self._refuses(ends) and self._refuses(nothing)
 
     @property
     def nothing(self) -> Float[np.ndarray, " C"] | None:
@@ -81,11 +87,11 @@ class TextGame:
     def _whole(self) -> Bool[np.ndarray, "1 d"]:
         return np.ones((1, len(self)), bool)
 
-    def _refuses(self, mask: Bool[np.ndarray, "1 d"]) -> bool:
-        """Ask about one mask. A fault of memory or of the network is not a refusal."""
+    def _refuses(self, masks: Bool[np.ndarray, "n d"]) -> bool:
+        """Ask about a mask or two. A fault of memory or of the network is not a refusal."""
         try:
             with watched(None):  # a question of our own, which nobody waits for
-                self._answers(mask)
+                self._answers(masks)
         except Exception as error:
             if not _refusal(error):
                 raise
@@ -135,9 +141,40 @@ class TextGame:
             raise InputError("the model answers with numbers that are not finite.")
         found = dict(zip(new, asked, strict=True))
         answers = np.array([found[key] if key in found else known[key] for key in keys])
-        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // answers.shape[1]) - len(known)
-        known.update(list(found.items())[: max(room, 0)])
+        self._note(found)
         return answers
+
+    def _note(self, found: dict[bytes, Float[np.ndarray, " C"]]) -> None:
+        """Remember answers as long as there is room."""
+        outputs = len(next(iter(found.values())))
+        room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // outputs) - len(self._known)
+        self._known.update(list(found.items())[: max(room, 0)])
+
+    @staticmethod
+    def ask_ahead(games: "Sequence[TextGame]", masks: Sequence[Bool[np.ndarray, "_ _d"]]) -> None:
+        """Ask what several texts are about to be asked in one question, and remember the answers.
+
+        Nothing happens where their model does not take texts together, or refuses: each text is
+        then asked by itself, and an error is about that text.
+        """
+        new = [
+            {bits.tobytes(): i for i, bits in enumerate(np.packbits(keep, axis=1))}
+            for keep in masks
+        ]
+        for game, rows in zip(games, new, strict=True):
+            for key in game._known.keys() & rows.keys():
+                del rows[key]
+        going = [g for g, rows in enumerate(new) if rows and games[g]._remember]
+        if len(going) < 2:
+            return
+        keeps = [masks[g][list(new[g].values())] for g in going]
+        try:
+            answers = joint_answers([games[g]._ask for g in going], keeps)
+        except InputError:
+            return
+        for g, found in zip(going, answers or [], strict=answers is not None):
+            if np.isfinite(found).all():
+                games[g]._note(dict(zip(new[g], found, strict=True)))
 
 
 def _refusal(error: Exception) -> bool:

@@ -11,24 +11,24 @@ from typing import final
 import numpy as np
 
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.grounds import Areas, Frame, Level
+from limelight.explainers.text_game import TextGame
+from limelight.judging.greedy_search import EVERY_WORD, STEPS, GreedySearch
+from limelight.judging.grounds import Areas, Frame, Judged, Level
 from limelight.judging.random_orders import sampled_chance
 from limelight.judging.tied_words import Groups, drawn_orders, flat, tied
-from limelight.shapes import Float, Int
+from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import change_area, deletion_area
 
-_ALL = 256  # words; curves of more are read at so many even steps
-_STEPS = 64
 _TIE_ORDERS = 8
 _MOST_PAIRS = 512
-_MASKS = 2048  # asked at a time
+_MASKS = 8192  # asked at a time
 
 
 def read_at(d: int) -> Int[np.ndarray, " m"]:
     """Return the numbers of removed words at which a curve is read."""
-    if d <= _ALL:
+    if d <= EVERY_WORD:
         return np.arange(1, d + 1)
-    return np.unique(np.linspace(0, d, _STEPS + 1).round().astype(int))[1:]
+    return np.unique(np.linspace(0, d, STEPS + 1).round().astype(int))[1:]
 
 
 @final
@@ -50,71 +50,83 @@ class AskedGround:
         """What a reader must know about the model's answers."""
         return self.game.notices
 
+    @property
+    def asks(self) -> TextGame:
+        """What is asked about the text."""
+        return self.game.of_outputs
+
     def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
         """Return the explained number before and after words go, for each order."""
         place = np.argsort(orders, axis=1)
         masks = (place[:, None, :] >= self._counts[:, None]).reshape(-1, self.d)
-        parts = [self.game(masks[i : i + _MASKS])[:, 0] for i in range(0, len(masks), _MASKS)]
+        parts = [self.values(masks[i : i + _MASKS]) for i in range(0, len(masks), _MASKS)]
         found = np.concatenate(parts).reshape(len(orders), -1)
         return np.concatenate([np.full((len(orders), 1), self.full), found], axis=1)
 
-    def areas(self, groups: Groups) -> Areas:
-        """Return the areas of the order, over a few drawn orders where words are tied."""
-        count = _TIE_ORDERS if tied(groups) else 1
-        orders = drawn_orders(groups, self.rng, count)
-        deletion, change = self._both(orders)
-        (reverse, _) = self._both(orders[:, ::-1])
-        return Areas(
-            float(deletion.mean()), self.full - float(reverse.mean()), float(change.mean())
-        )
+    def areas(self, several: list[Groups]) -> list[Areas]:
+        """Return the areas of the orders, over a few drawn ones where words are tied."""
+        if not several:
+            return []
+        drawn = [
+            drawn_orders(groups, self.rng, _TIE_ORDERS if tied(groups) else 1) for groups in several
+        ]
+        orders = np.concatenate(drawn)
+        # All methods, both ways, in one question.
+        deletion, change = self._both(np.concatenate([orders, orders[:, ::-1]]))
+        cuts = np.cumsum([len(own) for own in drawn])[:-1]
+        forward, backward = np.split(deletion, 2)
+        parts = (np.split(x, cuts) for x in (forward, backward, change[: len(orders)]))
+        return [
+            Areas(float(f.mean()), self.full - float(b.mean()), float(c.mean()))
+            for f, b, c in zip(*parts, strict=True)
+        ]
 
     def _both(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "2 n"]:
         curves = self.curves(orders)
         return np.stack([deletion_area(curves), change_area(curves)])
 
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+        return self.game(masks)[:, 0]
+
+    def search(self, judged: list[Judged]) -> GreedySearch:
+        """Return the search that starts from the best of the judged orders."""
+        best = max(judged, key=lambda one: one.areas.deletion, default=None)
+        return GreedySearch(list(range(self.d)) if best is None else flat(best.groups))
+
     def frame(
-        self, judged: list[tuple[Groups, Areas]], *, change: bool, seconds: float | None
+        self,
+        judged: list[Judged],
+        searched: GreedySearch | None,
+        *,
+        change: bool,
+        seconds: float | None,
     ) -> Frame:
         """Return the best of all judged orders and of greedy search, and chance by sampling."""
-        # Greedy search comes first: what is left of the time makes chance more precise.
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        ranked = sorted(judged, key=lambda one: -one[1].deletion)
-        start = flat(ranked[0][0]) if ranked else list(range(self.d))
-        order, finished = self._greedy(start, seconds)
-        found = self.areas([[j] for j in order])
-        every = [areas for _, areas in judged] + [found]
-        best = np.array([max(one.deletion for one in every), max(one.change for one in every)])
-        measures = slice(0, 2 if change else 1)
+        every = list(judged)
+        if searched is not None:
+            groups = [[j] for j in searched.order]
+            every.append(Judged("greedy", groups, *self.areas([groups])))
+        best = max(every, key=lambda one: one.areas.deletion)
+        changed = max(one.areas.change for one in every)
+        tops = np.array([best.areas.deletion, changed])[: 2 if change else 1]
         mean, stderr = sampled_chance(
-            lambda orders: self._both(orders)[measures],
+            lambda orders: self._both(orders)[: len(tops)],
             self.d,
-            best[measures],
+            tops,
             self.rng,
             most=_MOST_PAIRS,
             deadline=deadline,
         )
-        inserted = max(one.insertion for one in every)
+        inserted = max(one.areas.insertion for one in every)
+        finished = searched is not None and searched.finished
         return Frame(
-            Level(float(mean[0]), float(stderr[0]), float(best[0])),
+            Level(float(mean[0]), float(stderr[0]), best.areas.deletion),
             # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
             Level(self.full - float(mean[0]), float(stderr[0]), inserted),
-            Level(float(mean[1]), float(stderr[1]), float(best[1])) if change else None,
-            found.deletion if finished else None,
+            Level(float(mean[1]), float(stderr[1]), changed) if change else None,
+            every[-1].areas.deletion if finished else None,
             "best found",
+            best.name,
         )
-
-    def _greedy(self, rest: list[int], seconds: float | None) -> tuple[list[int], bool]:
-        """Return an order of greedy steps as long as there is time, then ``rest`` as it is."""
-        start, order, left = time.monotonic(), list[int](), list(rest)
-        a_step = 1 if self.d <= _ALL else -(-self.d // _STEPS)
-        while len(left) > a_step:
-            if seconds is not None and time.monotonic() - start >= seconds:
-                return order + left, False
-            masks = np.zeros((len(left), self.d), bool)
-            masks[:, left] = True
-            masks[np.arange(len(left)), left] = False
-            values = self.game(masks)[:, 0]
-            best = [left[i] for i in np.argsort(values, kind="stable")[:a_step]]
-            order += best
-            left = [j for j in left if j not in best]
-        return order + left, True

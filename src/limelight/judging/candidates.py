@@ -13,16 +13,13 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import configured, find_method, usable_methods
+from limelight.explainers.registry import configured, find_method
+from limelight.explainers.several_methods import compared_by_default
 from limelight.judging.stored import is_stored, stored_explanations
-from limelight.models import Model, why_not
+from limelight.models import Model
 from limelight.results import Explanation
 from limelight.shapes import Float
 from limelight.text import one_line
-from limelight.verbs import COMPARED
-
-# Chosen by what was measured on deep models; of these, those that a model allows.
-_ON_OTHERS = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 
 # One score per word, or a sentence that says why there are none.
 Scored = Float[np.ndarray, " _"] | str
@@ -31,13 +28,21 @@ Scored = Float[np.ndarray, " _"] | str
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """Something that scores the words of texts; ``reason`` says why it cannot on this model."""
+    """Something that scores the words of texts; ``reason`` says why it cannot on this model.
+
+    ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
+    model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
+    from any model that is given, as those of stored explanations do not.
+    """
 
     name: str
     label: str
     signed: bool
     scores: Callable[[Reading], list[Any]]
     reason: str | None = None
+    again: Callable[[Reading], list[Any]] | None = None
+    asks: Callable[[int], int] | None = None
+    portable: bool = True
 
 
 def candidates_of(
@@ -47,7 +52,8 @@ def candidates_of(
 
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
-    named = [(None, one) for one in _default(model)] if methods is None else _listed(methods)
+    listed = compared_by_default(model) if methods is None else methods
+    named = _listed(listed)
     _check_settings(model, [one for _, one in named], settings)
     found: list[Candidate] = []
     for name, one in named:
@@ -56,12 +62,6 @@ def candidates_of(
     if not found:
         raise InputError("judge needs at least one method; got none.")
     return _under_own_names(found)
-
-
-def _default(model: Model) -> list[str]:
-    wanted = COMPARED if why_not(model, "collapses") is None else _ON_OTHERS
-    usable = usable_methods(model)
-    return [name for name in wanted if name in usable]
 
 
 def _listed(methods: Any) -> list[tuple[str | None, Any]]:
@@ -111,7 +111,26 @@ def _registered(
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
-    return Candidate(method.id, method.label, method.signed, _explained(chosen))
+    return Candidate(
+        method.id,
+        method.label,
+        method.signed,
+        _explained(chosen),
+        again=None if (other := _reseeded(chosen)) is None else _explained(other),
+        asks=_asks(chosen),
+    )
+
+
+def _asks(chosen: Chosen) -> Callable[[int], int]:
+    calls, settings = chosen.way.calls, chosen.settings
+    return lambda d: 0 if calls is None else int(calls(settings, d))
+
+
+def _reseeded(chosen: Chosen) -> Chosen | None:
+    """Return the same method with another seed; None where it does not sample."""
+    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
+        return None
+    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:
@@ -164,7 +183,7 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
     def scores(reading: Reading) -> list[Scored]:
         return [one(reading, i) for i in range(len(reading.documents))]
 
-    return Candidate(name, name, first.signed, scores)
+    return Candidate(name, name, first.signed, scores, asks=lambda _: 0, portable=False)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

@@ -1,10 +1,15 @@
 """What orders are judged on: one text, its curves, what guessing reaches, and what is best."""
 
-__all__ = ["Areas", "Frame", "Ground", "Level"]
+__all__ = ["Areas", "Frame", "Ground", "Judged", "Level"]
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
+from limelight.explainers.text_game import TextGame
+from limelight.judging.greedy_search import GreedySearch
 from limelight.judging.tied_words import Groups
+from limelight.shapes import Bool, Float, Int
 
 
 class Areas(NamedTuple):
@@ -13,6 +18,14 @@ class Areas(NamedTuple):
     deletion: float
     insertion: float
     change: float
+
+
+class Judged(NamedTuple):
+    """An order that was judged, under the name of its method."""
+
+    name: str
+    groups: Groups
+    areas: Areas
 
 
 class Level(NamedTuple):
@@ -24,13 +37,17 @@ class Level(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What areas lie between; ``greedy`` is the area of the greedy order, if there was time."""
+    """What areas lie between; ``greedy`` is the area of the greedy order, if there was time.
+
+    ``best`` names the order that stands for the ceiling where ``kind`` says "best found".
+    """
 
     deletion: Level
     insertion: Level
     change: Level | None
     greedy: float | None
     kind: str
+    best: str = ""
 
 
 @runtime_checkable
@@ -49,13 +66,31 @@ class Ground(Protocol):
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the model's answers."""
 
-    def areas(self, groups: Groups) -> Areas:
-        """Return the areas of the order that ``groups`` stand for."""
+    @property
+    def asks(self) -> TextGame | None:
+        """What is asked about the text; None where nothing has to be."""
+
+    def areas(self, several: list[Groups]) -> list[Areas]:
+        """Return the areas of the orders that each of ``several`` stands for."""
+
+    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
+        """Return the explained number before and after words go, for each order."""
+
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+
+    def search(self, judged: list[Judged]) -> GreedySearch | None:
+        """Return the search for a good order, to be run; None where nothing need be searched."""
 
     def frame(
-        self, judged: list[tuple[Groups, Areas]], *, change: bool, seconds: float | None
+        self,
+        judged: list[Judged],
+        searched: GreedySearch | None,
+        *,
+        change: bool,
+        seconds: float | None,
     ) -> Frame:
         """Return what the areas lie between; with ``change`` also for that measure.
 
-        ``seconds`` is the time for greedy search, where each step asks the model.
+        ``seconds`` is the time for chance, where each random order asks the model.
         """

@@ -3,13 +3,22 @@
 __all__ = ["greedy_row", "method_rows", "pair_rows"]
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from limelight.judging.candidates import Candidate
 from limelight.judging.resampling import Resampled, holm, resampled, two_sided
-from limelight.results.judgement import Interval, JudgedMethod, JudgedPair, JudgedText, Measure
+from limelight.results.judgement import (
+    Interval,
+    JudgedMethod,
+    JudgedPair,
+    JudgedText,
+    Measure,
+    MethodColumn,
+    TextColumn,
+)
 from limelight.shapes import Float
 
 _MEASURES = ("deletion", "insertion", "change")
@@ -22,9 +31,48 @@ def method_rows(
     """Return one row per method, over the texts that have room."""
     found = {name: _resampled(texts, name, seed) for name in _MEASURES}
     areas = _areas(texts, "deletion", len(candidates))
+    columns = method_columns(texts, len(candidates), seed=seed)
     return [
-        _row(one, i, texts, found, won=_won(areas, i, texts)) for i, one in enumerate(candidates)
+        replace(_row(one, i, texts, found, won=_won(areas, i, texts)), columns=columns[i])
+        for i, one in enumerate(candidates)
     ]
+
+
+def method_columns(
+    texts: Sequence[JudgedText], count: int, *, seed: int
+) -> list[tuple[MethodColumn, ...]]:
+    """Return, for each of ``count`` methods, the mean of every column over the texts."""
+    names = list(dict.fromkeys(column.name for text in texts for column in text.columns))
+    found: list[list[MethodColumn]] = [[] for _ in range(count)]
+    for name in names:
+        own = [next((c for c in text.columns if c.name == name), None) for text in texts]
+        values, errors = (_cells(own, part, count) for part in ("values", "errors"))
+        # Every text counts the same: a mean is a share of rooms that are all 1.
+        result = resampled(values, np.ones(len(texts)), seed=seed)
+        for i, columns in enumerate(found):
+            texts_with = int(np.count_nonzero(np.isfinite(values[:, i])))
+            if not texts_with:
+                continue
+            known = errors[np.isfinite(errors[:, i]), i]
+            columns.append(
+                MethodColumn(
+                    name=name,
+                    value=float(result.share[i]),
+                    interval=result.interval(i) if texts_with > 1 else None,
+                    texts=texts_with,
+                    sampling=float(np.sqrt(known @ known)) / texts_with if len(known) else None,
+                )
+            )
+    return [tuple(columns) for columns in found]
+
+
+def _cells(columns: Sequence[TextColumn | None], part: str, count: int) -> Float[np.ndarray, "n c"]:
+    table = np.full((len(columns), count), np.nan)
+    for row, column in zip(table, columns, strict=True):
+        given = () if column is None else getattr(column, part)
+        if given:
+            row[:] = [np.nan if value is None else value for value in given]
+    return table
 
 
 def greedy_row(texts: Sequence[JudgedText], *, seed: int) -> tuple[float | None, Interval | None]:

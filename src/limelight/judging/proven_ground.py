@@ -8,12 +8,15 @@ from typing import final
 
 import numpy as np
 
-from limelight.judging.grounds import Areas, Frame, Level
+from limelight.judging.greedy_search import GreedySearch
+from limelight.judging.grounds import Areas, Frame, Judged, Level
 from limelight.judging.random_orders import sampled_chance
 from limelight.judging.tied_words import Groups, drawn_orders, flat
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
+    Certified,
     SizeExtremes,
+    certified_value,
     change_area,
     deletion_area,
     deletion_curves,
@@ -22,7 +25,7 @@ from limelight.theory.faithfulness import (
     size_extremes,
     without_first,
 )
-from limelight.theory.ratio_game import RatioGame, full_value
+from limelight.theory.ratio_game import RatioGame, value
 
 _TIE_ORDERS = 16  # drawn where |change| of tied words is wanted, of which no mean is known
 _MOST_PAIRS = 512
@@ -42,10 +45,19 @@ class ProvenGround:
         """Number of words."""
         return self.game.d
 
-    @cached_property
+    @property
+    def asks(self) -> None:
+        """Nothing: sums over tables answer everything."""
+        return None
+
+    @property
     def full(self) -> float:
         """The explained number of the whole text."""
-        return float(full_value(self.game)[0])
+        return float(self._full.value)
+
+    @cached_property
+    def _full(self) -> Certified:
+        return certified_value(self.game)
 
     @cached_property
     def _idle(self) -> Bool[np.ndarray, " d"]:
@@ -58,7 +70,15 @@ class ProvenGround:
     def _extremes(self) -> SizeExtremes:
         return size_extremes(self.game)
 
-    def areas(self, groups: Groups) -> Areas:
+    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
+        """Return the explained number before and after words go, for each order."""
+        return deletion_curves(self.game, orders)
+
+    def areas(self, several: list[Groups]) -> list[Areas]:
+        """Return the areas of the orders that each of ``several`` stands for."""
+        return [self._areas(groups) for groups in several]
+
+    def _areas(self, groups: Groups) -> Areas:
         """Return the areas of the order that ``groups`` stand for; of ties, exact means."""
         order = np.array(flat(groups))
         curve, reverse = deletion_curves(self.game, np.stack([order, order[::-1]]))
@@ -87,18 +107,28 @@ class ProvenGround:
             done += size
         return total / self.d
 
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+        return value(self.game, masks)[0]
+
+    def search(self, judged: list[Judged]) -> GreedySearch | None:  # noqa: ARG002
+        """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
+        return None
+
     def frame(
         self,
-        judged: list[tuple[Groups, Areas]],  # noqa: ARG002  (the bound holds for all orders)
+        judged: list[Judged],  # noqa: ARG002  (the bound holds for all orders)
+        searched: GreedySearch | None,  # noqa: ARG002
         *,
         change: bool,
         seconds: float | None,  # noqa: ARG002
     ) -> Frame:
         """Return exact chance and proven ceilings; nothing here takes long enough for a budget."""
         left, low, high = mean_removed_value(self.game), *self._extremes
+        most = self.full + float(self._full.bound)
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
         return Frame(
-            Level(self.full - float(left.value), None, self.full - float(low.mean())),
+            Level(self.full - float(left.value), None, most - float(low.mean())),
             Level(float(left.value), None, float(high.mean())),
             self._change_level() if change else None,
             float(deletion_area(greedy)[0]),
@@ -107,7 +137,7 @@ class ProvenGround:
 
     def _change_level(self) -> Level:
         low, high = self._extremes
-        ceiling = float(np.maximum(self.full - low, high - self.full).mean())
+        ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
         mean, stderr = sampled_chance(
             self._changes, self.d, np.array([ceiling]), self.rng, most=_MOST_PAIRS
         )

@@ -1,6 +1,6 @@
 """What guessing reaches: random orders with their reverses, until the mean is known well enough."""
 
-__all__ = ["sampled_chance"]
+__all__ = ["PRECISE", "sampled_chance"]
 
 import math
 import time
@@ -11,7 +11,7 @@ import numpy as np
 from limelight.shapes import Float, Int
 
 _FEWEST = 8  # pairs: with fewer their spread says nothing
-_PRECISE = 0.01  # of best − chance
+PRECISE = 0.01  # of best − chance
 _AT_ONCE = 32  # pairs
 
 # From orders to the area of each under one or several measures.
@@ -48,7 +48,7 @@ def _stderr(draws: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
 def _lacking(draws: Float[np.ndarray, "m n"], best: Float[np.ndarray, " m"], most: int) -> int:
     """Return how many pairs are still to be drawn, as far as those drawn can tell."""
     n = draws.shape[1]
-    allowed = _PRECISE * np.maximum(best - draws.mean(axis=1), 0.0)
+    allowed = PRECISE * np.maximum(best - draws.mean(axis=1), 0.0)
     # Where nothing is better than chance there is no range, and no number of pairs would do.
     open_ = (_stderr(draws) > allowed) & (allowed > 0)
     if n >= most or not open_.any():

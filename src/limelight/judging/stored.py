@@ -1,42 +1,56 @@
-"""Explanations that were stored: JSON files, as ``explain`` and ``compare`` write them."""
+"""Explanations that were stored: JSON files, lists, or anything that finds them by text."""
 
 __all__ = ["is_stored", "stored_explanations"]
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError
 from limelight.results import Comparison, Explanation
-from limelight.results.json_format import comparison_from_json, explanation_from_json
 
 _SUFFIXES = (".json", ".jsonl")
+_NONE = "there are no stored explanations in what was given."
 
 
 def is_stored(one: Any) -> bool:
-    """Return whether ``one`` is a file of explanations, or a list of them."""
+    """Return whether ``one`` is a file of explanations, or holds them."""
     if isinstance(one, str):
         return one.endswith(_SUFFIXES)
-    if isinstance(one, Explanation | Comparison | os.PathLike):
-        return True
-    return isinstance(one, Sequence) and all(isinstance(e, Explanation | Comparison) for e in one)
+    return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
 
 
-def stored_explanations(one: Any) -> dict[str, dict[str, Explanation]]:
-    """Return the explanations by method, then by text."""
-    if isinstance(one, str | os.PathLike):
-        path = Path(one)
-        found = _of_file(path)
-    else:
-        found = _apart([one] if isinstance(one, Explanation | Comparison) else one)
+def stored_explanations(one: Any) -> dict[str, Mapping[str, Explanation]]:
+    """Return the explanations by method, then by text.
+
+    A mapping from texts to explanations is kept as it is, of one method: it may read them from a
+    disk when they are asked for. Anything else that yields explanations is read to its end.
+    """
+    if isinstance(one, Mapping):
+        first = next(iter(one.values()), None)
+        if not isinstance(first, Explanation):
+            raise InputError(_NONE if first is None else _not_explanations(first))
+        return {first.method: one}
+    found = _of_file(Path(one)) if isinstance(one, str | os.PathLike) else _apart(_each(one))
     by_method: dict[str, dict[str, Explanation]] = {}
     for e in found:
         by_method.setdefault(e.method, {})[e.text] = e
     if not by_method:
-        raise InputError("there are no stored explanations in what was given.")
-    return by_method
+        raise InputError(_NONE)
+    return dict(by_method)
+
+
+def _each(one: Any) -> Iterable[Any]:
+    return [one] if isinstance(one, Explanation | Comparison) else one
+
+
+def _not_explanations(first: Any) -> str:
+    return (
+        "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
+        f"them; got {type(first).__name__}."
+    )
 
 
 def _of_file(path: Path) -> list[Explanation]:
@@ -51,8 +65,13 @@ def _of_file(path: Path) -> list[Explanation]:
 
 def _read(record: str) -> Explanation | Comparison:
     compared = '"limelight.comparison/1"' in record[:200]
-    return comparison_from_json(record) if compared else explanation_from_json(record)
+    return Comparison.from_json(record) if compared else Explanation.from_json(record)
 
 
-def _apart(several: Iterable[Explanation | Comparison]) -> list[Explanation]:
-    return [e for one in several for e in (one if isinstance(one, Comparison) else [one])]
+def _apart(several: Iterable[Any]) -> list[Explanation]:
+    found: list[Explanation] = []
+    for one in several:
+        if not isinstance(one, Explanation | Comparison):
+            raise InputError(_not_explanations(one))
+        found += one if isinstance(one, Comparison) else [one]
+    return found

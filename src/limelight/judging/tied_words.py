@@ -1,8 +1,8 @@
 """Orders of words from scores; words of equal score are tied, and none of them comes first."""
 
-__all__ = ["Groups", "drawn_orders", "flat", "tied", "tied_groups"]
+__all__ = ["Groups", "drawn_orders", "flat", "strongest_first", "tied", "tied_groups"]
 
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -14,9 +14,15 @@ Groups = list[list[int]]  # strongest first; the words of one group have the sam
 def tied_groups(scores: Float[np.ndarray, " d"], *, signed: bool) -> Groups:
     """Return the words, strongest first, in groups of equal score; without signs by size."""
     strength = scores if signed else np.abs(scores)
-    order = np.argsort(-strength, kind="stable")
-    cuts = np.flatnonzero(np.diff(strength[order])) + 1
-    return [part.tolist() for part in np.split(order, cuts)]
+    order = strongest_first(scores, signed=signed)
+    cuts = [0, *(np.flatnonzero(np.diff(strength[order])) + 1).tolist(), len(order)]
+    words = order.tolist()
+    return [words[start:end] for start, end in pairwise(cuts)]
+
+
+def strongest_first(scores: Float[np.ndarray, " d"], *, signed: bool) -> Int[np.ndarray, " d"]:
+    """Return the words, strongest first, tied ones as they come; without signs by size."""
+    return np.argsort(-scores if signed else -np.abs(scores), kind="stable")
 
 
 def flat(groups: Groups) -> list[int]:

@@ -1,131 +1,120 @@
-"""The trial: every text and every method, then what follows over the texts."""
+"""The trial: every text and every method, a few texts at a time."""
 
-__all__ = ["judge"]
+__all__ = ["Trial"]
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, cast, final
 
 import numpy as np
 
-from limelight import __version__
 from limelight.errors import InputError
-from limelight.explainers.progress import Progress
 from limelight.explainers.reading import Reading, read
-from limelight.explainers.readings import listed, together
+from limelight.explainers.readings import together
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.targets import explained_scale, target_indices
+from limelight.explainers.text_game import TextGame
 from limelight.judging.asked_ground import AskedGround
-from limelight.judging.candidates import Candidate, Scored, candidates_of
-from limelight.judging.grounds import Areas, Ground, Level
-from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
+from limelight.judging.candidates import Candidate
+from limelight.judging.greedy_search import GreedySearch, searched_together
+from limelight.judging.grounds import Ground
+from limelight.judging.one_text import Hearing
 from limelight.judging.proven_ground import ProvenGround
-from limelight.judging.tied_words import tied, tied_groups
-from limelight.judging.verdict import judging_notices, verdict
-from limelight.models import Model, checked_model, resolved_replacement
-from limelight.results.judgement import JudgedText, Judgement, Measure
+from limelight.judging.scores_of_texts import ScoresOfTexts, scores_of_texts
+from limelight.judging.tallies import Tallies
+from limelight.judging.text_columns import text_columns
+from limelight.judging.time_budget import TimeBudget
+from limelight.models import CAPABILITIES, Model, Shuffles, why_not
+from limelight.results.judgement import JudgedText
 from limelight.sampling.streams import text_rng
+from limelight.shapes import Bool, Float
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import RatioGame
 
-_NOTHING = 1e-9  # of the explained number: less room than this is rounding
+_IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 
-
-def judge(
-    model: Any,
-    texts: Any,
-    methods: Any = None,
-    *,
-    target: str | int = "predicted",
-    scale: str = "logit",
-    replacement: str = "auto",
-    budget: int | float | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Judgement:
-    """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
-
-    Words are removed in the order of a method's scores; the area above the falling output is
-    compared with that of guessing and with the best there can be, on the same text.
-
-    Parameters
-    ----------
-    model
-        What :func:`limelight.load` or :func:`limelight.wrap` returns.
-    texts
-        A list of texts.
-    methods
-        Names, settings objects, functions ``(model, text) -> scores`` of the words, files of stored
-        explanations (JSON), or a mapping from names to any of them; by default what ``compare``
-        shows, or on deep models those that were found faithful.
-    target
-        The class whose output is judged, by default the predicted one of each text.
-    scale
-        "logit": the log-odds of the class where there are two outputs, else its own output; or
-        "probability", which is sampled on every model.
-    replacement
-        What stands for a removed word, in the curves and in the methods that remove words.
-    budget
-        Seconds for the search of good orders and for chance, over all texts, on models that have to
-        be asked; None lets both come to their end, the search with about d²/2 calls for d words.
-    seed
-        Of all that is drawn: random orders, resampled texts, and the methods that sample.
-    progress
-        Called with (texts done, texts in all).
-    settings
-        Settings of the methods that have them.
-    """
-    trial = _Trial(checked_model(model), target, scale, replacement, budget, seed)
-    candidates = candidates_of(model, methods, settings, seed=seed, replacement=trial.replacement)
-    given = listed(texts)
-    if not given:
-        raise InputError("judge needs at least one text; got none.")
-    judged: list[JudgedText] = []
-    for text in trial.judged(given, candidates):
-        judged.append(text)
-        if progress is not None:
-            progress(len(judged), len(given))
-    return trial.judgement(candidates, judged, settings)
+# A text under each replacement, or the one row that says why it could not be heard.
+Case = list[Hearing] | JudgedText
 
 
 @final
-@dataclass(frozen=True)
-class _Trial:
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is asked of all texts, checked before any of them is read."""
+
     model: Model
+    candidates: list[Candidate]
+    tallies: Tallies  # what is kept of every text beside its areas
     target: str | int
     scale: str
-    replacement: str
+    replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
+    columns: frozenset[str]
+    curves: bool
     budget: int | float | None
     seed: int
 
     def __post_init__(self) -> None:
-        # What is wrong with the question is said before any text is read.
         object.__setattr__(self, "scale", explained_scale(self.scale, self.model.link))
-        name = resolved_replacement(self.model, self.replacement)
-        object.__setattr__(self, "replacement", name)
         target_indices(self.target, self.model.classes, np.zeros((1, len(self.model.classes))))
-        if self.budget is not None and self.budget < 0:
+        if self.budget is not None and not self.budget >= 0:
             raise InputError(f"budget is a number of seconds, at least 0; got {self.budget}.")
+        why = why_not(self.model, "shuffles")
+        if "sanity" in self.columns and why is not None:
+            raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
 
-    def judged(self, texts: list[Any], candidates: list[Candidate]) -> Iterator[JudgedText]:
-        """Yield the texts as they are judged, a few in memory at a time."""
-        size, clock = together(self.model), _Clock(self.budget, len(texts))
-        for start in range(0, len(texts), size):
-            for part in self._readings(texts[start : start + size], start):
-                if isinstance(part, JudgedText):
-                    yield part
-                    continue
-                number, reading = part
-                scored = [one.scores(reading) for one in candidates]
-                for i, one in enumerate(reading.apart()):
-                    yield self._text(number + i, one, i, reading, candidates, scored, clock)
+    @property
+    def in_flight(self) -> int:
+        """How many texts are judged together."""
+        return max(together(self.model), 1 if self.exact else _IN_FLIGHT)
 
-    def _readings(
-        self, texts: Sequence[Any], start: int
-    ) -> Iterator[tuple[int, Reading] | JudgedText]:
+    @property
+    def exact(self) -> bool:
+        """Whether areas are sums over tables, so that nothing has to be asked."""
+        # The tables' game replaces words the model's own way, and is of its outputs themselves.
+        own_way = self.replacements == (self.model.replacements[0],)
+        return why_not(self.model, "collapses") is None and own_way and self.scale != "probability"
+
+    @cached_property
+    def _twin(self) -> Model | None:
+        """The model with shuffled weights, where it is wanted."""
+        return cast(Shuffles, self.model).shuffled(self.seed) if "sanity" in self.columns else None
+
+    def judged(self, texts: list[Any]) -> Iterator[list[JudgedText]]:
+        """Yield every text as it is judged under each replacement, a few in memory at a time."""
+        budget = TimeBudget(self.budget, len(texts))
+        size = together(self.model)
+        for start in range(0, len(texts), self.in_flight):
+            some = texts[start : start + self.in_flight]
+            cases: list[Case] = []
+            for i in range(0, len(some), size):
+                cases += self._cases(some[i : i + size], start + i)
+            yield from self._settled(cases, budget)
+
+    def _settled(self, cases: list[Case], budget: TimeBudget) -> Iterator[list[JudgedText]]:
+        """Search on all texts together, then judge each."""
+        hearings = [one for case in cases if isinstance(case, list) for one in case]
+        seconds = budget.seconds(len(cases))
+        with budget.spent():  # half of the time is kept for chance, which comes after
+            _search(hearings, None if seconds is None else seconds / 2)
+        for case in cases:
+            with budget.spent(1):
+                if isinstance(case, JudgedText):
+                    found = [case] * len(self.replacements)
+                else:
+                    seconds = budget.seconds()
+                    share = None if seconds is None else seconds / len(case)
+                    found = [self._text(one, share) for one in case]
+            yield found
+
+    def _text(self, hearing: Hearing, seconds: float | None) -> JudgedText:
+        try:
+            return hearing.text(seconds=seconds, curves=self.curves)
+        except InputError as error:
+            return JudgedText(id=hearing.number, reason=str(error))
+
+    def _cases(self, texts: Sequence[Any], start: int) -> Iterator[Case]:
         """Read texts together; where one of them cannot be read, each by itself."""
         try:
             found = read(self.model, texts, target=self.target, scale=self.scale)
@@ -134,135 +123,70 @@ class _Trial:
                 yield JudgedText(id=start, reason=str(error))
                 return
             for i, text in enumerate(texts):
-                yield from self._readings([text], start + i)
+                yield from self._cases([text], start + i)
             return
-        contrast = self.scale == "logit" and self.model.link == "softmax"
-        yield start, replace(found, targets=replace(found.targets, contrast=contrast))
+        targets = found.targets
+        if self.scale == "logit" and self.model.link == "softmax" and found.outputs.shape[1] == 2:
+            targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
+        reading = replace(found, targets=targets)
+        again = "stability" in self.columns
+        scored = scores_of_texts(self.candidates, reading, again=again, twin=self._twin)
+        for i, one in enumerate(reading.apart()):
+            self.tallies.see(start + i, one, *scored.given(i))
+            yield self._case(start + i, one, i, reading, scored)
 
-    def _text(
-        self,
-        number: int,
-        one: Reading,
-        i: int,
-        reading: Reading,
-        candidates: list[Candidate],
-        scored: list[list[Scored]],
-        clock: "_Clock",
-    ) -> JudgedText:
+    def _case(
+        self, number: int, one: Reading, i: int, reading: Reading, scored: ScoresOfTexts
+    ) -> Case:
+        own = [scores[i] for scores in scored.scores]
         try:
-            ground = self._ground(one, i, reading)
-            own = [scores[i] for scores in scored]
-            return _judged_text(number, one, ground, candidates, own, clock)
+            grounds = [self._ground(one, i, reading, name) for name in self.replacements]
+            columns = text_columns(
+                self.columns,
+                one,
+                grounds[0],
+                scored.of_text(i),
+                signed=[candidate.signed for candidate in self.candidates],
+                replacement=self.replacements[0],
+                rng=text_rng(self.seed + 1, one.documents[0].text),
+            )
         except InputError as error:
             return JudgedText(id=number, reason=str(error))
+        first, *others = (Hearing(number, one, ground, self.candidates, own) for ground in grounds)
+        return [replace(first, columns=columns), *others]
 
-    def _ground(self, one: Reading, i: int, reading: Reading) -> Ground:
+    def _ground(self, one: Reading, i: int, reading: Reading, replacement: str) -> Ground:
         rng = text_rng(self.seed, one.documents[0].text)
-        # The tables' game replaces words the model's own way, and is of its outputs themselves.
-        own_way = self.replacement == self.model.replacements[0]
+        own_way = replacement == self.model.replacements[0]
         if reading.collapses and own_way and self.scale != "probability":
             return ProvenGround(_on_host(one_document(reading.ratio_game, i)), rng)
         full = float(one.targets.value(one.outputs)[0])
-        return AskedGround(TargetGame(one, self.replacement), len(one.features[0]), full, rng)
-
-    def judgement(
-        self, candidates: list[Candidate], texts: list[JudgedText], settings: dict[str, Any]
-    ) -> Judgement:
-        """Return what follows over the texts."""
-        room = [text for text in texts if text.has_room]
-        methods = method_rows(candidates, room, seed=self.seed)
-        pairs = pair_rows(candidates, room, seed=self.seed) if room else []
-        greedy, interval = greedy_row(room, seed=self.seed)
-        kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
-        return Judgement(
-            texts=tuple(texts),
-            methods=tuple(methods),
-            pairs=tuple(pairs),
-            greedy=greedy,
-            greedy_interval=interval,
-            verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-            notices=judging_notices(methods, texts),
-            settings={
-                "target": self.target,
-                "scale": self.scale,
-                "replacement": self.replacement,
-                "budget": self.budget,
-                "seed": self.seed,
-                **settings,
-            },
-            model=self.model.fingerprint,
-            version=__version__,
-        )
+        return AskedGround(TargetGame(one, replacement), len(one.features[0]), full, rng)
 
 
-@final
-class _Clock:
-    """Deals the budget out: each text gets its share of what is left."""
+def _search(hearings: list[Hearing], seconds: float | None) -> None:
+    """Search on all texts at once, for as long as there is time."""
+    going: dict[GreedySearch, Hearing] = {}
+    for one in hearings:
+        try:
+            search = one.search
+        except InputError:  # it is said when the text is judged, which asks the same again
+            continue
+        if search is not None:
+            going[search] = one
 
-    def __init__(self, budget: int | float | None, texts: int) -> None:
-        self._left, self._texts = budget, texts
+    def ask(
+        some: Sequence[GreedySearch], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> list[Float[np.ndarray, " _"] | InputError]:
+        asked = [(going[search], mask) for search, mask in zip(some, masks, strict=True)]
+        games = [(one.ground.asks, mask) for one, mask in asked if one.ground.asks is not None]
+        TextGame.ask_ahead([game for game, _ in games], [mask for _, mask in games])
+        return [one.answers(mask) for one, mask in asked]
 
-    def seconds(self) -> float | None:
-        """Return the time for the next text."""
-        return None if self._left is None else self._left / max(self._texts, 1)
-
-    def spent(self, seconds: float) -> None:
-        """Hear what a text took."""
-        self._texts -= 1
-        if self._left is not None:
-            self._left = max(0.0, self._left - seconds)
-
-
-def _judged_text(
-    number: int,
-    one: Reading,
-    ground: Ground,
-    candidates: list[Candidate],
-    scored: list[Scored],
-    clock: _Clock,
-) -> JudgedText:
-    groups = [
-        None if isinstance(scores, str) else tied_groups(scores, signed=candidate.signed)
-        for candidate, scores in zip(candidates, scored, strict=True)
-    ]
-    areas = [None if own is None else ground.areas(own) for own in groups]
-    unsigned = any(a and not c.signed for a, c in zip(areas, candidates, strict=True))
-    known = [(g, a) for g, a in zip(groups, areas, strict=True) if g is not None and a is not None]
-    start = time.monotonic()
-    frame = ground.frame(known, change=unsigned, seconds=clock.seconds())
-    clock.spent(time.monotonic() - start)
-    return JudgedText(
-        id=number,
-        d=ground.d,
-        target=one.targets.names()[0],
-        full=ground.full,
-        ceiling_kind=frame.kind,
-        greedy=frame.greedy,
-        has_room=_has_room(frame.deletion, ground.full),
-        deletion=_measure(frame.deletion, "deletion", areas),
-        insertion=_measure(frame.insertion, "insertion", areas),
-        change=None if frame.change is None else _measure(frame.change, "change", areas),
-        ties=tuple(0 if own is None else tied(own) for own in groups),
-        notices=ground.notices,
-        reasons=tuple(scores if isinstance(scores, str) else None for scores in scored),
-    )
-
-
-def _has_room(level: Level, full: float) -> bool:
-    room = level.ceiling - level.chance
-    return room > max(_NOTHING * (1 + abs(full)), 2 * (level.stderr or 0.0))
-
-
-def _measure(level: Level, name: str, areas: list[Areas | None]) -> Measure:
-    return Measure(
-        chance=level.chance,
-        stderr=level.stderr,
-        ceiling=level.ceiling,
-        areas=tuple(None if own is None else float(getattr(own, name)) for own in areas),
-    )
+    searched_together(list(going), ask, seconds=seconds)
 
 
 def _on_host(game: RatioGame) -> RatioGame:
     """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    names = ("D0", "a", "b", "N0", "A", "B")
-    return RatioGame(*(host_array(getattr(game, name)) for name in names))
+    parts = {one.name: getattr(game, one.name) for one in fields(game)}
+    return RatioGame(**{name: None if x is None else host_array(x) for name, x in parts.items()})

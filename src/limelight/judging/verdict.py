@@ -1,10 +1,12 @@
 """One sentence that follows from the numbers, and what its reader must know."""
 
-__all__ = ["FEW", "judging_notices", "verdict"]
+__all__ = ["FEW", "judging_notices", "second_notice", "verdict"]
 
+from collections import Counter
 from collections.abc import Sequence
 
-from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText
+from limelight.judging.random_orders import PRECISE
+from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Judgement
 
 FEW = 30  # texts, below which little can be told
 _SURE = 0.05
@@ -30,6 +32,10 @@ def verdict(
     return "; ".join([said, *(part for part in beside if part)]) + "."
 
 
+def _number(x: float | None) -> str:
+    return f"{x or 0.0:.3f}".replace("-", "−")
+
+
 _WORSE = ("is worse than chance", "are worse than chance")
 _NO_BETTER = ("is not distinguishable from chance", "are not distinguishable from chance")
 
@@ -46,24 +52,24 @@ def _said(m: JudgedMethod) -> str:
 def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
     first = ranked[0]
     if len(ranked) == 1:
-        return f"{first.method} has the share {first.share:.2f}{of}"
+        return f"{first.method} has the share {_number(first.share)}{of}"
     second = ranked[1]
     pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
     if pair is None:
         return (
-            f"{first.method} has the largest share{of} ({first.share:.2f}), "
-            f"{second.method} comes second ({second.share:.2f})"
+            f"{first.method} has the largest share{of} ({_number(first.share)}), "
+            f"{second.method} comes second ({_number(second.share)})"
         )
     low, high = pair.interval
     apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
     if pair.p_holm < _SURE:
         return (
-            f"{first.method} is the most faithful (share{of} {first.share:.3f}), "
-            f"{second.method} second ({second.share:.3f}, {apart})"
+            f"{first.method} is the most faithful (share{of} {_number(first.share)}), "
+            f"{second.method} second ({_number(second.share)}, {apart})"
         )
     return (
         f"{first.method} and {second.method} are the most faithful and cannot be told apart "
-        f"(shares{of} {first.share:.3f} and {second.share:.3f}, {apart})"
+        f"(shares{of} {_number(first.share)} and {_number(second.share)}, {apart})"
     )
 
 
@@ -84,17 +90,14 @@ def judging_notices(
     notices = [
         _few(len(room)),
         _count(len(texts) - len(judged), "could not be judged; each has its reason"),
-        _count(
-            len(judged) - len(room),
-            "cannot tell any order from guessing, since their ceiling is their chance; "
-            "they are in no share",
-        ),
-        *(_tied(m) for m in methods),
+        _apart(len(judged) - len(room)),
+        _tied([m for m in methods if m.tied]),
         *(_partly(m, len(room)) for m in methods),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
         _unsigned([m.method for m in methods if not m.signed and m.share is not None]),
         _searched(room),
-        _count(sum(bool(text.notices) for text in texts), "come with notices of their own"),
+        _imprecise(room),
+        _own_notices(sum(bool(text.notices) for text in texts)),
     ]
     return tuple(notice for notice in notices if notice)
 
@@ -105,16 +108,34 @@ def _few(count: int) -> str:
     return f"Only {count} text{'s' * (count != 1)}: little can be told; judge {FEW} or more."
 
 
+def _own_notices(count: int) -> str:
+    return _count(
+        count, "comes with notices of its own" if count == 1 else "come with notices of their own"
+    )
+
+
 def _count(count: int, what: str) -> str:
     return f"{count} text{'s' * (count != 1)} {what}." if count else ""
 
 
-def _tied(m: JudgedMethod) -> str:
-    if not m.tied:
+def _apart(count: int) -> str:
+    if not count:
         return ""
+    own, they = ("its", "it is") if count == 1 else ("their", "they are")
+    return _count(
+        count,
+        f"cannot tell any order from guessing, since {own} ceiling is {own} chance; {they} in no "
+        "share",
+    )
+
+
+def _tied(methods: Sequence[JudgedMethod]) -> str:
+    if not methods:
+        return ""
+    named = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods]
     return (
-        f"{m.method} gives some words the same score in {m.tied} of {m.texts} texts; its area is "
-        "the mean over their orders."
+        f"Some words have the same score ({', '.join(named)}); an area is then the mean over their "
+        "orders."
     )
 
 
@@ -141,7 +162,48 @@ def _searched(room: Sequence[JudgedText]) -> str:
     if not asked:
         return ""
     done = sum(text.greedy is not None for text in asked)
+    won = [f"{name} ({count})" for name, count in Counter(t.best for t in asked).most_common()]
     return (
-        "No ceiling is proven for this model: shares are of the best order found, the best of all "
-        f"judged ones and of greedy search, which came to its end on {done} of {len(asked)} texts."
+        "No ceiling is proven here: shares are of the best order found, the best of all judged "
+        f"ones and of greedy search, which came to its end on {done} of {len(asked)} texts. "
+        f"The best order is that of {', '.join(won)}."
     )
+
+
+def _imprecise(room: Sequence[JudgedText]) -> str:
+    levels = [text.deletion for text in room if text.deletion is not None]
+    errors = [(m.stderr or 0.0) / (m.ceiling - m.chance) for m in levels]
+    # What was drawn until it met the rule meets it up to rounding.
+    worse = [error for error in errors if error > PRECISE * (1 + 1e-9)]
+    if not worse:
+        return ""
+    return (
+        f"Chance is known to no better than {max(worse):.1%} of its distance to the best found on "
+        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted; a larger "
+        "budget helps."
+    )
+
+
+def second_notice(first: Judgement, second: Judgement) -> str:
+    """Say whether the order of the methods is another one under the second replacement."""
+    orders = [[m.method for m in j.ranked() if m.share is not None] for j in (first, second)]
+    name = second.settings["replacement"]
+    if orders[0] == orders[1]:
+        return f"With removed words replaced by {name!r}, the order of the methods is the same."
+    turned = [
+        f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
+    ]
+    sure = (
+        f"of the pairs that can be told apart under both, {_joined(turned, ('is', 'are'))} turned "
+        "around"
+        if turned
+        else "no pair that can be told apart under both is turned around"
+    )
+    return (
+        f"With removed words replaced by {name!r}, the order of the methods changes to "
+        f"{', '.join(orders[1])}; {sure}."
+    )
+
+
+def _certain(j: Judgement) -> list[tuple[str, str]]:
+    return [pair.methods for pair in j.pairs if pair.p_holm < _SURE]

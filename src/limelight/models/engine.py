@@ -2,13 +2,14 @@
 
 __all__ = ["Engine", "out_of_memory"]
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from limelight.sampling import answered
-from limelight.shapes import Float
+from limelight.shapes import Float, Int
 
 
 @final
@@ -42,40 +43,65 @@ class Engine:
         distinct: list[Any] = [None] * len(first)
         for item, i in zip(items, row, strict=True):
             distinct[i] = item
+        found = self.rows(
+            np.array([self._size(item) for item in distinct]),
+            lambda places: self._answer([distinct[i] for i in places]),
+            copies=np.bincount(row, minlength=len(distinct)),
+        )
+        return found[row]
+
+    def rows(
+        self,
+        sizes: Int[np.ndarray, " n"],
+        answer: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
+        *,
+        copies: Int[np.ndarray, " n"] | None = None,
+    ) -> Float[np.ndarray, "n C"]:
+        """Return one row per item of those sizes; ``answer`` takes the places of some of them.
+
+        For items that need not exist before their turn. Each stands for ``copies`` questions.
+        """
         # The largest first: if memory does not suffice, it shows at once.
-        order = sorted(range(len(distinct)), key=lambda i: -self._size(distinct[i]))
-        copies = np.bincount(row, minlength=len(order))
+        order = np.argsort(-sizes, kind="stable")
         answers, done = np.empty((len(order), 0)), 0
         while done < len(order):
-            batch = self._batch([distinct[i] for i in order[done : done + self._most]])
-            found = self._within_memory(batch)
+            places = order[done : done + self._together(sizes[order[done:]])]
+            found = self._within_memory(places, sizes, answer)
             if not done:  # one array for all: small ones between large would fragment the memory
                 answers = np.empty((len(order), found.shape[1]))
-            places = order[done : done + len(found)]
+            places = places[: len(found)]
             answers[places] = found
             done += len(found)
-            answered(int(copies[places].sum()))
-        return answers[row]
+            answered(len(found) if copies is None else int(copies[places].sum()))
+        return answers
 
-    def _batch(self, items: list[Any]) -> list[Any]:
-        largest = max(self._size(items[0]), 1)
-        some = items[: max(1, self.budget // largest)]
-        if not self._alike:
-            return some
-        return [item for item in some if self._size(item) == self._size(some[0])]  # they are sorted
+    def _together(self, sizes: Int[np.ndarray, " n"]) -> int:
+        """How many of the items to come make a batch; the last two are alike in size.
 
-    def _within_memory(self, batch: list[Any]) -> Float[np.ndarray, "n C"]:
+        A full batch and a few items left over would leave a device half asleep.
+        """
+        if self._alike:
+            sizes = sizes[sizes == sizes[0]]  # they are sorted
+        left, most = len(sizes), min(self._most, max(1, self.budget // max(int(sizes[0]), 1)))
+        return most if left >= 2 * most else math.ceil(left / math.ceil(left / most))
+
+    def _within_memory(
+        self,
+        places: Int[np.ndarray, " _"],
+        sizes: Int[np.ndarray, " N"],
+        answer: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
+    ) -> Float[np.ndarray, "m C"]:
         """Answer as many of the batch, from its start, as memory allows."""
         while True:
             try:
-                found = self._answer(batch)
+                found = answer(places)
             except (MemoryError, RuntimeError) as error:
-                if len(batch) == 1 or not out_of_memory(error):
+                if len(places) == 1 or not out_of_memory(error):
                     raise
-                batch = batch[: len(batch) // 2]
-                self.budget = max(1, self._size(batch[0])) * len(batch)
+                places = places[: len(places) // 2]
+                self.budget = max(1, int(sizes[places[0]])) * len(places)
             else:
-                self.calls, self.items = self.calls + 1, self.items + len(batch)
+                self.calls, self.items = self.calls + 1, self.items + len(places)
                 return found
 
 

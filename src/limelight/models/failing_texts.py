@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from limelight.errors import InputError
 from limelight.models.engine import out_of_memory
 from limelight.text import one_line
@@ -13,7 +15,7 @@ from limelight.text import one_line
 
 def failing_text(
     ask: Callable[[Any], object],
-    items: Sequence[Any],
+    items: Sequence[Any] | np.ndarray,
     error: Exception,
     *,
     who: str,
@@ -66,7 +68,7 @@ def _short(text: str) -> str:
     return repr(one_line(text, 80))
 
 
-def _error(ask: Callable[[Any], object], items: Sequence[Any]) -> Exception | None:
+def _error(ask: Callable[[Any], object], items: Any) -> Exception | None:
     try:
         ask(items)
     except Exception as error:

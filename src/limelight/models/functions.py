@@ -81,9 +81,11 @@ class Function:
             "attends": hidden,
             "relays": hidden,
             "differentiates": hidden,
+            "freezes": hidden,
             "collapses": hidden,
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
+            "shuffles": hidden,
         }
 
     def read(self, text: str, *, pieces: bool = False) -> Document:

@@ -12,8 +12,10 @@ __all__ = [
     "Cuts",
     "Differentiated",
     "Differentiates",
+    "Freezes",
     "Link",
     "Model",
+    "Shuffles",
     "Weigh",
     "replacement_in_place",
     "resolved_replacement",
@@ -38,17 +40,27 @@ Link = Literal["softmax", "sigmoid", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends", "relays", "differentiates", "collapses", "chooses", "pieces", "cuts"
+    "attends",
+    "relays",
+    "differentiates",
+    "freezes",
+    "collapses",
+    "chooses",
+    "pieces",
+    "cuts",
+    "shuffles",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
     "relays": "attention weights that are all that mixes the tokens of the model",
     "differentiates": "the gradients of the model",
+    "freezes": "the gradients of the model with its weights frozen",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
     "chooses": "a model that predicts one of its classes",
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
+    "shuffles": "the weights of the model, to shuffle them",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -152,11 +164,40 @@ class Differentiates(Protocol):
 
 
 @runtime_checkable
+class Freezes(Differentiates, Protocol):
+    """Capability "freezes": a model that also differentiates with its weights frozen."""
+
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return what ``differentiated`` does, of the network whose weights are frozen.
+
+        Attention weights, the deviations of norms, the quotients act(x)/x of activations and
+        activated gates are constants there, at their values for each point, so that it is affine
+        in the embedded input. Its outputs at ``points`` must be those of the model.
+        """
+
+
+@runtime_checkable
 class Cuts(Protocol):
     """Capability "cuts": a model that does not read all of a long text."""
 
     def in_windows(self, window: str | int) -> "Model":
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
+
+
+@runtime_checkable
+class Shuffles(Protocol):
+    """Capability "shuffles": a model that can be had with its weights shuffled."""
+
+    def shuffled(self, seed: int) -> "Model":
+        """Return the same model with the numbers of every weight in random places.
+
+        It reads as before and has learned nothing; the sizes of its weights are what they were.
+        """
 
 
 @runtime_checkable
@@ -186,6 +227,14 @@ class Collapsed(Protocol):
     @property
     def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
         """Values with every feature removed."""
+
+    @property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """A bound on the errors of all these logits."""
+
+    @property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """A bound on the errors of all these values."""
 
     @property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
@@ -271,6 +320,6 @@ def replacement_in_place(model: Model, name: str) -> str:
     if not staying:
         raise DomainError(
             "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'gxi' or 'lime'."
+            "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]

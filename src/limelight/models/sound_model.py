@@ -12,7 +12,9 @@ from limelight.models.protocol import (
     Collapses,
     Cuts,
     Differentiates,
+    Freezes,
     Model,
+    Shuffles,
 )
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -23,8 +25,10 @@ _BROUGHT = {
         ("attends", Attends),
         ("relays", Attends),
         ("differentiates", Differentiates),
+        ("freezes", Freezes),
         ("collapses", Collapses),
         ("cuts", Cuts),
+        ("shuffles", Shuffles),
     )
 }
 

@@ -26,10 +26,10 @@ from limelight.render.html_sections import (
     settings,
     tabs,
 )
-from limelight.render.html_words import legend, words
+from limelight.render.html_words import legend, unread, words
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
-from limelight.render.wording import precision_sentence, said
+from limelight.render.wording import aims, precision_sentence, said
 from limelight.results import Comparison, Explanation
 
 FRAGMENT_FEATURES = 8
@@ -42,10 +42,11 @@ def explanation_page(e: Explanation) -> str:
     main = [
         _section("The model says", prediction(e), notice_list([e])),
         _section(f"What {e.label} says", legend([e]), panel(0, e, tabbed=False)),
+        _not_read(e),
         _folded("Every score", all_scores([e])),
         _folded("Settings", settings([e])),
     ]
-    return _page(e.target, e.label, main, e.to_json())
+    return _page(e, e.label, main, e.to_json())
 
 
 def comparison_page(c: Comparison) -> str:
@@ -59,17 +60,18 @@ def comparison_page(c: Comparison) -> str:
         _section("One method, closer", tabs(several), *panels, identifier="closer"),
         _section("Where the methods disagree", disagreement_section(c)) if several[1:] else raw(),
         _section("What the heads attend to", attention_section(c)) if _has_heads(c) else raw(),
+        _not_read(several[0]),
         _folded("Every score", all_scores(several)),
         _folded("Settings", settings(several)),
     ]
-    return _page(several[0].target, f"{len(several)} methods", main, c.to_json())
+    return _page(several[0], f"{len(several)} methods", main, c.to_json())
 
 
 def explanation_fragment(e: Explanation) -> str:
     """Return an explanation for a notebook: no script, styles that touch nothing else."""
     return _fragment(
         _model_says(e),
-        element("p", element("b", e.label), f" for {e.target}. {precision_sentence(e)}"),
+        element("p", element("b", e.label), f" for {e.aim}. {precision_sentence(e)}"),
         element("p", words(e, titles=True), class_="words", dir="auto"),
         legend([e]),
         score_table(e, FRAGMENT_FEATURES),
@@ -86,7 +88,7 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
     cards = [
         element(
             "li",
-            _model_says(e, f" Words for and against {e.target}:"),
+            _model_says(e, _for_and_against(e)),
             element("p", words(e, titles=True), class_="words", dir="auto"),
             notice_list([e]),
         )
@@ -99,6 +101,12 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
         element("ol", *cards, start=0),
         element("p", f"and {left} more texts", class_="note") if left else raw(),
     )
+
+
+def _for_and_against(e: Explanation) -> str:
+    if e.against is None:
+        return f" Words for and against {e.target}:"
+    return f" Words for {e.target} and for {e.against}:"
 
 
 def _heading(several: Sequence[Explanation]) -> str:
@@ -135,8 +143,13 @@ def _folded(title: str, *content: Html) -> Html:
     return element("details", element("summary", title), *content)
 
 
-def _page(target: str, by: str, main: Sequence[Html], json: str) -> str:
-    title = f"What speaks for “{target}”?"
+def _not_read(e: Explanation) -> Html:
+    rest = unread(e)
+    return _folded("What the model did not read", rest) if rest else raw()
+
+
+def _page(e: Explanation, by: str, main: Sequence[Html], json: str) -> str:
+    title = f"What speaks for {aims(e)}?"
     style = "\n".join((palette_css(), resource("words.css"), resource("page.css")))
     script = resource("page.js")
     policy = (

@@ -1,22 +1,30 @@
-"""A judgement as HTML: one self-contained page without script, or a fragment for a notebook."""
+"""A judgement as HTML: one self-contained page, or a fragment for a notebook."""
 
 __all__ = ["judgement_fragment", "judgement_page"]
 
 import base64
 import hashlib
+from collections.abc import Sequence
 
+from limelight.render.html_judged_texts import judged_texts_section, page_data
+from limelight.render.html_plausibility import agreement_section, plausibility_section
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
+from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
 
 _LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760
 
 
 def judgement_page(j: Judgement) -> str:
-    """Return the figure, the table of methods and the paired differences as one page."""
-    style = "\n".join((palette_css(), resource("words.css"), resource("page.css")))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    """Return the figure, the tables and the texts with their curves as one page."""
+    sheets = ("words.css", "page.css", "judgement.css")
+    style = "\n".join((palette_css(), *map(resource, sheets)))
+    script = resource("judgement.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     head = raw(
         Html('<meta charset="utf-8">'),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
@@ -25,15 +33,28 @@ def judgement_page(j: Judgement) -> str:
         element("title", "Which explanation may be trusted? · limelight"),
         Html(f"<style>{style}</style>"),
     )
-    title = element("h1", "Which explanation may be trusted?")
     body = raw(
-        element("header", element("p", "limelight", class_="brand"), title),
+        _masthead(),
         element("main", *_sections(j)),
-        element("footer", "Made by limelight. This page holds its own data."),
-        data_block("limelight-data", j.to_json()),
+        element("footer", "Made by limelight. This page holds its own data and needs no network."),
+        data_block("limelight-data", page_data(j)),
+        Html(f'<script type="module">{script}</script>'),
     )
     document = element("head", head) + element("body", body)
     return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
+
+
+def _masthead() -> Html:
+    return element(
+        "header",
+        element("p", "limelight", class_="brand"),
+        element("h1", "Which explanation may be trusted?"),
+        element("button", "Dark", type="button", id="theme", hidden=True),
+    )
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def judgement_fragment(j: Judgement) -> str:
@@ -46,10 +67,24 @@ def judgement_fragment(j: Judgement) -> str:
 def _sections(j: Judgement) -> list[Html]:
     found = [
         _section("Verdict", element("p", j.verdict), _notices(j)),
-        _section("From chance to ceiling", _figure(j), element("p", _meaning(j), class_="note")),
+        _section(
+            f"From chance to the {j.ceiling_name}",
+            _figure(j),
+            element("p", _meaning(j), class_="note"),
+        ),
         _section("Methods", _method_table(j)),
     ]
-    return [*found, _section("Paired differences", _pair_table(j))] if j.pairs else found
+    if any(m.columns for m in j.methods):
+        found.append(_section("Other measures", *_measure_table(j)))
+    if j.second is not None:
+        found.append(_section("Words replaced in another way", _second_table(j, j.second)))
+    if j.pairs:
+        found.append(_section("Paired differences", _pair_table(j)))
+    if j.plausibility is not None:
+        found.append(plausibility_section(j.plausibility))
+    if j.agreement is not None:
+        found.append(agreement_section([m.method for m in j.ranked()], j.agreement))
+    return [*found, _section("Texts", judged_texts_section(j))]
 
 
 def _section(title: str, *content: Html) -> Html:
@@ -57,7 +92,9 @@ def _section(title: str, *content: Html) -> Html:
 
 
 def _notices(j: Judgement) -> Html:
-    return element("ul", *(element("li", n) for n in j.notices)) if j.notices else raw()
+    if not j.notices:
+        return raw()
+    return element("ul", *(element("li", n) for n in j.notices), class_="notices")
 
 
 def _meaning(j: Judgement) -> str:
@@ -67,7 +104,9 @@ def _meaning(j: Judgement) -> str:
         else "the best order found, which a better search might exceed"
     )
     said = f"0 is what guessing reaches, 1 is {ceiling}. Intervals are 95 %, over texts."
-    return said if j.greedy is None else f"{said} Greedy search has the share {j.greedy:.4f}."
+    if j.greedy is None:
+        return said
+    return f"{said} Greedy search has the share {j.greedy:.4f}{_bracketed(j.greedy_interval)}."
 
 
 def _figure(j: Judgement) -> Html:
@@ -76,7 +115,8 @@ def _figure(j: Judgement) -> Html:
     low = min([0.0, *(_ends(m)[0] for m in rows if m.share is not None)])
     height = _ROW * (len(rows) + 1) + 10
     marks = [_line(_x(x, low), 0, _x(x, low), height - _ROW, 0.5) for x in (0.0, 1.0)]
-    names = [_words(_x(x, low), height - 10, name, "middle") for x, name in _AXIS]
+    ends = ((0.0, "chance"), (1.0, j.ceiling_name))
+    names = [_words(_x(x, low), height - 10, name, "middle") for x, name in ends]
     return element(
         "svg",
         *marks,
@@ -86,9 +126,6 @@ def _figure(j: Judgement) -> Html:
         role="img",
         aria_label=j.verdict,
     )
-
-
-_AXIS = ((0.0, "chance"), (1.0, "ceiling"))
 
 
 def _drawn(m: JudgedMethod, i: int, low: float) -> Html:
@@ -122,18 +159,73 @@ def _words(x: int | float, y: int | float, words: str, anchor: str) -> Html:
 
 
 def _method_table(j: Judgement) -> Html:
-    heads = ("method", "share", "insertion", "|change|", "won", "texts", "")
+    heads = ("method", "share", "error within texts", "insertion", "|change|", "won", "texts", "")
     return _table(
         heads,
         [
             (
                 m.method if m.signed else f"{m.method} (no signs)",
                 _number(m.share, m.interval),
+                _error(m),
                 _number(m.insertion, m.insertion_interval),
                 _number(m.change, m.change_interval),
                 "" if m.won is None else f"{m.won:.0%}",
                 m.texts,
                 m.reason or "",
+            )
+            for m in j.ranked()
+        ],
+    )
+
+
+def _error(m: JudgedMethod) -> str:
+    """Return what sampling within texts adds to the error of a share."""
+    if m.share is None:
+        return ""
+    return "none" if m.sampling is None else f"±{m.sampling:.1g}"
+
+
+def _measure_table(j: Judgement) -> tuple[Html, Html]:
+    """Return the columns beside the share, and what each of them means."""
+    names = list(dict.fromkeys(column.name for m in j.methods for column in m.columns))
+    described = [described_column(name) for name in names]
+    rows = [
+        (m.method, *(_cell(m, name) for name in names)) for m in j.ranked() if m.share is not None
+    ]
+    heads = ("method", *(f"{one.label} ({_arrow(one.better)})" for one in described))
+    meanings = [
+        part
+        for one in described
+        for part in (element("dt", one.label), element("dd", f"{one.means} {one.flaw}".strip()))
+    ]
+    told = element(
+        "details",
+        element("summary", "What these mean"),
+        element("dl", *meanings, class_="measures"),
+    )
+    return _table(heads, rows), told
+
+
+def _arrow(better: str) -> str:
+    return "larger is better" if better == "larger" else "smaller is better"
+
+
+def _cell(m: JudgedMethod, name: str) -> str:
+    column = next((one for one in m.columns if one.name == name), None)
+    return "–" if column is None else _number(column.value, column.interval)
+
+
+def _second_table(j: Judgement, second: Judgement) -> Html:
+    names = [str(one.settings.get("replacement", "")) for one in (j, second)]
+    heads = ("method", *(f"share with {name!r}" for name in names))
+    others = {m.method: m for m in second.methods}
+    return _table(
+        heads,
+        [
+            (
+                m.method,
+                _number(m.share, m.interval),
+                _number(others[m.method].share, others[m.method].interval),
             )
             for m in j.ranked()
         ],
@@ -151,15 +243,18 @@ def _pair_table(j: Judgement) -> Html:
     )
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> Html:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> Html:
     top = element("thead", element("tr", *(element("th", h, scope="col") for h in heads)))
-    body = [element("tr", *(element("td", cell) for cell in row)) for row in rows]
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in rest))
+        for first, *rest in rows
+    ]
     table = element("table", top, element("tbody", *body), class_="numbers")
     return element("div", table, class_="wide")
 
 
 def _number(x: float | None, interval: Interval | None) -> str:
-    return "" if x is None else f"{x:.3f}{_bracketed(interval)}"
+    return "" if x is None else f"{x:.3f}{_bracketed(interval)}".replace("-", "−")
 
 
 def _bracketed(interval: Interval | None) -> str:

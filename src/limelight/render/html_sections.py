@@ -48,7 +48,8 @@ def prediction(e: Explanation) -> Html:
         )
         for outcome in outcomes(e)
     ]
-    facts = [element("p", f"Explained: the {e.scale} of ", element("b", e.target), ".")]
+    less = () if e.against is None else (" less that of ", element("b", e.against))
+    facts = [element("p", f"Explained: the {e.scale} of ", element("b", e.target), *less, ".")]
     if e.base_value is not None:
         facts.append(element("p", f"With every word removed: {minus(f'{e.base_value:+.3f}')}."))
     return element(
@@ -90,7 +91,7 @@ def overview(explanations: Sequence[Explanation], *, titles: bool = False) -> Ht
     rows = []
     for j, e in enumerate(explanations):
         name = element("span", e.label) if titles else _chooser(j, e)
-        text = element("p", words(e, titles=titles, rest=60), class_="words", dir="auto", data_m=j)
+        text = element("p", words(e, titles=titles), class_="words", dir="auto", data_m=j)
         scale = element("span", scale_note(e), class_="scale", title="score drawn in full colour")
         rows.append(element("div", element("h3", name), text, scale, class_="method"))
     size = "overview long" if len(explanations[0].text) > 300 else "overview"

@@ -15,6 +15,7 @@ from limelight.results.method_table import MethodRow, SettingRow, WayRow
 EXACTNESS = {
     "bound": "exact, with a proven bound",
     "exact": "as defined, without sampling",
+    "estimated": "by quadrature, its error estimated",
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
@@ -22,6 +23,7 @@ MODELS = {
     "attends": "models that show their attention",
     "relays": "models that mix tokens by attention alone",
     "differentiates": "models with gradients",
+    "freezes": "networks whose weights can be frozen",
     None: "any other model",
 }
 

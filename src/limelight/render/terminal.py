@@ -16,11 +16,12 @@ from limelight.render.disagreement import (
     against_reference,
     reference,
     strongest_disagreements,
+    unranked,
 )
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
 from limelight.render.terminal_words import Look, coloured_words, legend, look_of
-from limelight.render.wording import notices, precision_sentence, said, written
+from limelight.render.wording import aims, notices, precision_sentence, said, written
 from limelight.results import Comparison, Explanation
 
 NARROW = 72  # below, a method's name stands above its words, not beside them
@@ -52,7 +53,7 @@ class _ExplanationView:
         e, look = self.explanation, look_of(console, options)
         width = min(options.max_width, MEASURE)
         parts: list[RenderableType] = [
-            _title(look, e.label, e.target),
+            _title(look, e.label, e),
             _prediction(e, look),
             Text(),
             Padding(coloured_words([e], look)[0], (0, 0, 0, 2)),
@@ -76,7 +77,7 @@ class _ComparisonView:
         first, width = c.explanations[0], options.max_width
         lines = _stacked(c, look) if width < NARROW else _side_by_side(c, look)
         yield Group(
-            _title(look, f"{len(c.explanations)} methods", first.target),
+            _title(look, f"{len(c.explanations)} methods", first),
             _prediction(first, look),
             Text(),
             lines,
@@ -88,7 +89,10 @@ class _ComparisonView:
 def _below(c: Comparison, look: Look) -> list[RenderableType]:
     parts: list[RenderableType] = [legend(c.explanations, look)]
     if len(c.explanations) > 1:
-        parts += [Text(), _disagreement_table(c, look), *_worst_pairs(c, look)]
+        parts += [Text(), _disagreement_table(c, look)]
+        if sentence := unranked(c):
+            parts.append(Text(look.safe(sentence), overflow="fold"))
+        parts += _worst_pairs(c, look)
     return [*parts, *_notices(c.explanations, look, c.notices)]
 
 
@@ -100,9 +104,9 @@ def _bounded(part: RenderableType, width: int) -> RenderableType:
     return grid
 
 
-def _title(look: Look, what: str, target: str) -> Text:
+def _title(look: Look, what: str, e: Explanation) -> Text:
     return Text.assemble(
-        (look.safe(what), "bold"), " for ", (look.safe(f"“{target}”"), "bold"), overflow="fold"
+        (look.safe(what), "bold"), " for ", (look.safe(aims(e)), "bold"), overflow="fold"
     )
 
 
@@ -193,10 +197,11 @@ def _cells(row: Disagreement, look: Look) -> tuple[Text, Text, Text]:
     none = look.safe("–")
     ranks, signs = row.rank_correlation, row.sign_conflicts
     weak = ranks is not None and ranks < 0.5
+    shared = none if row.shared_top is None else f"{row.shared_top} of {row.top}"
     return (
         Text(none if ranks is None else f"{ranks:+.2f}", "bold" if weak else ""),
         Text(none if signs is None else str(signs), "bold" if signs else ""),
-        Text(f"{row.shared_top} of {row.top}", "" if row.shared_top else "bold"),
+        Text(shared, "bold" if row.shared_top == 0 else ""),
     )
 
 

@@ -4,17 +4,20 @@ __all__ = ["judgement_text"]
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from limelight.render.terminal_plausibility import agreement_lines, plausibility_lines
 from limelight.render.terminal_words import Look, look_of
+from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
 
 _NARROW = 60  # columns, below which the numbers of the interval give way to the axis
 _WIDEST = 100
+_COLUMN = 11  # cells of one of the other measures
 
 
 def judgement_text(judgement: Judgement) -> RenderableType:
@@ -37,8 +40,21 @@ class _JudgementView:
             _rows(j, look, width),
             Text(),
             Text(look.safe(_greedy(j)), "dim", overflow="fold"),
+            *_measures(j, look, width),
             *([Text(), *marked] if marked else []),
+            *_beside(j, look, width),
         )
+
+
+def _beside(j: Judgement, look: Look, width: int) -> list[RenderableType]:
+    """Return what else the scores say: whether methods agree, whether people would."""
+    parts = []
+    if j.plausibility is not None:
+        parts.append(plausibility_lines(j.plausibility, look, width))
+    if j.agreement is not None:
+        names = [m.method for m in j.ranked()]
+        parts.append(agreement_lines(names, j.agreement, look, width))
+    return [line for part in parts for line in (Text(), *part)]
 
 
 def _greedy(j: Judgement) -> str:
@@ -59,7 +75,7 @@ def _rows(j: Judgement, look: Look, width: int) -> Table:
     if wide:
         table.add_column("interval", no_wrap=True)
     low = min([0.0, *(_ends(m)[0] for m in j.methods if m.share is not None)])
-    table.add_column(Text(_axis_names(low, cells)), no_wrap=True)
+    table.add_column(Text(_axis_names(low, cells, j.ceiling_name)), no_wrap=True)
     for m in j.ranked():
         share = look.safe("–") if m.share is None else f"{m.share:.3f}"
         interval = "" if m.interval is None else "[{:.3f}, {:.3f}]".format(*m.interval)
@@ -69,16 +85,44 @@ def _rows(j: Judgement, look: Look, width: int) -> Table:
     return table
 
 
+def _measures(j: Judgement, look: Look, width: int) -> list[RenderableType]:
+    """Return the other measures as a table, as many as there is room for; the page has all."""
+    names = list(dict.fromkeys(column.name for m in j.methods for column in m.columns))
+    heads = [described_column(name).short for name in names]
+    columns = [[_value(m, name) for m in j.ranked()] for name in names]
+    if j.second is not None:
+        others = {m.method: m.share for m in j.second.methods}
+        heads.insert(0, f"by {j.second.settings.get('replacement', 'second')}")
+        columns.insert(0, [others[m.method] for m in j.ranked()])
+    fitting = max(0, (width - min(max(len(m.method) for m in j.methods), 16) - 1) // _COLUMN)
+    if not heads or not fitting:
+        return []
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    overflow: Literal["crop", "ellipsis"] = "crop" if look.ascii else "ellipsis"
+    table.add_column("method", no_wrap=True, max_width=16, overflow=overflow)
+    for head in heads[:fitting]:
+        table.add_column(look.safe(head[: _COLUMN - 1]), justify="right", no_wrap=True)
+    for i, m in enumerate(j.ranked()):
+        cells = [column[i] for column in columns[:fitting]]
+        shown = [look.safe("–") if cell is None else f"{cell:.3f}" for cell in cells]
+        table.add_row(Text(look.safe(m.method), "bold"), *map(Text, shown))
+    return [Text(), table]
+
+
+def _value(m: JudgedMethod, name: str) -> float | None:
+    return next((column.value for column in m.columns if column.name == name), None)
+
+
 def _ends(m: JudgedMethod) -> Interval:
     share = m.share or 0.0
     return m.interval or (share, share)
 
 
-def _axis_names(low: float, cells: int) -> str:
+def _axis_names(low: float, cells: int, top: str) -> str:
     """Return the names of the ends; chance stands where 0 is."""
     zero = _place(0.0, low, cells)
-    room = cells - zero - len("ceiling")
-    return " " * zero + ("chance".ljust(room) + "ceiling" if room > len("chance") else "chance")
+    room = cells - zero - len(top)
+    return " " * zero + ("chance".ljust(room) + top if room > len("chance") else "chance")
 
 
 def _place(share: float, low: float, cells: int) -> int:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "Outcome",
+    "aims",
     "anchor_sentence",
     "answer",
     "minus",
@@ -33,6 +34,12 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
     return f"{value:{sign}.{max(decimals, 0)}f}"
+
+
+def aims(e: Explanation) -> str:
+    """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    other = "" if e.against is None else f" against “{e.against}”"
+    return f"“{e.target}”{other}"
 
 
 def percent(probability: float) -> str:
@@ -131,6 +138,8 @@ def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
         return "Sampled: ± is one standard error."
+    if e.bound == math.inf:
+        return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
         return f"No sampling; every score is within {e.bound:.1e} of the exact value (proven)."
     return "No sampling error."

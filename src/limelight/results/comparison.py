@@ -41,7 +41,7 @@ class Comparison:
             raise InputError("a comparison needs at least one explanation; got none.")
         first = self.explanations[0]
         for other in self.explanations[1:]:
-            for name in ("text", "target", "features", "spans"):
+            for name in ("text", "target", "against", "features", "spans"):
                 if getattr(other, name) != getattr(first, name):
                     raise InputError(
                         f"a comparison needs explanations of the same {name}; "
@@ -70,7 +70,7 @@ class Comparison:
     def __repr__(self) -> str:
         first, methods = self.explanations[0], ", ".join(e.method for e in self)
         return (
-            f"<Comparison for {one_line(first.target, 20)!r} of {one_line(self.text, 40)!r}: "
+            f"<Comparison for {one_line(first.aim, 40)!r} of {one_line(self.text, 40)!r}: "
             f"{one_line(methods, 90)}>"
         )
 

@@ -33,10 +33,11 @@ class Explanation:
     """Scores of the features of ``text`` for the class ``target``.
 
     What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
-    each in ``spans``, the ``target`` among the ``classes``, and the ``scale`` on which it is
-    explained. ``prediction`` maps classes to outputs, which ``link`` turns into probabilities;
-    ``base_value`` is the explained output with every feature removed, None where the model has
-    none; ``cut`` is the character at which the model stops reading, None if it reads everything.
+    each in ``spans``, the ``target`` among the ``classes``, the class ``against`` which it is held,
+    if any, and the ``scale`` on which it is explained. ``prediction`` maps classes to outputs,
+    which ``link`` turns into probabilities; ``base_value`` is the explained output with every
+    feature removed, None where the model has none; ``cut`` is the character at which the model
+    stops reading, None if it reads everything.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
@@ -57,6 +58,7 @@ class Explanation:
     label: str = ""
     signed: bool = True
     target: str
+    against: str | None = None
     classes: tuple[str, ...] = ()
     link: str = "softmax"
     scale: str = "logit"
@@ -107,7 +109,7 @@ class Explanation:
 
     def __hash__(self) -> int:
         return hash(
-            (self.text, self.method, self.target, self.scale, (self.scores + 0.0).tobytes())
+            (self.text, self.method, self.aim, self.scale, (self.scores + 0.0).tobytes())
         )  # -0.0 is 0.0
 
     def __len__(self) -> int:
@@ -116,7 +118,7 @@ class Explanation:
     def __repr__(self) -> str:
         strongest = ", ".join(f"{one_line(word, 12)} {score:+.3g}" for word, score in self.top(3))
         return (
-            f"<Explanation {self.method} for {one_line(self.target, 20)!r} of "
+            f"<Explanation {self.method} for {one_line(self.aim, 40)!r} of "
             f"{one_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
         )
 
@@ -125,6 +127,11 @@ class Explanation:
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         own |= {name: dict(own[name]) for name in _MAPPINGS}
         return partial(Explanation, **own), ()
+
+    @property
+    def aim(self) -> str:
+        """What the scores speak for: "positive", or "positive against negative"."""
+        return self.target if self.against is None else f"{self.target} against {self.against}"
 
     @property
     def explained_end(self) -> int:

@@ -70,6 +70,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     precision_interval: tuple[float, float] | None = None
     coverage: float | None = None
     diagnostics: dict[str, Any] | None = None
+    against: str | None = None
 
 
 class ComparisonRecord(_Record):
@@ -126,6 +127,7 @@ def _record(e: Explanation) -> ExplanationRecord:
         text=e.text,
         method=e.method,
         target=e.target,
+        against=e.against,
         prediction=dict(e.prediction),
         base_value=e.base_value,
         intercept=e.intercept,
@@ -167,6 +169,7 @@ def _explanation(record: ExplanationRecord) -> Explanation:
         bound=math.inf if record.bound == "inf" else record.bound,
         method=record.method,
         target=record.target,
+        against=record.against,
         prediction=record.prediction,
         base_value=record.base_value,
         intercept=record.intercept,

@@ -1,6 +1,15 @@
 """Which explanation may be trusted on a model: areas between chance and ceiling, over texts."""
 
-__all__ = ["Interval", "JudgedMethod", "JudgedPair", "JudgedText", "Judgement", "Measure"]
+__all__ = [
+    "Interval",
+    "JudgedMethod",
+    "JudgedPair",
+    "JudgedText",
+    "Judgement",
+    "Measure",
+    "MethodColumn",
+    "TextColumn",
+]
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,6 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 from limelight.errors import InputError
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import Plausibility
+from limelight.results.removal_curve import RemovalCurve
 from limelight.text import one_line
 
 if TYPE_CHECKING:
@@ -36,12 +48,42 @@ class Measure:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextColumn:
+    """Another measure of all methods on one text, None where a method has none.
+
+    ``errors`` are standard errors of what was sampled; empty where nothing was.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    errors: tuple[float | None, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodColumn:
+    """The mean of a :class:`TextColumn` over ``texts`` texts, with a 95 % interval over them.
+
+    ``sampling`` is the standard error that comes from sampling within the texts.
+    """
+
+    name: str
+    value: float
+    interval: Interval | None = None
+    texts: int = 0
+    sampling: float | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedText:
     """What was found on one text; ``reason`` says why nothing was.
 
-    ``greedy`` is the area of the order that takes the best word next, None where there was no time
-    for it. ``reasons`` has a sentence for each method that has no scores. A text ``has_room`` where
-    its ceiling lies above its chance; the others cannot tell a method from guessing.
+    ``best`` names the order that stands for the ceiling where none is proven: a method, or
+    "greedy", the order that takes the best word next, whose area is ``greedy`` (None where there
+    was no time for all of it). ``reasons`` has a sentence for each method that has no scores. A
+    text ``has_room`` where its ceiling lies above its chance; the others cannot tell a method from
+    guessing. ``curves`` has the curve of each method, of the words ``words``.
     """
 
     id: int
@@ -49,6 +91,7 @@ class JudgedText:
     target: str = ""
     full: float = 0.0
     ceiling_kind: str = ""
+    best: str = ""
     greedy: float | None = None
     has_room: bool = False
     deletion: Measure | None = None
@@ -58,6 +101,9 @@ class JudgedText:
     reasons: tuple[str | None, ...] = ()
     notices: tuple[str, ...] = ()
     reason: str | None = None
+    columns: tuple[TextColumn, ...] = ()
+    words: tuple[str, ...] = ()
+    curves: tuple[RemovalCurve | None, ...] = ()
 
 
 @final
@@ -67,8 +113,9 @@ class JudgedMethod:
 
     ``insertion`` and ``change`` are shares of the other two measures. ``won`` is the part of the
     texts on which no other method has a larger area. ``sampling`` is the standard error of the
-    share that comes from sampled chance within the texts, None where chance is exact. ``reason``
-    says why a method has no share.
+    share that comes from sampled chance within the texts, None where chance is exact. ``columns``
+    are other measures, which ``method["additivity"]`` finds by name. ``reason`` says why a method
+    has no share.
     """
 
     method: str
@@ -85,6 +132,13 @@ class JudgedMethod:
     tied: int = 0
     sampling: float | None = None
     reason: str | None = None
+    columns: tuple[MethodColumn, ...] = ()
+
+    def __getitem__(self, column: str) -> MethodColumn:
+        for one in self.columns:
+            if one.name == column:
+                return one
+        raise KeyError(column)
 
 
 @final
@@ -110,7 +164,10 @@ class Judgement:
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
-    ceiling. ``apart`` counts texts whose ceiling is their chance; they are in no share.
+    ceiling. ``apart`` counts texts whose ceiling is their chance; they are in no share. ``second``
+    judges the same scores with removed words replaced in another way, where that was asked for.
+    ``agreement`` says how alike the methods are, ``plausibility`` whether people would mark the
+    same words, where rationales were given.
     """
 
     texts: tuple[JudgedText, ...]
@@ -123,6 +180,9 @@ class Judgement:
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
+    second: "Judgement | None" = None
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:
@@ -150,6 +210,11 @@ class Judgement:
         """What the shares are shares of: "proven" ceilings, or the "best found"."""
         kinds = {text.ceiling_kind for text in self.texts if text.ceiling_kind}
         return "proven" if kinds == {"proven"} else "best found"
+
+    @property
+    def ceiling_name(self) -> str:
+        """What a share of 1 is called: a ceiling only where it is proven."""
+        return "ceiling" if self.ceiling_kind == "proven" else "best found"
 
     def ranked(self) -> list[JudgedMethod]:
         """Return the methods, the most faithful first and those without a share last."""
@@ -206,6 +271,13 @@ class Judgement:
         from limelight.files import write_whole
 
         write_whole(path, self.as_html())
+
+    def save_figure(self, path: "str | Path") -> None:
+        """Write the shares from chance to ceiling as .png, .svg or .pdf (extra ``plots``)."""
+        from limelight.render.figures import save_figure
+        from limelight.render.judgement_figure import judgement_figure
+
+        save_figure(judgement_figure(self), path)
 
     def _repr_html_(self) -> str:
         from limelight.render.html_judgement import judgement_fragment

@@ -8,8 +8,6 @@ __all__ = [
     "judgement_to_json",
 ]
 
-import csv
-import io
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -17,6 +15,7 @@ import msgspec
 
 from limelight.errors import InputError
 from limelight.results.data_frame import data_frame
+from limelight.results.judged_columns import COLUMNS
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
@@ -24,7 +23,12 @@ from limelight.results.judgement import (
     JudgedText,
     Judgement,
     Measure,
+    TextColumn,
 )
+from limelight.results.method_agreement import MethodAgreement
+from limelight.results.plausibility import MARKED_COLUMNS, Plausibility, marked_cells
+from limelight.results.removal_curve import RemovalCurve
+from limelight.results.table import csv_line
 
 JUDGED_COLUMNS = (
     "text",
@@ -39,6 +43,7 @@ JUDGED_COLUMNS = (
     "area",
     "insertion",
     "change",
+    *COLUMNS,
     "reason",
 )
 
@@ -56,6 +61,13 @@ class MeasureRecord(_Record, kw_only=True):
     areas: dict[str, float]
 
 
+class ColumnRecord(_Record, kw_only=True):
+    """Another measure of one text, by method, with standard errors where it was sampled."""
+
+    values: dict[str, float]
+    errors: dict[str, float] | None = None
+
+
 class TextRecord(_Record, kw_only=True):
     """One text; chance, ceiling and areas of deletion stand in it, other measures beside."""
 
@@ -67,6 +79,7 @@ class TextRecord(_Record, kw_only=True):
     stderr: float | None = None
     ceiling: float | None = None
     ceiling_kind: str = ""
+    best: str = ""
     greedy: float | None = None
     has_room: bool = False
     areas: dict[str, float] | None = None
@@ -76,6 +89,9 @@ class TextRecord(_Record, kw_only=True):
     reasons: dict[str, str] | None = None
     notices: tuple[str, ...] = ()
     reason: str | None = None
+    columns: dict[str, ColumnRecord] | None = None
+    words: tuple[str, ...] = ()
+    curves: dict[str, RemovalCurve] | None = None
 
 
 class JudgementRecord(_Record, kw_only=True):
@@ -92,12 +108,21 @@ class JudgementRecord(_Record, kw_only=True):
     settings: dict[str, Any]
     model: str
     version: str
+    second: "JudgementRecord | None" = None
+    agreement: MethodAgreement | None = None
+    plausibility: Plausibility | None = None
 
 
 def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str:
     """Return ``judgement`` as JSON."""
+    # The schema is the first key, which omit_defaults keeps: it has no default.
+    content = msgspec.json.encode(_record(judgement))
+    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
+
+
+def _record(judgement: Judgement) -> JudgementRecord:
     names = [one.method for one in judgement.methods]
-    record = JudgementRecord(
+    return JudgementRecord(
         schema="limelight.judgement/1",
         texts=[_text_record(text, names) for text in judgement.texts],
         methods=list(judgement.methods),
@@ -109,10 +134,10 @@ def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str
         settings=dict(judgement.settings),
         model=judgement.model,
         version=judgement.version,
+        second=None if judgement.second is None else _record(judgement.second),
+        agreement=judgement.agreement,
+        plausibility=judgement.plausibility,
     )
-    # The schema is the first key, which omit_defaults keeps: it has no default.
-    content = msgspec.json.encode(record)
-    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
 
 
 def judgement_from_json(content: str | bytes) -> Judgement:
@@ -121,6 +146,10 @@ def judgement_from_json(content: str | bytes) -> Judgement:
         record = msgspec.json.decode(content, type=JudgementRecord)
     except msgspec.DecodeError as error:
         raise InputError(f"this is not a limelight judgement: {error}.") from None
+    return _judgement(record)
+
+
+def _judgement(record: JudgementRecord) -> Judgement:
     names = [one.method for one in record.methods]
     return Judgement(
         texts=tuple(_text(text, names) for text in record.texts),
@@ -133,27 +162,32 @@ def judgement_from_json(content: str | bytes) -> Judgement:
         settings=record.settings,
         model=record.model,
         version=record.version,
+        second=None if record.second is None else _judgement(record.second),
+        agreement=record.agreement,
+        plausibility=record.plausibility,
     )
 
 
 def judgement_to_csv(judgement: Judgement) -> str:
     """Return CSV text, a header and one row per text and method."""
-    part = io.StringIO()
-    writer = csv.DictWriter(part, JUDGED_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(judgement))
-    return part.getvalue()
+    columns = _columns(judgement)
+    rows = [[row[name] for name in columns] for row in _rows(judgement)]
+    return "".join(map(csv_line, [columns, *rows]))
 
 
 def judgement_frame(judgement: Judgement) -> Any:
     """Return a pandas data frame with one row per text and method."""
-    return data_frame(_rows(judgement), JUDGED_COLUMNS)
+    return data_frame(_rows(judgement), _columns(judgement))
+
+
+def _columns(judgement: Judgement) -> tuple[str, ...]:
+    return JUDGED_COLUMNS + (MARKED_COLUMNS if judgement.plausibility else ())
 
 
 def _rows(judgement: Judgement) -> list[dict[str, Any]]:
     return [
-        _row(text, i, method.method)
-        for text in judgement.texts
+        _row(text, i, method.method) | marked_cells(judgement.plausibility, number, i)
+        for number, text in enumerate(judgement.texts)
         for i, method in enumerate(judgement.methods)
     ]
 
@@ -173,6 +207,8 @@ def _row(text: JudgedText, i: int, method: str) -> dict[str, Any]:
         "area": deletion.areas[i] if deletion else None,
         "insertion": text.insertion.areas[i] if text.insertion else None,
         "change": text.change.areas[i] if text.change else None,
+        **dict.fromkeys(COLUMNS),
+        **{column.name: column.values[i] for column in text.columns if column.name in COLUMNS},
         "reason": text.reason or (text.reasons[i] if text.reasons else None),
     }
 
@@ -185,11 +221,18 @@ def _text_record(text: JudgedText, names: list[str]) -> TextRecord:
         "change": _measure_record(text.change, names),
         "ties": _present(text.ties, names) if text.ties else None,
         "reasons": _present(text.reasons, names) or None,
+        "columns": {c.name: _column_record(c, names) for c in text.columns} or None,
+        "curves": _present(text.curves, names) or None,
     }
     if deletion is not None:
         record = _measure_record(deletion, names)
         own |= {name: getattr(record, name) for name in ("chance", "stderr", "ceiling", "areas")}
     return TextRecord(**own)
+
+
+def _column_record(column: TextColumn, names: list[str]) -> ColumnRecord:
+    errors = _present(column.errors, names) or None
+    return ColumnRecord(values=_present(column.values, names), errors=errors)
 
 
 def _measure_record(measure: Measure | None, names: list[str]) -> MeasureRecord | None:
@@ -223,8 +266,15 @@ def _text(record: TextRecord, names: list[str]) -> JudgedText:
         "change": _measure(record.change, names),
         "ties": tuple((record.ties or {}).get(name, 0) for name in names) if judged else (),
         "reasons": tuple((record.reasons or {}).get(name) for name in names) if judged else (),
+        "columns": tuple(_column(name, c, names) for name, c in (record.columns or {}).items()),
+        "curves": tuple(map(record.curves.get, names)) if record.curves else (),
     }
     return JudgedText(**own)
+
+
+def _column(name: str, record: ColumnRecord, names: list[str]) -> TextColumn:
+    values, errors = (tuple(map((x or {}).get, names)) for x in (record.values, record.errors))
+    return TextColumn(name=name, values=values, errors=errors if record.errors else ())
 
 
 def _measure(record: MeasureRecord | None, names: list[str]) -> Measure | None:

@@ -20,11 +20,13 @@ def check_explanation(e: Any) -> None:
     """Refuse what cannot be: NaN, negative errors, spans outside the text, unknown features."""
     d, end = len(e.features), len(e.text)
     # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
-    for texts in ((e.text, e.method, e.target, e.label), e.features, e.classes, e.notices):
+    for texts in ((e.text, e.method, e.aim, e.label), e.features, e.classes, e.notices):
         whole_text("".join(texts), "an explanation")
     _check_spans(e.spans, end)
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
+    if e.against == e.target:
+        raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     _check_numbers(e)
     if e.pairs is not None:
         _check_pairs(e.pairs, d)

@@ -1,6 +1,6 @@
 """Explanations as rows: CSV text and pandas frames."""
 
-__all__ = ["CSV_COLUMNS", "explanations_csv", "frame_of"]
+__all__ = ["CSV_COLUMNS", "csv_line", "explanations_csv", "frame_of"]
 
 import csv
 import io
@@ -22,7 +22,7 @@ def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[s
         {
             "document": document,
             "method": e.method,
-            "target": e.target,
+            "target": e.aim,
             "feature": feature,
             "score": score,
             "stderr": error,
@@ -41,16 +41,16 @@ def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterato
     It comes in parts, as the explanations do, and nothing comes before the first of them.
     """
     for number, (document, explanation) in enumerate(explanations):
-        rows = [list(map(_unrun, row.values())) for row in explanation_rows(explanation, document)]
+        rows = [list(row.values()) for row in explanation_rows(explanation, document)]
         header = [] if number else [CSV_COLUMNS]
-        yield "".join(map(_line, [*header, *rows]))
+        yield "".join(map(csv_line, [*header, *rows]))
 
 
-def _line(cells: Sequence[Any]) -> str:
+def csv_line(cells: Sequence[Any]) -> str:
     """Return one line of CSV."""
     part = io.StringIO()
     # The csv module quotes a carriage return only if its own lines end in one.
-    csv.writer(part, lineterminator="\r\n").writerow(cells)
+    csv.writer(part, lineterminator="\r\n").writerow(map(_unrun, cells))
     return part.getvalue().removesuffix("\r\n") + "\n"
 
 

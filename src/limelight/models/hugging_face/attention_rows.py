@@ -52,7 +52,7 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
             f"the attention of {type(network).__name__} does not go from every token to every "
-            "token; use 'gxi', 'lime' or 'loo'."
+            "token; use 'lime', 'shapley' or 'loo'."
         )
     _check_rows(network, layers)
     return layers

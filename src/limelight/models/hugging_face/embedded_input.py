@@ -2,7 +2,8 @@
 
 __all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at"]
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
@@ -30,17 +31,24 @@ def differentiated(
     ids: Int[np.ndarray, " T"],
     points: Float[np.ndarray, "n T d_e"],
     weigh: Weigh | Float[np.ndarray, "n C"],
+    *,
+    held: Callable[[], Any] = contextlib.nullcontext,
+    seen: Callable[[Any], None] | None = None,
 ) -> Differentiated:
     """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
 
     ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on.
+    The network runs inside the context that ``held`` makes, and ``seen`` may refuse its outputs.
     """
     import torch
 
     gradients, outputs, done = [], [], 0
     for here in _batches(network, points):
         with torch.inference_mode(mode=False), torch.enable_grad():
-            logits = _logits_at(network, ids, here.requires_grad_())
+            with held():
+                logits = _logits_at(network, ids, here.requires_grad_())
+            if seen is not None:
+                seen(logits)
             now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
             (gradient,) = torch.autograd.grad(aimed(logits, now), here)
         gradients.append(gradient.double().cpu().numpy())
@@ -76,9 +84,10 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
 
 
 def _logits_at(network: Any, ids: Int[np.ndarray, " T"], here: Any) -> Any:
-    embedding = _InPlace(network, here)
+    given = given_ids(network, ids, len(here))
+    embedding = _InPlace(network, given["input_ids"], here)
     with untouched(network, hook=embedding):
-        logits = network(**given_ids(network, ids, len(here))).logits
+        logits = network(**given).logits
     embedding.check_used()
     return logits
 
@@ -89,19 +98,38 @@ def _constant(weights: Float[np.ndarray, "n C"]) -> Weigh:
 
 @final
 class _InPlace:
-    """Puts ``points`` in the place of what the embedding answers, which must happen once."""
+    """Puts ``points`` in the place of what the embedding answers to ``ids``.
 
-    def __init__(self, network: Any, points: Any) -> None:
-        self._network, self._points, self._calls = network, points, 0
+    A network may embed its text twice: a decoder reads it once more, moved on by one piece. The
+    gradient at a piece is then the sum over the places where it enters.
+    """
 
-    def __call__(self, _module: Any, _given: Any, rows: Any) -> Any:
-        self._calls += 1
-        if rows.shape != self._points.shape:
+    def __init__(self, network: Any, ids: Any, points: Any) -> None:
+        self._network, self._ids, self._points, self._whole = network, ids, points, False
+
+    def __call__(self, _module: Any, given: Any, rows: Any) -> Any:
+        asked, (n, T) = given[0] if given else None, self._ids.shape
+        if asked is None or asked.ndim != 2 or rows.ndim != 3 or len(asked) != n:
             raise self._refusal()
-        return self._points.clone()  # some networks scale it in place, which a leaf forbids
+        for start in (0, 1):  # where the text begins; further pieces may follow it
+            length = min(T, asked.shape[1] - start)
+            if asked.shape[1] >= T and bool(
+                (asked[:, start : start + length] == self._ids[:, :length]).all()
+            ):
+                self._whole |= length == T
+                return self._put(rows, start, length)
+        raise self._refusal()
+
+    def _put(self, rows: Any, start: int, length: int) -> Any:
+        import torch
+
+        if rows.shape == self._points.shape and not start:
+            return self._points.clone()  # some networks scale it in place, which a leaf forbids
+        around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
+        return torch.cat(around, dim=1)
 
     def check_used(self) -> None:
-        if self._calls != 1:
+        if not self._whole:
             raise self._refusal()
 
     def _refusal(self) -> DomainError:

@@ -13,14 +13,15 @@ from limelight.errors import DomainError, InputError
 from limelight.models.failing_texts import said
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs
+from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs, rectangle
 from limelight.models.hugging_face.probe_ids import Probe
 from limelight.models.hugging_face.token_mixing import why_not_attention_alone
 from limelight.models.protocol import Capability
-from limelight.shapes import Float
+from limelight.shapes import Float, Int
 
 # Outputs of a float32 network differ by this part of the largest from one order of sums to another.
 _ROUNDING = 1e-4
+Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
 _DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
 
 
@@ -39,14 +40,17 @@ class NetworkCheck:
     notices: tuple[str, ...] = ()
 
 
-def checked_network(network: Any, probe: Probe, tokens: Mapping[str, int]) -> NetworkCheck:
+def checked_network(
+    network: Any, probe: Probe, tokens: Mapping[str, int], *, asked: Ask
+) -> NetworkCheck:
     """Ask ``network`` about a few ``probe`` tokens; ``tokens`` may stand for a removed word.
 
-    A network that cannot answer at all is refused.
+    ``asked`` is how it will be asked from then on, perhaps in half precision. A network that
+    cannot answer at all is refused.
     """
     _check_ids(probe)
-    whole = _answer(network, [probe.ids], full=True)
-    noise = _distance(_answer(network, [probe.ids], full=True), whole)
+    whole = _answer(network, probe.ids[None])
+    noise = _distance(_answer(network, probe.ids[None]), whole)
     rounding = _rounding(network) * float(np.abs(whole).max() + 1)
     alike = network.config.pad_token_id is not None and (
         noise > rounding or _feels_padding(network, probe, rounding)
@@ -58,7 +62,7 @@ def checked_network(network: Any, probe: Probe, tokens: Mapping[str, int]) -> Ne
         notices=(
             *_noise_notice(noise, rounding),
             *_padding_notice(alike and noise <= rounding),
-            *_precision_notice(network, probe, whole),
+            *_precision_notice(network, asked(probe.ids[None]), whole),
         ),
     )
 
@@ -72,15 +76,18 @@ def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) ->
     return float(np.abs(one - other).max())
 
 
-def _answer(network: Any, rows: list[np.ndarray], *, full: bool) -> Float[np.ndarray, "n C"]:
+def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
     try:
-        return network_outputs(network, rows, full=full)
+        found = network_outputs(network, ids)
     except (InputError, MemoryError):
         raise
     except Exception as error:
         raise InputError(
             f"{type(network).__name__} cannot be asked about a text alone ({said(error)})."
         ) from error
+    if not np.isfinite(found).all():
+        raise InputError("the model returns numbers that are not finite; check its weights.")
+    return found
 
 
 def _check_ids(probe: Probe) -> None:
@@ -96,8 +103,8 @@ def _feels_padding(network: Any, probe: Probe, rounding: float) -> bool:
     """Whether the answer to a text changes when longer ones stand beside it."""
     rows = [probe.ids, *probe.shorter]
     try:
-        beside = network_outputs(network, [*rows, probe.longer], full=True)[:-1]
-        alone = [network_outputs(network, [row], full=True)[0] for row in rows]
+        beside = network_outputs(network, rectangle([*rows, probe.longer]))[:-1]
+        alone = [network_outputs(network, row[None])[0] for row in rows]
     except Exception:
         return True  # a text that only padding makes long enough, or a batch that is refused
     return _distance(beside, np.array(alone)) > rounding
@@ -125,7 +132,7 @@ def _masks(network: Any, probe: Probe, rounding: float) -> bool:
     # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
     fillers = (int(probe.ids[probe.middle]), int(probe.other[probe.middle]))
     try:
-        one, other = (network_outputs(network, [hidden], full=True, filler=f) for f in fillers)
+        one, other = (network_outputs(network, hidden[None], filler=f) for f in fillers)
     except Exception:
         return False
     return _distance(one, other) <= rounding
@@ -171,7 +178,7 @@ def _why_no_gradient(network: Any, probe: Probe, rounding: float) -> str | None:
     """
     name = type(network).__name__
     points = embedded(network, probe.other)[None]
-    told = network_outputs(network, [probe.other], full=True)
+    told = network_outputs(network, probe.other[None])
     if _distance(outputs_at(network, probe.ids, points), told) > rounding:
         return f"{name} reads its tokens by more than one embedding"
     gradient = differentiated(network, probe.ids, points, _first).gradient
@@ -201,18 +208,17 @@ def _padding_notice(alike: bool) -> tuple[str, ...]:
 
 
 def _precision_notice(
-    network: Any, probe: Probe, whole: Float[np.ndarray, "1 C"]
+    network: Any, asked: Float[np.ndarray, "1 C"], whole: Float[np.ndarray, "1 C"]
 ) -> tuple[str, ...]:
-    """Say that numbers are coarse: those of the model, or those that a GPU is asked for."""
+    """Say that numbers are coarse: those of the model, or those that a GPU is ``asked`` for."""
     kind = str(network.dtype)
     if kind in _DIGITS:
         return (
             f"The model computes in half precision ({kind.removeprefix('torch.')}): its outputs "
             f"have about {_DIGITS[kind]} digits, and smaller effects are rounding.",
         )
-    if network.device.type != "cuda":
+    if network.device.type != "cuda" or not (coarse := _distance(asked, whole)):
         return ()
-    coarse = _distance(_answer(network, [probe.ids], full=False), whole)
     return (
         "On a GPU the model is asked in half precision (float16), which moved its outputs by "
         f"{coarse:.1g} on a short text; gradients and attention are in full precision.",

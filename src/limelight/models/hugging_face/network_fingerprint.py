@@ -1,6 +1,6 @@
 """What tells one trained network from another: a digest of its configuration and weights."""
 
-__all__ = ["NetworkFingerprint"]
+__all__ = ["NetworkFingerprint", "changes"]
 
 import hashlib
 import json
@@ -23,14 +23,14 @@ class NetworkFingerprint:
     def __call__(self) -> str:
         """Return the fingerprint."""
         tensors = sorted(self._network.state_dict().items())
-        stamp = tuple((name, *_changes(tensor)) for name, tensor in tensors)
+        stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
         if stamp != self._stamp:
             self._weights, self._stamp = _weights_digest(tensors), stamp
         config = json.dumps(self._network.config.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(config.encode() + self._weights).hexdigest()
 
 
-def _changes(tensor: Any) -> tuple[Any, ...]:
+def changes(tensor: Any) -> tuple[Any, ...]:
     """Return what differs after a tensor was replaced or written to."""
     uncounted = tensor.is_inference()  # such tensors have no count, and are read every time
     return tensor.data_ptr(), tensor.dtype, object() if uncounted else tensor._version

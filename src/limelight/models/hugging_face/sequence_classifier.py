@@ -12,23 +12,28 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, out_of_memory
-from limelight.models.failing_texts import failing_text, naming
+from limelight.models.engine import Engine
+from limelight.models.failing_texts import naming
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.forward_pass import ForwardPass
+from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
 from limelight.models.hugging_face.input_table import embedding_rows
 from limelight.models.hugging_face.labels import class_names, link_of
 from limelight.models.hugging_face.longest_input import longest_input
-from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs
+from limelight.models.hugging_face.masked_pieces import deleted, replaced
+from limelight.models.hugging_face.masked_text import MaskedText
+from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle
 from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
 from limelight.models.hugging_face.probe_ids import probe_of
+from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
 from limelight.sampling import Game
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Float, Int
 from limelight.text import Document, Features, few_names
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
@@ -37,19 +42,24 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "differentiates": None,
     "pieces": None,
     "cuts": None,
+    "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
-_BUDGET = {"cpu": 1024, "cuda": 131_072}
+_BUDGET = {"cpu": 1024, "cuda": 262_144}
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
-    """A sequence classifier with its fast tokenizer, which it never changes."""
+    """A sequence classifier with its fast tokenizer, which it never changes.
+
+    On a graphics card its outputs are computed in half precision, unless ``half`` says no.
+    """
 
     network: Any
     tokenizer: Any
+    half: bool = True
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "is_fast", False):
@@ -90,13 +100,21 @@ class HuggingFace:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
             chooses = "each label of this one is a yes or no of its own"
-        return MappingProxyType({**_CAPABILITIES, "chooses": chooses, **self.check.refused})
+        refused = self.check.refused
+        frozen = refused.get("differentiates") or self._why_not_frozen
+        own = {"chooses": chooses, "freezes": frozen}
+        return MappingProxyType({**_CAPABILITIES, **own, **refused})
+
+    @cached_property
+    def _why_not_frozen(self) -> str | None:
+        return why_not_frozen(self)
 
     @cached_property
     def check(self) -> NetworkCheck:
         """What a few calls showed about the network."""
+        self._forward.renew()
         probe = probe_of(self.network, self.tokenizer, self.limit)
-        return checked_network(self.network, probe, self._tokens)
+        return checked_network(self.network, probe, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -151,7 +169,10 @@ class HuggingFace:
         return self._outputs_of([p.ids[p.inside] for p in pieces])
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        return self.engine(rows) if rows else np.empty((0, len(self.network.config.id2label)))
+        if not rows:
+            return np.empty((0, len(self.network.config.id2label)))
+        self._forward.renew()
+        return self.engine(rows)
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
@@ -182,25 +203,14 @@ class HuggingFace:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
+        self._forward.renew()
         pieces = pieces_in(document)
-        feature = feature_of_piece(pieces, features)
         if replacement == "delete":
-            everything = np.arange(len(pieces.ids))
-
-            def left(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " _"]:
-                stays = everything[np.append(keep, True)[feature]]
-                return pieces.ids[pieces.fitting(stays)]
-
-            return lambda keep: self.engine([left(row) for row in keep])
-        # A piece that becomes padding is masked out; any other token is attended to.
-        other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
-        inside = pieces.inside
-        ids, feature = pieces.ids[inside], feature[inside]
-
-        def replaced(keep: Bool[np.ndarray, " d"]) -> Int[np.ndarray, " T"]:
-            return np.where(np.append(keep, True)[feature], ids, other)
-
-        return lambda keep: self.engine([replaced(row) for row in keep])
+            masked = deleted(pieces, features, nothing=self._nothing)
+        else:  # a piece that becomes padding is masked out; any other token is attended to
+            other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
+            masked = replaced(pieces, features, other)
+        return MaskedText(self.engine, self._forward, masked)
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
@@ -227,7 +237,7 @@ class HuggingFace:
                 named = " or ".join(map(repr, tokens))
                 raise InputError(
                     "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {named}." if named else "use 'gxi' or 'lime'.")
+                    + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
                 )
             pieces = pieces_in(document)
             feature = feature_of_piece(pieces, features)[pieces.inside]
@@ -245,6 +255,16 @@ class HuggingFace:
         with self._naming(document):
             return differentiated(self.network, ids_read(document), points, weigh)
 
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient at embedded ``points`` of the network with frozen weights."""
+        with self._naming(document):
+            return frozen_gradient(self.network, ids_read(document), points, weigh)
+
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
     ) -> Float[np.ndarray, "n C"]:
@@ -260,6 +280,10 @@ class HuggingFace:
         from limelight.models.hugging_face.windowed import windowed  # it is made of this class
 
         return windowed(self, window)
+
+    def shuffled(self, seed: int) -> "HuggingFace":
+        """Return a copy of the model with the numbers of every weight in random places."""
+        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
 
     @cached_property
     def engine(self) -> Engine:
@@ -282,23 +306,13 @@ class HuggingFace:
         choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
         return next(int(token) for token in choices if token is not None)
 
+    @cached_property
+    def _forward(self) -> ForwardPass:
+        return ForwardPass(self.network, half=self.half, shown=self._shown)
+
     def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        """Answer rows of ids; one on which the network fails is shown as a text."""
-        given = [row if len(row) else np.array([self._nothing]) for row in rows]
-        try:
-            return network_outputs(self.network, given)
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise  # the engine asks again for fewer
-            raise failing_text(
-                lambda some: network_outputs(self.network, list(some)),
-                given,
-                error,
-                who=type(self.network).__name__,
-                shown=self._shown,
-            ) from error
+        nothing = np.array([self._nothing])
+        return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        return str(self.tokenizer.decode(ids[ids != MASKED_OUT]))
+        return str(self.tokenizer.decode(ids))

@@ -65,7 +65,7 @@ def _itself_alone(length: int) -> Any:
 
     softmaxes = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 
-    class ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
+    class ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
         seen = 0
 
         def __torch_function__(

@@ -20,16 +20,16 @@ def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
     """
     before = [(module, module.training, _hooks(module)) for module in model.modules()]
     usual = model.config._attn_implementation
-    handle = None
+    handles = []
     try:
         model.eval()
         if eager and usual != "eager":
             model.set_attn_implementation("eager")
         if hook is not None:
-            handle = input_table(model).register_forward_hook(hook)
+            handles = [one.register_forward_hook(hook) for one in _embeddings(model)]
         yield
     finally:
-        if handle is not None:
+        for handle in handles:
             handle.remove()
         if eager and usual != "eager":
             model.set_attn_implementation(usual)
@@ -51,6 +51,20 @@ def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
             backend.enable_truncation(**truncation)
         if padding is not None and backend.padding != padding:
             backend.enable_padding(**padding)
+
+
+def _embeddings(model: Any) -> list[Any]:
+    """The input embedding, and others that share its weight: those of encoder and decoder."""
+    import torch
+
+    first = input_table(model)
+    weight = getattr(first, "weight", None)
+    tied = [
+        module
+        for module in model.modules()
+        if module is not first and isinstance(module, torch.nn.Embedding)
+    ]
+    return [first, *(one for one in tied if weight is not None and one.weight is weight)]
 
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:

@@ -2,8 +2,8 @@
 
 __all__ = ["Windowed", "windowed"]
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
@@ -77,6 +77,10 @@ class Windowed:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
         return MappingProxyType({**self.inner.capabilities, "cuts": done})
+
+    def shuffled(self, seed: int) -> "Windowed":
+        """Return the same windows under the model with shuffled weights."""
+        return replace(self, inner=self.inner.shuffled(seed))
 
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return all of ``text``, and its windows with the model's outputs there."""
@@ -170,7 +174,26 @@ class Windowed:
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
-        """Return the gradient of the explained number at embedded ``points``.
+        """Return the gradient of the explained number at embedded ``points``."""
+        return self._of_windows(self.inner.differentiated, document, points, weigh)
+
+    def frozen_gradient(
+        self,
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradient at embedded ``points`` of the network with frozen weights."""
+        return self._of_windows(self.inner.frozen_gradient, document, points, weigh)
+
+    def _of_windows(
+        self,
+        gradient: Callable[..., Differentiated],
+        document: Document,
+        points: Float[np.ndarray, "n T d_e"],
+        weigh: Weigh | Float[np.ndarray, "n C"],
+    ) -> Differentiated:
+        """Return the gradients of all windows, one after the other.
 
         ∂F/∂g_w = weigh(f)/W needs f, so all outputs come first, then one window after the other:
         the graphs of all at once may not fit.
@@ -180,8 +203,11 @@ class Windowed:
         parts = list(zip(_parts_of(document), split, strict=True))
         outputs = np.mean([self.inner.outputs_at(part, here) for part, here in parts], axis=0)
         weights = (weigh(outputs) if callable(weigh) else weigh) / len(parts)
-        found = [self.inner.differentiated(part, here, weights) for part, here in parts]
-        return Differentiated(np.concatenate([one.gradient for one in found], axis=1), outputs)
+        found = [gradient(part, here, weights) for part, here in parts]
+        return Differentiated(
+            np.concatenate([one.gradient for one in found], axis=1),
+            np.mean([one.outputs for one in found], axis=0),
+        )
 
 
 _ENDLESS = 1 << 62  # what limits a text that is cut later

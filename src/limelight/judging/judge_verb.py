@@ -1,0 +1,197 @@
+"""``limelight.judge``: the question, the trial, and what follows over the texts."""
+
+__all__ = ["JudgeKeywords", "judge"]
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack, overload
+
+from limelight import __version__
+from limelight.errors import InputError
+from limelight.explainers.progress import Progress
+from limelight.explainers.readings import Texts, listed
+from limelight.explainers.settings import Settings
+from limelight.judging.candidates import candidates_of
+from limelight.judging.foreseen import Foreseen, foreseen, metered_trial
+from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
+from limelight.judging.tallies import Tallies
+from limelight.judging.text_columns import wanted_columns
+from limelight.judging.trial import Trial
+from limelight.judging.verdict import judging_notices, second_notice, verdict
+from limelight.models import Model, checked_model, resolved_replacement
+from limelight.results.judgement import JudgedText, Judgement
+
+
+class JudgeKeywords(Settings, total=False):
+    """What may be given by name: the question, and settings of the methods."""
+
+    target: str | int
+    scale: str
+    second_replacement: str | None
+    columns: str | Collection[str] | None
+    curves: bool
+    budget: int | float | None
+    rationales: Any
+    progress: Progress | None
+    estimate: Callable[[Foreseen], None] | None
+
+
+@overload
+def judge(
+    model: Model,
+    texts: Texts,
+    methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
+    **keywords: Unpack[JudgeKeywords],
+) -> Judgement: ...
+@overload
+def judge(
+    model: Model,
+    texts: str,
+    methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
+    **keywords: Unpack[JudgeKeywords],
+) -> Judgement: ...
+def judge(
+    model: Any,
+    texts: Any,
+    methods: Any = None,
+    *,
+    target: str | int = "predicted",
+    scale: str = "logit",
+    replacement: str = "auto",
+    second_replacement: str | None = None,
+    columns: str | Collection[str] | None = None,
+    curves: bool = True,
+    budget: int | float | None = None,
+    rationales: Any = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    estimate: Callable[[Foreseen], None] | None = None,
+    **settings: Any,
+) -> Judgement:
+    """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
+
+    Words are removed in the order of a method's scores; the area above the falling output is
+    compared with that of guessing and with the best there can be, on the same text.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+    texts
+        A list of texts.
+    methods
+        Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
+        explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
+        from names to any of these; by default what ``compare`` shows, or on deep models those that
+        were found faithful.
+    target
+        The class whose output is judged, by default the predicted one of each text.
+    scale
+        "logit": the log-odds of the class where there are two outputs, else its own output; or
+        "probability", which is sampled on every model.
+    replacement
+        What stands for a removed word, in the curves and in the methods that remove words.
+    second_replacement
+        Judge the same scores once more with removed words replaced this way; the result's
+        ``second`` holds what was found, and a notice says whether the order of methods changes.
+    columns
+        Other measures that stand beside the share: "additivity", "loo_tau", "stability" (for which
+        methods that sample explain every text once more), "eraser" and "ferret" by default; on
+        request "sanity", for which every method does; or "all". An empty list leaves them out.
+    curves
+        Keep the curve of every method on every text, which the page shows.
+    budget
+        Seconds for the search of good orders and for chance, over all texts, on models that have to
+        be asked; None lets both come to their end, the search with about d²/2 calls for d words.
+    rationales
+        What people marked, one entry per text: a list of [start, end] in characters, a list of such
+        lists where there are several annotators, or None where nobody looked. Adds how plausible
+        the methods are, which is not how faithful they are.
+    seed
+        Of all that is drawn: random orders, resampled texts, and the methods that sample.
+    progress
+        Called with (texts done, texts in all); while a model is asked many times about a text,
+        with the part of it that is done.
+    estimate
+        Called once, before any text is judged, with the number of questions that the model will be
+        asked and the seconds that takes; not at all where nothing has to be asked.
+    settings
+        Settings of the methods that have them.
+    """
+    model = checked_model(model)
+    wanted = wanted_columns(columns)
+    replacements = _replacements(model, replacement, second_replacement)
+    candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
+    given = listed(texts)
+    if not given:
+        raise InputError("judge needs at least one text; got none.")
+    trial = Trial(
+        model=model,
+        candidates=candidates,
+        tallies=Tallies(candidates, given, rationales),
+        target=target,
+        scale=scale,
+        replacements=replacements,
+        columns=wanted,
+        curves=curves,
+        budget=budget,
+        seed=seed,
+    )
+    if estimate is not None and (ahead := foreseen(trial, given)) is not None:
+        estimate(ahead)
+    judged = list(metered_trial(trial, given, progress))
+    found, *others = (
+        _judgement(trial, list(of_replacement), name, settings)
+        for of_replacement, name in zip(zip(*judged, strict=True), replacements, strict=True)
+    )
+    found = replace(found, **trial.tallies.results(found.texts, seed=seed))
+    return _with_second(found, others[0]) if others else found
+
+
+def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
+    name = resolved_replacement(model, first)
+    if second is None:
+        return (name,)
+    other = resolved_replacement(model, second)
+    if other == name:
+        raise InputError(
+            f"second_replacement must differ from the first, which is {name!r} already; this model "
+            f"knows {', '.join(map(repr, model.replacements))}."
+        )
+    return name, other
+
+
+def _judgement(
+    trial: Trial, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
+) -> Judgement:
+    """Return what follows over the texts."""
+    room = [text for text in texts if text.has_room]
+    methods = method_rows(trial.candidates, room, seed=trial.seed)
+    pairs = pair_rows(trial.candidates, room, seed=trial.seed) if room else []
+    greedy, interval = greedy_row(room, seed=trial.seed)
+    kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
+    return Judgement(
+        texts=tuple(texts),
+        methods=tuple(methods),
+        pairs=tuple(pairs),
+        greedy=greedy,
+        greedy_interval=interval,
+        verdict=verdict(methods, pairs, texts=len(room), kind=kind),
+        notices=judging_notices(methods, texts),
+        settings={
+            "target": trial.target,
+            "scale": trial.scale,
+            "replacement": replacement,
+            "columns": sorted(trial.columns),
+            "budget": trial.budget,
+            "seed": trial.seed,
+            **settings,
+        },
+        model=trial.model.fingerprint,
+        version=__version__,
+    )
+
+
+def _with_second(found: Judgement, second: Judgement) -> Judgement:
+    notice = second_notice(found, second)
+    return replace(found, second=second, notices=(*found.notices, notice))

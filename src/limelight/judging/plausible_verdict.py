@@ -1,0 +1,104 @@
+"""What plausibility says in sentences, the first of which is always the same."""
+
+__all__ = ["plausible_notices", "plausible_verdict"]
+
+from collections.abc import Sequence
+
+from limelight.results.plausibility import (
+    FIRST_SENTENCE,
+    MarkedText,
+    PlausibleMethod,
+    PlausiblePair,
+)
+
+_FEW = 30  # texts, below which little can be told
+_SURE = 0.05
+
+
+def plausible_verdict(
+    methods: Sequence[PlausibleMethod],
+    references: Sequence[PlausibleMethod],
+    pairs: Sequence[PlausiblePair],
+    *,
+    texts: int,
+) -> str:
+    """Return which method names what people marked, and which do no better than guessing."""
+    ranked = sorted((m for m in methods if m.precision is not None), key=_falling)
+    if not ranked:
+        return f"{FIRST_SENTENCE} No method can be held against rationales on these texts."
+    count = "this text" if texts == 1 else f"these {texts} texts"
+    chance, reach = (f"{one.precision:.3f}" for one in references[:2])
+    levels = f"guessing has {chance}, the rationale itself as scores of words {reach}"
+    parts = [
+        f"On {count} {_leaders(ranked, pairs)}; {levels}",
+        _named(
+            [m for m in ranked if m.above_interval and m.above_interval[1] < 0],
+            "less plausible than guessing",
+        ),
+        _named(
+            [m for m in ranked if m.above_interval and _crosses(m.above_interval)],
+            "not distinguishable from guessing",
+        ),
+    ]
+    return f"{FIRST_SENTENCE} {'; '.join(part for part in parts if part)}."
+
+
+def _falling(m: PlausibleMethod) -> float:
+    return -(m.precision or 0.0)
+
+
+def _crosses(interval: tuple[float, float]) -> bool:
+    return interval[0] <= 0 <= interval[1]
+
+
+def _leaders(ranked: Sequence[PlausibleMethod], pairs: Sequence[PlausiblePair]) -> str:
+    first = ranked[0]
+    if len(ranked) == 1:
+        return f"{first.method} has the average precision {first.precision:.3f}"
+    second = ranked[1]
+    pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
+    if pair is None:
+        return (
+            f"{first.method} has the largest average precision ({first.precision:.3f}), "
+            f"{second.method} comes second ({second.precision:.3f})"
+        )
+    low, high = pair.interval
+    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
+    if pair.p_holm < _SURE:
+        return (
+            f"{first.method} is the most plausible (average precision {first.precision:.3f}), "
+            f"{second.method} second ({second.precision:.3f}, {apart})"
+        )
+    return (
+        f"{first.method} and {second.method} are the most plausible and cannot be told apart "
+        f"(average precision {first.precision:.3f} and {second.precision:.3f}, {apart})"
+    )
+
+
+def _named(methods: Sequence[PlausibleMethod], what: str) -> str:
+    names = [m.method for m in methods]
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"{names[0]} is {what}"
+    return f"{', '.join(names[:-1])} and {names[-1]} are {what}"
+
+
+def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
+    """Return what a reader of plausibility must know."""
+    known = [text for text in texts if text.reason is None]
+    missing = len(texts) - len(known)
+    notices = [
+        f"Only {len(known)} text{'s' * (len(known) != 1)} with rationales: little can be told."
+        if 0 < len(known) < _FEW
+        else "",
+        f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; each has "
+        "its reason."
+        if missing
+        else "",
+        f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "
+        "that is not counted."
+        if cut
+        else "",
+    ]
+    return tuple(notice for notice in notices if notice)

@@ -1,0 +1,229 @@
+// The page reads without this script; it adds the table of texts and the curves of any of them.
+// Nothing that came from a text is ever read as markup: textContent only.
+
+const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const byId = (id) => document.getElementById(id);
+const made = (tag, text, attributes = {}) => {
+  const node = document.createElement(tag);
+  if (text !== null) node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+};
+const drawn = (tag, attributes) => {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+};
+const written = (x, digits = 3) => Number(x.toPrecision(digits)).toString().replace("-", "−");
+const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
+const DASHES = ["", "5 3", "1.5 2.5", "8 3 2 3"];
+const hue = (m) => HUES[m % HUES.length];
+const dash = (m) => DASHES[Math.floor(m / HUES.length) % DASHES.length];
+
+// The table: a page of rows at a time, sorted by any column.
+const PAGE = 50;
+const judged = data.texts.filter((row) => row.length > 2), lost = data.texts.filter((row) => row.length <= 2);
+const shareOf = (row, m) => {
+  const [, , , , , chance, ceiling, areas] = row;
+  return areas[m] === null || ceiling <= chance ? null : (areas[m] - chance) / (ceiling - chance);
+};
+const COLUMNS = [
+  ["text", (row) => row[0]],
+  ["words", (row) => row[2]],
+  ["class", (row) => row[3]],
+  ["output", (row) => row[4]],
+  ["chance", (row) => row[5]],
+  [data.kind === "proven" ? "ceiling" : "best found", (row) => row[6]],
+  ...data.methods.map((name, m) => [name, (row) => shareOf(row, m)]).filter((_, m) => data.shared[m]),
+];
+let sorted = [...judged], by = 0, falling = false, page = 0, chosen = null;
+
+function sort(column) {
+  falling = column === by ? !falling : column > 0;
+  by = column;
+  const value = COLUMNS[column][1], sign = falling ? -1 : 1;
+  const compared = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+  sorted = [...judged].sort((one, other) => {
+    const a = value(one), b = value(other);
+    if (a === null || b === null) return (a === null) - (b === null); // what is missing comes last
+    return sign * compared(a, b) || one[0] - other[0];
+  });
+  page = 0;
+  fill();
+}
+
+function head() {
+  const row = made("tr", null);
+  COLUMNS.forEach(([name], c) => {
+    const cell = made("th", null, { scope: "col" });
+    if (c === by) cell.setAttribute("aria-sort", falling ? "descending" : "ascending");
+    const button = made("button", name + (c === by ? (falling ? " ↓" : " ↑") : ""), { type: "button", class: "plain" });
+    button.addEventListener("click", () => { sort(c); byId("texts").querySelectorAll("thead button")[c].focus(); });
+    cell.append(button);
+    row.append(cell);
+  });
+  const top = made("thead", null);
+  top.append(row);
+  return top;
+}
+
+function rowOf(text) {
+  const row = made("tr", null, text[0] === chosen ? { class: "same" } : {});
+  const cell = made("th", null, { scope: "row" });
+  const label = text[1] ? `${text[0]}  ${text[1]}…` : String(text[0]);
+  if (data.curves[text[0]]) {
+    const button = made("button", label, { type: "button", class: "plain", "aria-pressed": String(text[0] === chosen) });
+    button.addEventListener("click", () => show(text));
+    cell.append(button);
+  } else cell.textContent = label;
+  row.append(cell);
+  for (const [, value] of COLUMNS.slice(1)) {
+    const x = value(text);
+    row.append(made("td", x === null ? "–" : typeof x === "string" ? x : written(x)));
+  }
+  return row;
+}
+
+function fill() {
+  const table = made("table", null, { class: "numbers" }), body = made("tbody", null);
+  for (const text of sorted.slice(page * PAGE, (page + 1) * PAGE)) body.append(rowOf(text));
+  for (const [number, reason] of page === 0 ? lost.slice(0, PAGE) : []) {
+    const row = made("tr", null), cell = made("td", reason, { colspan: COLUMNS.length - 1, class: "reason" });
+    row.append(made("th", String(number), { scope: "row" }), cell);
+    body.append(row);
+  }
+  table.append(head(), body);
+  byId("texts").replaceChildren(table);
+  turn();
+}
+
+function turn() {
+  const pages = Math.ceil(sorted.length / PAGE), place = byId("pages");
+  place.hidden = pages < 2;
+  const button = (name, to) => {
+    const node = made("button", name, { type: "button" });
+    node.disabled = to < 0 || to >= pages;
+    node.addEventListener("click", () => { page = to; fill(); byId("texts").scrollIntoView({ block: "nearest" }); });
+    return node;
+  };
+  const first = page * PAGE + 1, last = Math.min(sorted.length, (page + 1) * PAGE);
+  place.replaceChildren(button("Back", page - 1), made("span", `${first} to ${last} of ${sorted.length}`), button("On", page + 1));
+}
+
+// The curves: one line per method, each of which can be switched off.
+const off = new Set();
+let now = null;
+
+async function unpacked(content) {
+  const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+const summed = (gaps) => { let total = 0; return gaps.map((gap) => (total += gap)); };
+
+async function show(text, { move = true } = {}) {
+  chosen = text[0];
+  fill();
+  const found = await unpacked(data.curves[text[0]]);
+  now = {
+    text, words: found.words, removed: summed(found.removed),
+    curves: found.curves.map((one) => one && { order: one[0], points: summed(one[1]).map((level) => found.low + found.unit * level) }),
+  };
+  const step = byId("step");
+  step.max = now.removed.length - 1;
+  step.value = Math.min(1, step.max);
+  byId("curves").hidden = false;
+  byId("curve-title").textContent = `Text ${text[0]}: ${text[3]}, ${text[2]} words`;
+  switches();
+  draw();
+  if (move) byId("curves").scrollIntoView({ block: "start" });
+}
+
+function switches() {
+  byId("curve-methods").replaceChildren(...data.methods.flatMap((name, m) => {
+    if (!now.curves[m]) return [];
+    const button = made("button", null, { type: "button", "aria-pressed": String(!off.has(m)) });
+    const key = drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" });
+    key.append(drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, stroke: hue(m), "stroke-width": 3, "stroke-dasharray": dash(m) }));
+    button.append(key, name);
+    button.addEventListener("click", () => {
+      if (!off.delete(m)) off.add(m);
+      button.setAttribute("aria-pressed", String(!off.has(m)));
+      draw();
+    });
+    return [button];
+  }));
+}
+
+const WIDTH = 760, HEIGHT = 300, LEFT = 52, RIGHT = 12, TOP = 12, BOTTOM = 34;
+function draw() {
+  const lines = now.curves.map((curve, m) => (curve && !off.has(m) ? { ...curve, m } : null)).filter(Boolean);
+  const points = lines.flatMap((line) => line.points);
+  const low = Math.min(0, ...points), high = Math.max(0, ...points), span = high - low || 1;
+  const all = now.removed[now.removed.length - 1];
+  const x = (k) => LEFT + (k / all) * (WIDTH - LEFT - RIGHT), y = (f) => TOP + ((high - f) / span) * (HEIGHT - TOP - BOTTOM);
+  const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "The output as words are removed, one line per method" });
+  const label = (px, py, text, anchor) => {
+    const node = drawn("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" });
+    node.textContent = text;
+    picture.append(node);
+  };
+  for (const f of new Set([low, 0, high])) {
+    picture.append(drawn("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }));
+    label(LEFT - 6, y(f) + 4, written(f), "end");
+  }
+  label(LEFT, HEIGHT - 10, "0", "middle");
+  label(WIDTH - RIGHT, HEIGHT - 10, String(all), "end");
+  label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "words removed", "middle");
+  for (const line of lines) {
+    const path = line.points.map((f, i) => `${x(now.removed[i]).toFixed(1)},${y(f).toFixed(1)}`).join(" ");
+    picture.append(drawn("polyline", { points: path, fill: "none", stroke: hue(line.m), "stroke-width": 2, "stroke-dasharray": dash(line.m) }));
+  }
+  const i = Number(byId("step").value), here = x(now.removed[i]);
+  picture.append(drawn("line", { x1: here, x2: here, y1: TOP, y2: HEIGHT - BOTTOM, stroke: "currentColor", "stroke-width": 1 }));
+  picture.addEventListener("click", (event) => {
+    const box = picture.getBoundingClientRect(), k = (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * all;
+    const steps = now.removed.map((removed, place) => [Math.abs(removed - k), place]);
+    byId("step").value = steps.reduce((best, one) => (one[0] < best[0] ? one : best))[1];
+    draw();
+  });
+  byId("curve").replaceChildren(picture);
+  say(lines, i);
+}
+
+// What each method removed in this step, and what is left.
+function say(lines, i) {
+  const count = now.removed[i], before = i ? now.removed[i - 1] : 0;
+  byId("removed").textContent = `${count} of ${now.removed[now.removed.length - 1]}`;
+  const table = made("table", null, { class: "numbers" }), body = made("tbody", null), top = made("tr", null);
+  const what = count - before > 1 ? `words ${before + 1} to ${count}` : `word ${count}`;
+  for (const name of ["method", i ? what : "nothing yet", "output"]) top.append(made("th", name, { scope: "col" }));
+  for (const line of lines) {
+    const gone = line.order.slice(before, count).map((j) => now.words[j]).join(" ");
+    const row = made("tr", null);
+    row.append(made("th", data.methods[line.m], { scope: "row" }), made("td", i ? gone : "–", { class: "reason" }), made("td", written(line.points[i])));
+    body.append(row);
+  }
+  const head = made("thead", null);
+  head.append(top);
+  table.append(head, body);
+  byId("curve-words").replaceChildren(table);
+}
+
+byId("step")?.addEventListener("input", () => now && draw());
+fill();
+const first = judged.find((text) => data.curves[text[0]]);
+if (first) show(first, { move: false });
+
+// The theme: the reader's system decides until the reader does.
+const root = document.documentElement, theme = byId("theme");
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+function showTheme() {
+  theme.textContent = isDark() ? "Light" : "Dark";
+  theme.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+}
+theme.hidden = false;
+theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
+system.addEventListener("change", showTheme);
+showTheme();

@@ -1,0 +1,120 @@
+"""Rationales from files: characters, tokens, ERASER's own layout, and what is wrong with a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from limelight import InputError
+from limelight.datasets import read_rationales
+
+MOVIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "eraser_movies"
+TEXT = "a fine  film .\nit bores me"
+
+
+def jsonl(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_spans_of_characters_are_taken_as_they_are(tmp_path):
+    path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [[2, 6]]}, {"text": "b", "why": None})
+    assert read_rationales(path, "why") == ([TEXT, "b"], [[[2, 6]], None])
+    assert read_rationales(path, "why", limit=1) == ([TEXT], [[[2, 6]]])
+
+
+def test_a_csv_file_spells_them_as_json(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('body,why\na fine film,"[[2, 6]]"\nb c,\n')
+    assert read_rationales(path, "why", text_column="body").rationales == [[[2, 6]], None]
+    path.write_text("body,why\na fine film,2-6\n")
+    with pytest.raises(InputError, match=r"row 0 of .* as JSON, such as \[\[0, 5\]\]; got '2-6'"):
+        read_rationales(path, "why", text_column="body")
+
+
+def test_records_count_tokens(tmp_path):
+    row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
+    other = {"text": TEXT, "tokens": TEXT.split(), "rationales": None}
+    empty = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 7, "end": 7}]}
+    found = read_rationales(jsonl(tmp_path / "a.jsonl", row, other, empty))
+    assert found.rationales == [[(2, 12)], None, []]
+    assert TEXT[2:12] == "fine  film"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"tokens": ["a", "film"]}, "the tokens of row 0 .* must spell its text; 'film' does not"),
+        ({"rationales": [{"start": 1, "end": 9}]}, "within its 7 tokens; got 1 to 9"),
+        ({"rationales": [{"start": 3, "end": 2}]}, "within its 7 tokens; got 3 to 2"),
+        ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
+        ({"rationales": [{"start": 3, "end": float("nan")}]}, "as whole numbers"),
+    ],
+)
+def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
+    row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
+    with pytest.raises(InputError, match=sentence):
+        read_rationales(jsonl(tmp_path / "a.jsonl", row | change))
+
+
+def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
+    path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
+    with pytest.raises(InputError, match=r"no column 'rationales'.* by --rationales"):
+        read_rationales(path)
+    with pytest.raises(InputError, match="no column 'tokens'"):
+        read_rationales(path, "why")
+    with pytest.raises(InputError, match=r"no column 'body'.* by --text-column"):
+        read_rationales(path, "why", text_column="body")
+
+
+def evidence(document, start, end):
+    return {"docid": document, "start_token": start, "end_token": end, "text": "…"}
+
+
+def test_erasers_own_files_are_read_with_their_documents(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pos_1.txt").write_text(TEXT)
+    (tmp_path / "docs" / "neg_2.txt").write_text("dull")
+    path = jsonl(
+        tmp_path / "test.jsonl",
+        {
+            "annotation_id": "pos_1.txt",
+            "evidences": [[evidence("pos_1.txt", 0, 2)], [evidence("pos_1.txt", 4, 7)]],
+            "classification": "POS",
+        },
+        {"annotation_id": "neg_2.txt", "evidences": [], "classification": "NEG"},
+    )
+    found = read_rationales(path, "evidences")
+    assert found.texts == [TEXT, "dull"]
+    assert [TEXT[a:b] for a, b in found.rationales[0]] == ["a fine", "it bores me"]
+    assert found.rationales[1] == []
+
+
+@pytest.mark.parametrize(
+    ("evidences", "sentence"),
+    [
+        ([[evidence("a", 0, 9)]], "within its 2 tokens; got 0 to 9"),
+        ([[evidence("a", 0, 1)], [evidence("b", 0, 1)]], "evidence in one document"),
+        ([[evidence("../secret", 0, 1)]], "must be a file in"),
+        ([[evidence("gone", 0, 1)]], "the document 'gone' of 'a' .* must be a file in"),
+        ([{"docid": "a"}], "groups of evidence in documents"),
+        (7, "groups of evidence in documents"),
+    ],
+)
+def test_erasers_files_that_do_not_fit_are_one_sentence(tmp_path, evidences, sentence):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a").write_text("x y")
+    path = jsonl(tmp_path / "test.jsonl", {"annotation_id": "a", "evidences": evidences})
+    with pytest.raises(InputError, match=sentence):
+        read_rationales(path, "evidences")
+
+
+@pytest.mark.skipif(not MOVIES.exists(), reason="needs ../shared/data/eraser_movies")
+def test_the_movies_of_eraser_have_their_rationales_where_they_say():
+    pq = pytest.importorskip("pyarrow.parquet")
+    found = read_rationales(MOVIES / "test.parquet")
+    rows = pq.read_table(MOVIES / "test.parquet").to_pylist()
+    assert len(found.texts) == 199
+    for text, spans, row in zip(*found, rows, strict=True):
+        said = [one["text"] for one in row["rationales"] if one["start"] < one["end"]]
+        assert [" ".join(text[a:b].split()) for a, b in spans] == said

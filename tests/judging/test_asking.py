@@ -1,0 +1,228 @@
+"""Judging where a model has to be asked: what it takes, what is best, what is drawn."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError, Judgement, judge
+from limelight.judging.foreseen import Foreseen
+from limelight.judging.greedy_search import GreedySearch, searched_together
+from limelight.judging.time_budget import TimeBudget
+
+from tiny_models import random_texts, tiny_model
+
+MODEL = tiny_model(3, T_max=31, scale=0.4)
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:6]
+
+
+def wrapped(asked=None):
+    """The same model as somebody's function."""
+
+    def answer(texts):
+        if asked is not None:
+            asked.append(len(texts))
+        f = MODEL.logits(texts)[:, 0]
+        return np.stack([0 * f, f], axis=1)
+
+    return limelight.wrap(answer, classes=MODEL.classes, scale="logit", mask="UNK")
+
+
+def words(model, text):
+    return len(limelight.game(model, text))
+
+
+def test_several_searches_take_their_steps_in_one_question():
+    weights = np.array([3.0, 1.0, 2.0, 5.0])
+    searches = [GreedySearch([0, 1, 2]), GreedySearch([3, 2, 1, 0]), GreedySearch([0])]
+    questions = []
+
+    def ask(going, masks):
+        questions.append(len(masks))
+        return [-((~mask) @ weights[: mask.shape[1]]) for mask in masks]
+
+    searched_together(searches, ask, seconds=None)
+    assert [one.order for one in searches] == [[0, 2, 1], [3, 0, 2, 1], [0]]
+    assert all(one.finished for one in searches)
+    assert questions == [2, 2, 1]
+
+
+def test_a_search_without_time_keeps_its_start():
+    search = GreedySearch([2, 0, 1])
+    searched_together([search], lambda *_: pytest.fail("nobody asked for this"), seconds=0.0)
+    assert search.order == [2, 0, 1]
+    assert not search.finished
+
+
+def test_a_model_that_refuses_a_question_of_the_search_ends_that_text_alone():
+    def moody(texts):
+        bad = [t for t in texts if "w9" in t and "w1" not in t.split() and len(t.split()) == 5]
+        if bad:
+            raise RuntimeError("no")
+        return [[1.0 * len(t), 2.0] for t in texts]
+
+    model = limelight.wrap(moody, classes=["a", "b"], scale="logit")
+    texts = ["w1 w2 w3 w4 w5 w9", "w1 w2 w3 w4"]
+    found = judge(model, texts, {"mine": lambda m, t: np.arange(words(m, t), 0, -1.0)})
+    assert "the function fails on the text" in found.texts[0].reason
+    assert found.texts[1].reason is None
+
+
+def test_the_best_found_says_whose_order_it_is():
+    def by_hand(model, text):
+        return limelight.explain(MODEL, text, "loo", target="predicted").scores
+
+    found = judge(wrapped(), TEXTS, {"mine": by_hand}, budget=0.0)
+    assert {text.best for text in found.judged} == {"mine"}
+    assert any(f"that of mine ({len(found.judged)})" in notice for notice in found.notices)
+    whole = judge(wrapped(), TEXTS, {"alike": lambda m, t: np.ones(words(m, t))})
+    assert {text.best for text in whole.judged} == {"greedy"}
+    assert any("of greedy (" in notice for notice in whole.notices)
+
+
+def test_chance_of_asked_models_is_that_of_a_long_run():
+    exact = judge(MODEL, TEXTS, ["loo"])
+    asked = judge(wrapped(), TEXTS, ["loo"], seed=4)
+    for one, other in zip(exact.judged, asked.judged, strict=True):
+        assert abs(other.deletion.chance - one.deletion.chance) < 5 * other.deletion.stderr + 1e-9
+
+
+def test_texts_whose_chance_stays_imprecise_are_counted():
+    rng = np.random.default_rng(0)
+    noise = {}
+
+    def bumpy(texts):
+        return [[0.0, noise.setdefault(t, rng.normal()) + (len(t) > 30)] for t in texts]
+
+    model = limelight.wrap(bumpy, classes=["a", "b"], scale="logit")
+    texts = [" ".join(f"w{i}" for i in range(k, k + 12)) for k in range(3)]
+    found = judge(model, texts, ["loo"], budget=0.0)
+    room = [t.deletion for t in found.judged]
+    worse = sum(m.stderr > 0.01 * (m.ceiling - m.chance) for m in room)
+    assert worse
+    text = "text" if worse == 1 else "texts"
+    assert any(f"on {worse} {text}, where 1% was wanted" in n for n in found.notices)
+
+
+def test_probability_of_the_papers_classifier_is_sampled_and_best_found():
+    found = judge(MODEL, TEXTS, ["loo", "lime-sampled"], scale="probability", samples=300)
+    assert found.ceiling_kind == "best found"
+    for text, given in zip(found.texts, TEXTS, strict=True):
+        assert text.full == pytest.approx(MODEL.predict_proba([given]).max())
+        assert text.deletion.stderr is not None
+        assert text.deletion.ceiling >= max(text.deletion.areas)
+
+
+def test_a_second_replacement_judges_the_same_scores_again():
+    found = judge(MODEL, TEXTS, ["loo", "gxi", "alpha-avg"], second_replacement="delete")
+    alone = judge(MODEL, TEXTS, ["loo", "gxi", "alpha-avg"])
+    assert found.methods == alone.methods
+    assert found.second.settings["replacement"] == "delete"
+    assert found.second.ceiling_kind == "best found"
+    assert [m.method for m in found.second.methods] == ["loo", "gxi", "alpha-avg"]
+    first, second = found.texts[0], found.second.texts[0]
+    order = first.curves[0].words
+    assert (second.curves[0].words == order).all()
+    f = limelight.game(MODEL, TEXTS[0], replacement="delete")
+    keep = np.argsort(order)[None, :] >= np.arange(len(order) + 1)[:, None]
+    sign = 1.0 if first.target == MODEL.classes[1] else -1.0
+    np.testing.assert_allclose(second.curves[0].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6)
+    assert "With removed words replaced by 'delete', the order" in found.notices[-1]
+    assert Judgement.from_json(found.to_json()) == found
+
+
+def test_the_notice_of_a_second_replacement_says_what_turned_around():
+    flip = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+
+    def answer(texts):  # with a mask the first words count, without it the last ones
+        rows = []
+        for text in texts:
+            parts = text.split()
+            masked = "MASK" in parts
+            weights = flip if masked else flip[::-1]
+            there = {f"w{j}" for j in range(5)} & set(parts)
+            rows.append([0.0, sum(weights[int(w[1:])] for w in there)])
+        return rows
+
+    model = limelight.wrap(answer, classes=["a", "b"], scale="logit", mask="MASK")
+    texts = ["w0 w1 w2 w3 w4" + " x" * k for k in range(8)]
+    several = {
+        "first": lambda m, t: np.arange(words(m, t), 0, -1.0),
+        "last": lambda m, t: [*np.arange(5.0), *(-np.ones(words(m, t) - 5))],
+    }
+    found = judge(model, texts, several, second_replacement="delete")
+    assert [m.method for m in found.ranked()] == ["first", "last"]
+    assert [m.method for m in found.second.ranked()] == ["last", "first"]
+    assert found.notices[-1].endswith(
+        "the order of the methods changes to last, first; of the pairs that can be told apart "
+        "under both, first and last is turned around."
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"second_replacement": "unk"}, "second_replacement must differ from the first"),
+        ({"second_replacement": "blank"}, "no replacement 'blank'"),
+        ({"columns": ["loo"]}, "no column 'loo'"),
+        ({"budget": float("nan")}, "at least 0; got nan"),
+        ({"methods": [{"a text": 3}]}, "a mapping from texts to them; got int"),
+        ({"methods": [[3]]}, "a mapping from texts to them; got int"),
+        ({"methods": [[]]}, "no stored explanations"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(more, sentence):
+    with pytest.raises(InputError, match=sentence):
+        judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **more})
+
+
+def test_stored_explanations_are_found_by_text_when_they_are_needed():
+    class ByText(dict):
+        looked = 0
+
+        def get(self, text, default=None):
+            self.looked += 1
+            return super().get(text, default)
+
+    stored = ByText((e.text, e) for e in limelight.explain(MODEL, TEXTS, "loo"))
+    found = judge(MODEL, TEXTS[:3], {"run": stored, "loo": "loo"})
+    assert stored.looked == 3
+    for text in found.texts:
+        assert text.deletion.areas[0] == pytest.approx(text.deletion.areas[1])
+    every = judge(MODEL, TEXTS[:3], [iter(limelight.explain(MODEL, TEXTS[:3], "loo")), "gxi"])
+    assert [m.method for m in every.methods] == ["loo", "gxi"]
+
+
+def test_an_estimate_comes_first_and_is_near_what_is_asked():
+    asked, told = [], []
+    model = wrapped(asked)
+    judge(
+        model, TEXTS, ["loo", "shapley"], pairs=4, estimate=lambda e: told.append((e, sum(asked)))
+    )
+    ((estimate, before),) = told
+    assert before < 100  # a few texts were read and a few masks tried
+    assert 0.4 < estimate.questions / sum(asked) < 2.5
+    assert estimate.seconds > 0
+    assert str(Foreseen(613_482, 5_000.0)) == (
+        "about 610,000 questions to the model, about 83 minutes"
+    )
+    assert str(Foreseen(7, 0.2)) == "about 7 questions to the model, about 1 second"
+    judge(MODEL, TEXTS, ["loo"], estimate=lambda _: pytest.fail("nothing is asked here"))
+
+
+def test_progress_never_runs_backwards_and_ends_at_the_end():
+    heard = []
+    judge(wrapped(), TEXTS, ["loo"], progress=lambda done, total: heard.append((done, total)))
+    done = [one for one, _ in heard]
+    assert done == sorted(done)
+    assert len(done) > len(TEXTS)  # parts of texts, too
+    assert heard[-1] == (len(TEXTS), len(TEXTS))
+
+
+def test_a_budget_is_dealt_out_evenly():
+    budget = TimeBudget(12.0, 4)
+    assert budget.seconds() == 3.0
+    assert budget.seconds(2) == 6.0
+    with budget.spent(2):
+        pass
+    assert budget.seconds() == pytest.approx(6.0, abs=0.1)
+    assert TimeBudget(None, 4).seconds() is None

@@ -1,0 +1,251 @@
+"""What stands beside the share: each measure against another road to it."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+import limelight
+from limelight import InputError, judge
+from limelight.judging.additivity import additivity, drawn_sets
+from limelight.judging.literature import eraser_sets, ferret_sets
+from limelight.judging.rank_agreement import kendall_tau
+from limelight.judging.text_columns import wanted_columns
+from limelight.results.judged_columns import COLUMNS
+
+from tiny_models import random_texts, tiny_model
+
+MODEL = tiny_model(3, T_max=31, scale=0.4)
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:6]
+numbers = st.lists(st.integers(-3, 3), min_size=2, max_size=7)
+
+
+@given(
+    st.integers(2, 7).flatmap(
+        lambda d: st.tuples(*[st.lists(st.integers(-3, 3), min_size=d, max_size=d)] * 2)
+    )
+)
+def test_tau_is_scipys_tau_b(pair):
+    x, y = (np.array(one, dtype=float) for one in pair)
+    found, expected = kendall_tau(x, y), kendalltau(x, y).statistic
+    if found is None:
+        assert np.isnan(expected)
+    else:
+        assert found == pytest.approx(expected)
+
+
+def by_definition(scores, f, d):
+    """The correlation over p uniform on (0, 1): sets of every size weigh the same in all."""
+    sums, drops, weights = [], [], []
+    for k in range(d + 1):
+        for gone in itertools.combinations(range(d), k):
+            sums.append(sum(scores[j] for j in gone))
+            drops.append(f(()) - f(gone))
+            weights.append(1 / (d + 1) / math.comb(d, k))
+    covariance = np.cov(sums, drops, aweights=weights, bias=True)
+    return covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1])
+
+
+def quadratic(gone):
+    return sum((j + 1) ** 2 % 5 for j in gone) - 3.0 * (1 in gone and 4 in gone)
+
+
+def drops_of(f, removed):
+    return np.array([f(()) - f(tuple(np.flatnonzero(row))) for row in removed])
+
+
+def test_additivity_is_that_of_all_sets_and_sampled_within_its_error():
+    d, scores = 7, np.array([1.0, -2.0, 0.5, 3.0, -1.0, 0.0, 2.0])
+    rng = np.random.default_rng(0)
+    exact = drawn_sets(d, rng, most=128)
+    assert exact.exact
+    assert exact.weights.sum() == pytest.approx(1)
+    rho, error = additivity(scores, exact, drops_of(quadratic, exact.removed))
+    assert error is None
+    assert rho == pytest.approx(by_definition(scores, quadratic, d))
+    found, spread = [], []
+    for _ in range(30):
+        sets = drawn_sets(d, rng, most=64)
+        assert not sets.exact
+        one, error = additivity(scores, sets, drops_of(quadratic, sets.removed))
+        found.append(one)
+        spread.append(error)
+    assert abs(np.mean(found) - rho) < 5 * np.std(found) / math.sqrt(30) + 0.02
+    assert np.std(found) == pytest.approx(np.mean(spread), rel=0.5)  # the error is the error
+
+
+def test_scores_that_add_up_have_an_additivity_of_1_and_their_opposite_of_minus_1():
+    scores = np.array([1.0, -2.0, 0.5, 3.0])
+    sets = drawn_sets(4, np.random.default_rng(0), most=16)
+    rho, _ = additivity(scores, sets, sets.removed @ scores)
+    assert rho == pytest.approx(1)
+    assert additivity(-scores, sets, sets.removed @ scores)[0] == pytest.approx(-1)
+    assert additivity(np.zeros(4), sets, sets.removed @ scores) is None
+    assert additivity(scores, sets, np.full(16, 2.5)) is None
+
+
+def test_the_sets_of_eraser_are_its_bins():
+    order = np.random.default_rng(0).permutation(40)
+    sets = eraser_sets(order)
+    assert sets.sum(axis=1).tolist() == [1, 2, 4, 8, 20]
+    for row in sets:
+        assert set(np.flatnonzero(row)) == set(order[: row.sum()])
+    assert eraser_sets(np.arange(3)).sum(axis=1).tolist() == [1, 1, 1, 1, 2]
+
+
+def test_the_sets_of_ferret_hold_positive_words_only_and_no_step_twice():
+    scores = np.array([0.5, -1.0, 2.0, 0.0, 1.0, -0.5, 0.25, -2.0, -3.0, -4.0])
+    sets = ferret_sets(scores, np.argsort(-scores, kind="stable"))
+    assert [np.flatnonzero(row).tolist() for row in sets] == [[2], [2, 4], [0, 2, 4], [0, 2, 4, 6]]
+    nothing = ferret_sets(-np.ones(10), np.arange(10))
+    assert nothing.sum() == 0
+    assert len(nothing) == 1
+    assert ferret_sets(np.ones(3), np.arange(3)).sum(axis=1).tolist() == [1, 2, 3]
+
+
+# Ten words; each takes its weight from the log-odds when it goes.
+WEIGHTS = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+WORDS = [f"w{j}" for j in range(10)]
+
+
+def sums(texts):
+    log_odds = [sum(WEIGHTS[int(word[1:])] for word in text.split()) - 2.0 for text in texts]
+    return np.array([[0.0, x] for x in log_odds])
+
+
+def right_but_cautious(model, text):
+    """The right order, but only the first word is called positive."""
+    return WEIGHTS - 0.95
+
+
+def wrong_but_sure(model, text):
+    """The first two words in the wrong order, and every word is called positive."""
+    return np.array([0.9, 1.0, *WEIGHTS[2:]])
+
+
+def test_the_rule_of_ferret_turns_the_order_of_two_methods_around():
+    """One method loses nowhere and wins somewhere, at every number of removed words; ferret, which
+    averages each over thresholds of its own, puts it second. ERASER and the share do not.
+    """
+    model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
+    found = judge(model, [" ".join(WORDS)], [right_but_cautious, wrong_but_sure])
+    right, wrong = found["right_but_cautious"], found["wrong_but_sure"]
+    (text,) = found.texts
+    falls = [curve.points for curve in text.curves]
+    assert (falls[0] <= falls[1] + 1e-6).all()
+    assert (falls[0] < falls[1] - 1e-3).any()
+    assert right.share > wrong.share
+    assert right["eraser_comprehensiveness"].value > wrong["eraser_comprehensiveness"].value
+    assert right["ferret_comprehensiveness"].value < wrong["ferret_comprehensiveness"].value
+
+
+def test_the_numbers_of_the_literature_are_losses_of_probability():
+    model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
+    found = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
+    total = WEIGHTS.sum() - 2.0
+
+    def p(x):
+        return 1 / (1 + math.exp(-x))
+
+    counts = [1, 1, 1, 2, 5]
+    lost = [p(total) - p(total - WEIGHTS[:k].sum()) for k in counts]
+    left = [p(total) - p(WEIGHTS[:k].sum() - 2.0) for k in counts]
+    assert found["mine"]["eraser_comprehensiveness"].value == pytest.approx(np.mean(lost))
+    assert found["mine"]["eraser_sufficiency"].value == pytest.approx(np.mean(left))
+    ten = [p(total) - p(total - WEIGHTS[:k].sum()) for k in range(1, 11)]
+    assert found["mine"]["ferret_comprehensiveness"].value == pytest.approx(np.mean(ten))
+    assert found["mine"]["additivity"].value == pytest.approx(1, abs=1e-9)
+    assert found["mine"]["loo_tau"].value == pytest.approx(1)
+
+
+def test_a_model_of_scores_has_no_probabilities_to_lose():
+    model = limelight.wrap(lambda texts: sums(texts)[:, 1:], classes=["total"], scale="score")
+    found = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
+    assert {column.name for column in found["mine"].columns} == {"additivity", "loo_tau"}
+
+
+def word_lengths(model, text):
+    return [float(len(w) + 0.1 * j) for j, w in enumerate(dict.fromkeys(text.split()))]
+
+
+def test_what_ignores_the_model_is_the_same_with_shuffled_weights():
+    found = judge(MODEL, TEXTS, ["loo", word_lengths], columns=["sanity"])
+    assert found["word_lengths"]["sanity"].value == pytest.approx(1)
+    assert found["loo"]["sanity"].value < 0.9
+
+
+def test_shuffled_weights_are_the_same_numbers_elsewhere():
+    twin = MODEL.shuffled(5)
+    for name in ("embedding", "W_q", "W_l"):
+        before, after = getattr(MODEL, name), getattr(twin, name)
+        assert not np.array_equal(before, after)
+        np.testing.assert_array_equal(np.sort(before, axis=None), np.sort(after, axis=None))
+    assert twin.fingerprint == MODEL.shuffled(5).fingerprint != MODEL.shuffled(6).fingerprint
+
+
+def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():
+    model = limelight.wrap(sums, classes=["no", "yes"], scale="logit")
+    with pytest.raises(InputError, match="'sanity' needs the weights of the model, to shuffle"):
+        judge(model, [" ".join(WORDS)], ["loo"], columns=["sanity"])
+
+
+def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
+    several = {
+        "few": limelight.explainers.LimeSampled(samples=60),
+        "many": limelight.explainers.LimeSampled(samples=6000),
+        "exact": "lime",
+    }
+    found = judge(MODEL, TEXTS, several, columns="stability")
+    assert found["exact"].columns == ()
+    assert found["few"]["stability"].value < found["many"]["stability"].value <= 1
+    assert found["many"]["stability"].value > 0.97
+
+
+def test_columns_are_asked_for_by_name():
+    assert wanted_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
+    assert wanted_columns("all") == wanted_columns(None) | {"sanity"}
+    assert wanted_columns([]) == set()
+    with pytest.raises(InputError, match=r"no column .aditivity.\. Did you mean .additivity."):
+        wanted_columns(["aditivity"])
+    found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
+    assert found["loo"].columns == ()
+    with pytest.raises(KeyError):
+        found["loo"]["additivity"]
+
+
+def test_a_column_over_texts_is_the_mean_of_its_texts():
+    found = judge(MODEL, TEXTS, ["loo", "gxi"], columns="all")
+    assert {c.name for c in found["loo"].columns} <= set(COLUMNS)
+    rows = [next(c for c in text.columns if c.name == "loo_tau") for text in found.judged]
+    mean = np.mean([row.values[1] for row in rows])
+    assert found["gxi"]["loo_tau"].value == pytest.approx(mean)
+    low, high = found["gxi"]["loo_tau"].interval
+    assert low <= mean <= high
+    assert found["loo"]["loo_tau"].value == pytest.approx(1)
+
+
+@settings(max_examples=25)
+@given(numbers)
+def test_the_sets_grow_whatever_the_scores(scores):
+    scores = np.array(scores, dtype=float)
+    order = np.argsort(-scores, kind="stable")
+    for sets in (eraser_sets(order), ferret_sets(scores, order)):
+        assert (sets[1:] >= sets[:-1]).all()
+
+
+@pytest.mark.slow
+def test_another_package_can_be_judged():
+    """The example of the documentation: shap's KernelExplainer."""
+    shap = pytest.importorskip("shap", reason="shap is not installed")
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text("utf-8")
+    (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    names = {"limelight": limelight, "np": np, "shap": shap, "model": MODEL, "texts": TEXTS[:3]}
+    exec(compile(block, "judging.md", "exec"), names)
+    found = names["judgement"]
+    assert found["kernel_shap"].share == pytest.approx(found["shapley"].share, abs=0.05)

@@ -1,0 +1,67 @@
+"""Judging a transformer: every column, several texts searched at once, memory that stays flat."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+import limelight
+from limelight import judge
+from limelight.explainers.text_game import TextGame
+
+from tiny_transformers import tiny
+
+TEXTS = ["a good film and a fine story", "what a bad , bad story it was", "one two three four five"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    network, tokenizer = tiny("bert", labels=2)
+    return limelight.wrap(network, tokenizer=tokenizer)
+
+
+@pytest.fixture(scope="module")
+def judged(model):
+    several = ["shapley", "lime", "gxi", "alpha-avg"]
+    return judge(model, TEXTS, several, columns="all", samples=300, pairs=4, seed=3)
+
+
+def test_every_method_has_every_column_that_it_can_have(judged):
+    assert judged.ceiling_kind == "best found"
+    names = {m.method: {c.name for c in m.columns} for m in judged.methods}
+    assert {"additivity", "loo_tau", "sanity", "eraser_sufficiency"} <= names["gxi"]
+    assert "stability" in names["shapley"] & names["lime"]
+    assert "stability" not in names["gxi"] | names["alpha-avg"]
+    assert "additivity" not in names["alpha-avg"]
+
+
+def test_greedy_finds_what_it_finds_text_by_text(model, judged, monkeypatch):
+    """Asked together or apart, the model answers the same, and the orders are the same."""
+    monkeypatch.setattr(TextGame, "ask_ahead", staticmethod(lambda *_: None))
+    apart = judge(model, TEXTS, ["shapley", "gxi"], columns=[], pairs=4, seed=3)
+    for one, other in zip(judged.texts, apart.texts, strict=True):
+        assert other.greedy == pytest.approx(one.greedy, rel=1e-3, abs=1e-4)
+
+
+def test_areas_are_those_of_the_model_asked_directly(model, judged):
+    text = judged.texts[1]
+    game = limelight.game(model, TEXTS[1])
+    keep = np.argsort(text.curves[0].words)[None, :] >= np.arange(text.d + 1)[:, None]
+    outputs = game(keep)
+    target = model.classes.index(text.target)
+    f = outputs[:, target] - outputs[:, 1 - target]
+    assert text.full == pytest.approx(f[0], rel=1e-4)
+    assert text.deletion.areas[0] == pytest.approx(f[0] - f[1:].mean(), rel=1e-3, abs=1e-4)
+
+
+def test_shuffled_networks_leave_the_model_alone(model):
+    before = model.fingerprint
+    twin = model.shuffled(1)
+    assert model.fingerprint == before
+    assert twin.fingerprint not in (before, model.shuffled(2).fingerprint)
+    assert twin.fingerprint == model.shuffled(1).fingerprint
+    for mine, its in zip(model.network.parameters(), twin.network.parameters(), strict=True):
+        np.testing.assert_array_equal(
+            np.sort(mine.detach().numpy(), axis=None), np.sort(its.detach().numpy(), axis=None)
+        )
+    assert not np.allclose(model.logits(TEXTS), twin.logits(TEXTS))

@@ -1,0 +1,192 @@
+"""The page of a judgement in a real browser, and its figures."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from limelight import InputError, Judgement, judge
+from limelight.render.html_judged_texts import CURVES_SHOWN
+from limelight.render.judgement_figure import curve_figure, judgement_figure
+from limelight.results.json_format import SCHEMAS, schema_of
+from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord
+from limelight.results.removal_curve import RemovalCurve
+
+from tiny_models import random_texts, tiny_model
+
+CHROMIUM = Path("/usr/bin/chromium")
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def nasty(model, text):
+    return [float(len(word)) for word in dict.fromkeys(text.split())]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    several = {"loo": "loo", "alpha-avg": "alpha-avg", EVIL: nasty}
+    found = judge(tiny_model(3, T_max=31, scale=0.4), ["", *TEXTS], several, columns="all")
+    words = tuple(EVIL if j == 0 else word for j, word in enumerate(found.texts[1].words))
+    return replace(
+        found, texts=(found.texts[0], replace(found.texts[1], words=words), *found.texts[2:])
+    )
+
+
+@pytest.fixture
+def page(judged, tmp_path):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip("chromium is not installed")
+    file, complaints, asked = tmp_path / "page.html", [], []
+    judged.save_html(file)
+    with playwright.sync_playwright() as driver:
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=quiet)
+        opened = browser.new_page(viewport={"width": 500, "height": 900})
+        opened.on("console", lambda message: complaints.append(message.text))
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto(file.as_uri())
+        opened.wait_for_selector("#curve svg")
+        yield opened
+        browser.close()
+    assert complaints == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judged):
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+    rows = page.locator("#texts tbody tr")
+    assert rows.count() == len(TEXTS) + 1
+    assert "no words" in rows.last.inner_text()
+    page.click("#texts tbody tr:nth-child(3) button")
+    page.wait_for_function("document.querySelector('#curve-title').textContent.includes('Text 3')")
+    assert page.locator("#curve polyline").count() == 3
+    text = judged.texts[3]
+    for k in (1, 2, text.d):
+        page.evaluate(
+            "k => { const s = document.querySelector('#step'); s.value = k;"
+            " s.dispatchEvent(new Event('input')); }",
+            k,
+        )
+        for m, curve in enumerate(text.curves):
+            cells = page.locator(f"#curve-words tbody tr:nth-child({m + 1}) td").all_inner_texts()
+            assert cells[0] == text.words[curve.words[k - 1]]
+            shown = float(cells[1].replace("−", "-"))
+            assert shown == pytest.approx(curve.points[k], rel=0.01, abs=0.01)
+
+
+def test_methods_are_switched_and_texts_sorted(page, judged):
+    page.click("#curve-methods button:nth-child(2)")
+    assert page.locator("#curve polyline").count() == 2
+    page.click("#curve-methods button:nth-child(2)")
+    assert page.locator("#curve polyline").count() == 3
+    page.click("#texts thead th:nth-child(2) button")
+    shown = page.locator("#texts tbody tr td:nth-child(2)").all_inner_texts()[: len(TEXTS)]
+    assert [int(d) for d in shown] == sorted((t.d for t in judged.texts[1:]), reverse=True)
+    page.click("#texts thead th:nth-child(2) button")
+    assert page.get_attribute("#texts thead th:nth-child(2)", "aria-sort") == "ascending"
+
+
+def test_words_and_names_stay_words(page):
+    assert page.locator("img").count() == 0
+    assert page.locator("#curve-methods button:nth-child(3)").inner_text() == EVIL
+    assert EVIL[:20] in page.locator("#texts tbody").inner_text()
+
+
+def test_many_texts_make_a_page_of_a_few_megabytes(judged):
+    rng = np.random.default_rng(0)
+    d, words = 130, tuple(f"word{i}" for i in range(130))
+
+    def curve():
+        falling = np.cumsum(rng.normal(-0.05, 0.05, size=d + 1))
+        return RemovalCurve.of(rng.permutation(d), falling)
+
+    text = judged.texts[2]
+    many = tuple(
+        replace(text, id=i, d=d, words=words, curves=(curve(), curve(), curve()))
+        for i in range(1000)
+    )
+    page = replace(judged, texts=many).as_html()
+    assert len(page) < 2_500_000  # three methods; about 4 MB for eight
+    beyond = replace(judged, texts=many + many[: CURVES_SHOWN - 999])
+    assert f"The first {CURVES_SHOWN:,} texts have curves here." in beyond.as_html()
+
+
+def test_curves_are_those_of_the_areas(judged):
+    for text in judged.judged:
+        for m, curve in enumerate(text.curves):
+            assert curve.points[0] == pytest.approx(text.full, rel=1e-6)
+            assert sorted(curve.words) == list(range(text.d))
+            assert curve.removed.tolist() == list(range(text.d + 1))
+            if not text.ties[m]:
+                area = curve.points[0] - curve.points[1:].mean()
+                assert area == pytest.approx(text.deletion.areas[m], rel=1e-4, abs=1e-5)
+    long = RemovalCurve.of(np.arange(1000), np.zeros(65))
+    assert long.removed[[0, 1, -1]].tolist() == [0, 16, 1000]
+    with pytest.raises(InputError, match="2 bytes for each word"):
+        RemovalCurve(order=b"123", values=b"1234")
+
+
+def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judged):
+    shipped = (SCHEMAS / "judgement.schema.json").read_bytes()
+    assert shipped == schema_of(JudgementRecord)
+    record = json.loads(judged.to_json())
+    jsonschema.validate(record, json.loads(shipped))
+    assert Judgement.from_json(judged.to_json()) == judged
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(record | {"verdict": 3}, json.loads(shipped))
+    small = replace(judged, texts=tuple(replace(t, words=(), curves=()) for t in judged.texts))
+    assert len(small.to_json()) < len(judged.to_json())
+    assert Judgement.from_json(small.to_json()) == small
+
+
+def test_rows_hold_the_columns_and_run_nothing(judged):
+    lines = (
+        replace(judged, methods=(replace(judged.methods[0], method="=1+1"), *judged.methods[1:]))
+        .to_csv()
+        .splitlines()
+    )
+    assert lines[0] == ",".join(JUDGED_COLUMNS)
+    assert lines[1].split(",")[1] == "'=1+1"
+    row = dict(zip(JUDGED_COLUMNS, lines[4].split(","), strict=False))
+    assert float(row["loo_tau"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_figures_are_files_of_their_kind(judged, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"judgement.{suffix}"
+    judged.save_figure(path)
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert path.read_bytes().startswith(start)
+
+
+def test_a_figure_has_a_dot_and_a_line_for_every_method(judged):
+    pytest.importorskip("matplotlib")
+    axes = judgement_figure(judged).axes[0]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.ranked()]
+    curves = curve_figure(judged.texts[1], tuple(m.method for m in judged.methods)).axes[0]
+    assert len([line for line in curves.lines if len(line.get_xdata()) > 2]) == 3
+    with pytest.raises(InputError, match="no curves"):
+        curve_figure(judged.texts[0], ())
+
+
+def test_the_command_draws_figures(limelight, tmp_path):
+    pytest.importorskip("matplotlib")
+    data = tmp_path / "reviews.csv"
+    data.write_text("text\n" + "\n".join(f"A good film and a dull story {i}" for i in range(3)))
+    output = tmp_path / "judgement.svg"
+    asked = ("judge", "--data", data, "--methods", "loo,gxi", "--columns", "none", "--no-curves")
+    outcome = limelight(*asked, "--output", output)
+    assert outcome.code == 0, outcome.err
+    assert output.read_bytes().startswith(b"<?xml")
+    page = tmp_path / "judgement.html"
+    assert limelight(*asked, "--output", page).code == 0
+    assert 'id="curves"' not in page.read_text("utf-8")

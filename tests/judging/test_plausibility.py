@@ -1,0 +1,318 @@
+"""Plausibility and agreement in a judgement: controls with known numbers, other roads, edges."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError, Judgement, judge
+from limelight.explainers import read
+from limelight.judging.candidates import Candidate
+from limelight.judging.eraser_scores import chosen_places, f1, matches, runs_of, token_f1
+from limelight.judging.likeness import TOP, likeness
+from limelight.judging.rationales import checked_rationales, marks_of, usual_share
+from limelight.judging.tallies import PlausibilityTally
+from limelight.results.judgement import JudgedText
+from limelight.results.plausibility import FIRST_SENTENCE
+from limelight.text import features_of, tokenize
+from limelight.text.document import Document
+
+from tiny_models import random_texts, tiny_model
+
+MODEL = tiny_model(3, T_max=61, scale=0.4)
+# No word twice: then a rationale can be told perfectly by scores of words.
+TEXTS = [" ".join(dict.fromkeys(text.split())) for text in random_texts(120, seed=9, longest=15)]
+TEXTS = [text for text in TEXTS if len(text.split()) > 7][:32]
+
+
+def spans_of(text, words):
+    """The places of some words of a text without repeated ones."""
+    starts = [text.split().index(word) for word in words]
+    before = [sum(len(w) + 1 for w in text.split()[:i]) for i in starts]
+    return [[a, a + len(w)] for a, w in zip(before, words, strict=True)]
+
+
+def wanted(text):
+    """Every third word was marked."""
+    return text.split()[::3]
+
+
+RATIONALES = [spans_of(text, wanted(text)) for text in TEXTS]
+
+
+def perfect(model, text):
+    return [float(word in wanted(text)) for word in text.split()]
+
+
+def reverse(model, text):
+    return [-x for x in perfect(model, text)]
+
+
+def constant(model, text):
+    return [1.0] * len(text.split())
+
+
+def guessed(model, text):
+    return np.random.default_rng(len(text) * 7919 + ord(text[-1])).random(len(text.split()))
+
+
+@pytest.fixture(scope="module")
+def judged():
+    several = [perfect, reverse, constant, guessed, "loo", "alpha-avg", "lime-sampled"]
+    return judge(MODEL, TEXTS, several, rationales=RATIONALES, samples=300, seed=1)
+
+
+def test_controls_have_the_numbers_that_are_known(judged):
+    found = judged.plausibility
+    chance = found["chance"]
+    assert found["perfect"].precision == pytest.approx(1)
+    assert found["perfect"].r_precision == pytest.approx(1)
+    assert found["rationale"].precision == pytest.approx(1)
+    assert found["constant"].precision == pytest.approx(chance.precision, rel=1e-12)
+    assert found["constant"].r_precision == pytest.approx(chance.r_precision, rel=1e-12)
+    assert found["constant"].token_f1 == pytest.approx(chance.token_f1, rel=1e-12)
+    assert found["constant"].above == pytest.approx(0, abs=1e-12)
+    low, high = found["guessed"].above_interval
+    assert low < 0 < high
+    assert found["reverse"].above_interval[1] < 0
+    assert found["reverse"].r_precision == 0
+    for text, one in zip(TEXTS, found.texts, strict=True):
+        n, m = len(text.split()), len(wanted(text))
+        harmonic = sum(1 / i for i in range(1, n + 1))
+        expected = (harmonic + (m - 1) / (n - 1) * (n - harmonic)) / n
+        assert one.precision.chance == pytest.approx(expected)
+        assert one.r_precision.chance == pytest.approx(m / n)
+
+
+def test_the_verdict_says_first_that_plausible_is_not_faithful(judged):
+    verdict = judged.plausibility.verdict
+    assert verdict.startswith(FIRST_SENTENCE)
+    assert "perfect is the most plausible (average precision 1.000)" in verdict
+    assert "reverse is less plausible than guessing" in verdict
+    assert "constant" in verdict.rpartition(";")[2]
+    assert "not distinguishable from guessing" in verdict.rpartition(";")[2]
+
+
+def test_pairs_are_paired_and_corrected(judged):
+    found = judged.plausibility
+    assert len(found.pairs) == 7 * 6 / 2
+    names = [m.method for m in found.methods]
+    own = np.array([text.precision.methods for text in found.texts])
+    for pair in found.pairs:
+        first, second = (own[:, names.index(name)] for name in pair.methods)
+        gap = np.where(np.abs(first - second) < 1e-9, 0.0, first - second)
+        assert pair.difference == pytest.approx(gap.mean(), abs=1e-9)
+        assert pair.difference >= 0
+        assert pair.won == pytest.approx(np.mean((gap > 0) + 0.5 * (gap == 0)))
+        assert pair.interval[0] <= pair.difference <= pair.interval[1]
+        assert pair.p_holm >= pair.p
+    assert ("loo", "reverse") in {pair.methods for pair in found.pairs}
+
+
+def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
+    found = judged.agreement
+    assert len(found.pairs) == 7 * 6 / 2
+    assert [one.methods for one in found.again] == [("lime-sampled", "lime-sampled")]
+    assert found.strongest == TOP
+    assert found.chance == pytest.approx(np.mean([TOP / len(text.split()) for text in TEXTS]))
+    assert found.pair("perfect", "reverse").rank == pytest.approx(-1)
+    assert found.pair("loo", "constant").rank is None
+    assert found.pair("loo", "alpha-avg").sign is None
+    loo, lime = (
+        [e.scores for e in limelight.explain(MODEL, TEXTS, name, target="predicted", **more)]
+        for name, more in (("loo", {}), ("lime-sampled", {"samples": 300, "seed": 1}))
+    )
+    expected = [
+        likeness(np.stack(both), [True, True]).rank[0, 1] for both in zip(loo, lime, strict=True)
+    ]
+    assert found.pair("loo", "lime-sampled").rank == pytest.approx(np.mean(expected))
+    own = found.pair("lime-sampled", "lime-sampled")
+    assert found.pair("loo", "lime-sampled").rank < 1
+    assert 0.2 < own.rank < 1
+    assert own.rank_interval[0] < own.rank < own.rank_interval[1]
+    once = judge(MODEL, TEXTS[:2], ["loo", "lime-sampled"], columns=[], samples=300)
+    assert once.agreement.again == ()
+
+
+def test_it_survives_files_and_is_shown_everywhere(judged):
+    again = Judgement.from_json(judged.to_json())
+    assert again == judged
+    assert again.plausibility == judged.plausibility
+    assert again.agreement == judged.agreement
+    record = json.loads(judged.to_json())
+    assert record["plausibility"]["verdict"].startswith("Plausible is not faithful")
+    head, first = judged.to_csv().splitlines()[:2]
+    row = dict(zip(head.split(","), first.split(","), strict=True))
+    assert float(row["average_precision"]) == pytest.approx(1)
+    assert 0 < float(row["average_precision_chance"]) < 1
+    page = judged.as_html()
+    assert "Plausible is not faithful" in page
+    assert "Do the methods agree?" in page
+    bare = judge(MODEL, TEXTS[:2], ["loo", "alpha-avg"])
+    assert bare.plausibility is None
+    assert "average_precision" not in bare.to_csv()
+    assert "Plausible" not in bare.as_html()
+
+
+def test_repeated_words_are_found_together():
+    """One word is marked in one place and not in another: no score of words can tell them apart."""
+    text = "w1 w2 w1 w3"
+    scores = {"w1": 3.0, "w2": 2.0, "w3": 1.0}
+
+    def by_table(model, text):
+        return list(scores.values())
+
+    found = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
+    # The places in order: w1 w1 (one of them marked), w2, w3 (marked).
+    expected = np.mean([np.mean([1 / 1, 2 / 4]), np.mean([1 / 2, 2 / 4])])
+    assert found["by_table"].precision == pytest.approx(expected)
+    assert found["by_table"].r_precision == pytest.approx(1 / 2)
+    best = np.mean([(1 + 2 / 2) / 2, (1 + 2 / 3) / 2])  # w3, then one of the two w1
+    assert found["rationale"].precision == pytest.approx(best)
+    orders = list(itertools.permutations(["w1", "w2", "w3"]))
+    every = []
+    for order in orders:
+        scores |= {word: 3.0 - place for place, word in enumerate(order)}
+        one = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
+        every.append(one["by_table"].precision)
+    assert found["chance"].precision == pytest.approx(np.mean(every))
+
+
+def test_several_annotators_are_averaged_and_held_against_each_other():
+    text = "w1 w2 w3 w4"
+    first, second = [[0, 2], [3, 5]], [[3, 5]]
+    found = judge(
+        MODEL, [text], {"falling": lambda *_: [4.0, 3.0, 2.0, 1.0]}, rationales=[[first, second]]
+    ).plausibility
+    assert found["falling"].precision == pytest.approx((1 + 1 / 2) / 2)
+    assert found.texts[0].annotators == 2
+    assert found.texts[0].marked == pytest.approx(3 / 8)
+    people = found["annotators"]
+    # The second finds the first's words as w2, then w1, w3, w4 in any order: (1 + 2/i)/2 over i.
+    by_second = np.mean([(1 + 2 / i) / 2 for i in (2, 3, 4)])
+    by_first = np.mean([1, 1 / 2])  # w1 and w2 are tied
+    assert people.precision == pytest.approx((by_second + by_first) / 2)
+    assert people.token_f1 == pytest.approx(2 / 3)
+    assert "annotators" not in {one.method for one in judge_one(first).references}
+
+
+def judge_one(rationale):
+    return judge(MODEL, ["w1 w2 w3 w4"], ["loo"], rationales=[rationale]).plausibility
+
+
+def test_texts_that_tell_nothing_are_rows_with_a_reason():
+    texts = ["w1 w2 w3", "w4 w5 w6", "w1 w3", "w2 w5", "", "w7 w8 w9", "w1 w2 w4"]
+    marked = [[[0, 2]], None, [], [[0, 5]], [], [[0, 99]], [[3, 1]]]
+    found = judge(MODEL, texts, ["loo"], rationales=marked)
+    reasons = [text.reason for text in found.plausibility.texts]
+    assert reasons[0] is None
+    assert reasons[1] == "no rationale was given for this text."
+    assert reasons[2] == "nobody marked a word of it that the model reads."
+    assert reasons[3] == "every word of it is marked, so that every order is as good."
+    assert "no words" in reasons[4]
+    assert reasons[5] == ("a span must end within the text, which has 8 characters; got [0, 99].")
+    assert "before it ends; got [3, 1]" in reasons[6]
+    assert found.plausibility["loo"].texts == 1
+    assert found.plausibility.notices[:2] == (
+        "Only 1 text with rationales: little can be told.",
+        "6 texts could not be held against a rationale; each has its reason.",
+    )
+    assert Judgement.from_json(found.to_json()) == found
+    nothing = judge(MODEL, texts[:1], ["loo"], rationales=[float("nan")]).plausibility
+    assert nothing["loo"].precision is None
+    assert nothing.verdict.endswith("No method can be held against rationales on these texts.")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "one entry per text; got 0 for 1 texts"),
+        ("words", "must be a list with one entry per text"),
+        (
+            ["0-5"],
+            "a list of [start, end] in characters, or one such list per annotator; got '0-5'",
+        ),
+        ([[[0, 1.5]]], "got [[0, 1.5]]"),
+        ([[[0, float("nan")]]], "got [[0, nan]]"),
+        ([[[0, 1], [[2, 3]]]], "got [[0, 1], [[2, 3]]]"),
+        ([[{"start": 0, "end": 1}]], "got [{'start': 0, 'end': 1}]"),
+        ([[True, False]], "got [True, False]"),
+    ],
+)
+def test_what_is_not_a_rationale_is_refused_before_any_work(given, sentence):
+    def never(model, text):
+        raise AssertionError
+
+    with pytest.raises(InputError) as error:
+        judge(MODEL, ["w1 w2"], [never], rationales=given)
+    assert sentence in str(error.value)
+
+
+def test_spans_overlap_are_empty_or_touch_part_of_a_word():
+    text = "good films and bad ones"
+    (one,) = checked_rationales([[[12, 14], [0, 3], [2, 7], [4, 4]]], [text])
+    assert one == (((0, 7), (12, 14)),)
+    marks = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
+    assert marks.inside.tolist() == [[True, True, True, False, False]]
+    assert marks.runs == (((0, 2), (2, 3)),)
+    assert usual_share([text, "a b"], [one, "nothing"]) == pytest.approx(3 / 5)
+    (one,) = checked_rationales([[[4, 11], [5, 7], [19, 23]]], [text])
+    assert one == (((4, 11), (19, 23)),)
+    marks = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
+    assert marks.runs == (((1, 2), (4, 5)),)  # the spaces at its ends belong to no word
+
+
+def test_as_many_places_are_predicted_as_people_mark_in_the_mean():
+    """The mean share is 5/16: two of eight places, one of four, one of two."""
+    texts = ["w1 w2 w3 w4 w5 w6 w7 w8", "w8 w7 w6 w5 w4 w3 w2 w1", "w1 w2 w3 w4", "w1 w2"]
+    marked = [[[0, 2]], [[0, 8]], [[3, 5]], [[0, 2]]]
+    shares = [1 / 8, 3 / 8, 1 / 4, 1 / 2]
+
+    def falling(model, text):
+        return [-float(i) for i in range(len(text.split()))]
+
+    found = judge(MODEL, texts, [falling], rationales=marked).plausibility
+    assert found.share == pytest.approx(np.mean(shares))
+    assert [text.token_f1.methods[0] for text in found.texts] == pytest.approx(
+        [2 * 1 / (2 + 1), 2 * 2 / (2 + 3), 0.0, 1.0]
+    )
+    assert [text.iou_recall.methods[0] for text in found.texts] == [1.0, 1.0, 0.0, 1.0]
+
+
+def test_erasers_measures_on_examples_worked_by_hand():
+    chosen = chosen_places(np.array([2.0, 1.0, 3.0]), np.array([0, 1, 2, 1, 0, 1]), 4)
+    assert chosen.tolist() == [True, True, True, False, True, False]
+    assert runs_of(chosen) == [(0, 3), (4, 5)]
+    assert runs_of(np.zeros(3, bool)) == []
+    # [0, 3) against [1, 4): 2 of 4; [4, 5) against [4, 7): 1 of 3.
+    assert matches([(0, 3), (4, 5)], [(1, 4), (4, 7)]) == (0.5, 0.5)
+    assert matches([(0, 3)], [(1, 5), (8, 9)]) == (0.0, 0.0)  # 2 of 5
+    assert matches([(0, 2), (4, 6), (8, 9)], [(0, 2)]) == (1 / 3, 1.0)
+    assert matches([], [(0, 1)]) == (0.0, 0.0)
+    # 3 of 4 predicted places are among 5 marked ones: P = 3/4, R = 3/5.
+    assert token_f1(3, predicted=4, marked=5) == pytest.approx(f1(3 / 4, 3 / 5)) == 2 / 3
+    assert f1(0.0, 0.0) == 0.0
+
+
+def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
+    found = judged.plausibility
+    i = [m.method for m in found.methods].index("guessed")
+    p, r = (
+        np.mean([getattr(text, name).methods[i] for text in found.texts])
+        for name in ("iou_precision", "iou_recall")
+    )
+    assert found["guessed"].iou_f1 == pytest.approx(f1(p, r))
+    tokens = [text.token_f1.methods[i] for text in found.texts]
+    assert found["guessed"].token_f1 == pytest.approx(np.mean(tokens))
+    assert found["chance"].iou_f1 is None
+
+
+@pytest.mark.parametrize(("signed", "precision"), [(False, 1.0), (True, 1 / 4)])
+def test_words_without_signs_are_ranked_by_size(signed, precision):
+    text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
+    tally = PlausibilityTally([Candidate("m", "m", signed, list)], [text], [[[0, 2]]])
+    tally.see(0, read(MODEL, [text]), [scores])
+    found = tally.result([JudgedText(id=0)], seed=0)
+    assert found["m"].precision == pytest.approx(precision)

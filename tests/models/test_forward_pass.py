@@ -1,0 +1,133 @@
+"""Rows of ids for masked texts, and the network's answers to them in either precision."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limelight.models.hugging_face.masked_pieces import deleted, replaced
+from limelight.models.hugging_face.pieces import Pieces
+from limelight.text import Features
+
+torch = pytest.importorskip("torch")
+
+from limelight.models.hugging_face.forward_pass import ForwardPass  # noqa: E402
+from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle  # noqa: E402
+
+from tiny_transformers import tiny  # noqa: E402
+
+NOTHING = 1
+
+
+WORDS = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 3)), min_size=1, max_size=7)
+
+
+def pieces_and_features(words, before, after, room):
+    """Words cut into so many pieces each, special ones around them; ``room`` pieces are read."""
+    cut = [i for i, (_, pieces) in enumerate(words) for _ in range(pieces)]
+    token = np.array([-1] * before + cut + [-1] * after)
+    strings = tuple(word for word, _ in words)
+    pieces = Pieces(np.arange(10, 10 + len(token)), token, strings, before, after, room)
+    read = list(dict.fromkeys(cut[:room]))
+    names = tuple(dict.fromkeys(strings[i] for i in read))
+    of_token = np.array([names.index(strings[i]) for i in read])
+    return pieces, Features("words", names, tuple(() for _ in names), of_token)
+
+
+def one_by_one(pieces, features, keep, other):
+    """The same rows by a loop over pieces: words kept, replaced or left out, then the window."""
+    place = {name: j for j, name in enumerate(features.strings)}
+    rows = []
+    for mask in keep:
+        body = []
+        end = len(pieces.ids) - pieces.after
+        for i in range(end):
+            word = pieces.token[i]
+            j = place.get(pieces.strings[word]) if word >= 0 else None
+            if j is None or mask[j]:
+                body.append(int(pieces.ids[i]))
+            elif other is not None:
+                body.append(other)
+        body = body[: pieces.before + pieces.room]
+        rows.append(body + [int(x) for x in pieces.ids[end:]])
+    return rows
+
+
+@given(
+    WORDS,
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.integers(1, 9),
+    st.data(),
+    st.sampled_from([None, 7, MASKED_OUT]),
+)
+@settings(deadline=None)
+def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
+    words, before, after, room, data, other
+):
+    pieces, features = pieces_and_features(words, before, after, room)
+    bits = st.lists(st.booleans(), min_size=len(features), max_size=len(features))
+    keep = np.array(data.draw(st.lists(bits, min_size=1, max_size=5)))
+    if other is None:
+        masked = deleted(pieces, features, nothing=NOTHING)
+    else:
+        masked = replaced(pieces, features, other)
+    expected = one_by_one(pieces, features, keep, other)
+    assert masked.sizes(keep).tolist() == [len(row) for row in expected]
+    ids = masked.ids(keep)
+    for row, wanted in zip(ids, expected, strict=True):
+        wanted = wanted or [NOTHING]
+        assert row[: len(wanted)].tolist() == wanted
+        assert (row[len(wanted) :] == MASKED_OUT).all()
+
+
+def test_shorter_rows_are_padded_to_a_rectangle():
+    found = rectangle([np.array([5, 6]), np.array([7])])
+    assert found.tolist() == [[5, 6], [7, MASKED_OUT]]
+
+
+def passing_of(network, *, half):
+    return ForwardPass(network, half=half, shown=str)
+
+
+@pytest.fixture
+def halving(monkeypatch):
+    """A network whose outputs are computed by its copy in half precision, on any device."""
+    network, _ = tiny("bert")
+    passing = passing_of(network, half=True)
+    monkeypatch.setattr(passing, "_halves", True)
+    return network, passing
+
+
+IDS = np.array([[2, 5, 6, 3], [2, 7, 3, MASKED_OUT]])
+
+
+def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_alone(halving):
+    network, passing = halving
+    single = passing_of(network, half=False)(IDS)
+    passing.renew()
+    half = passing(IDS)
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
+    assert (half != single).any()  # the control: it is another arithmetic
+    np.testing.assert_allclose(half, single, atol=5e-3)
+
+
+def test_the_copy_is_made_again_when_weights_change(halving):
+    network, passing = halving
+    passing.renew()
+    before, copied = passing(IDS), passing._half
+    passing.renew()
+    assert passing._half is copied
+    with torch.no_grad():
+        network.classifier.bias += 1.0
+    passing.renew()
+    np.testing.assert_allclose(passing(IDS) - before, 1.0, atol=5e-3)
+
+
+def test_a_network_too_large_for_half_precision_is_asked_in_single(halving):
+    network, passing = halving
+    with torch.no_grad():
+        network.classifier.weight *= 1e6
+    passing.renew()
+    assert passing._half is None
+    np.testing.assert_array_equal(passing(IDS), passing_of(network, half=False)(IDS))

@@ -1,0 +1,68 @@
+"""Several texts asked together are answered as each is alone."""
+
+import numpy as np
+import pytest
+
+from limelight.models.joint_games import joint_answers
+
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from limelight.explainers import read
+from limelight.explainers.text_game import TextGame
+from limelight.models import wrap
+
+from tiny_transformers import tiny
+
+TEXTS = ["a good film", "what a bad , bad story it was", "one two three four five"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    network, tokenizer = tiny("bert", labels=3)
+    return wrap(network, tokenizer=tokenizer)
+
+
+def games(model, replacement):
+    readings = [read(model, [text], target=0) for text in TEXTS]
+    return [one.game(replacement) for one in readings]
+
+
+def drawn(several, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.random((n, len(game))) < 0.6 for game, n in zip(several, (5, 1, 7), strict=True)]
+
+
+@pytest.mark.parametrize("replacement", ["mask", "delete"])
+def test_joint_answers_are_the_answers_of_each(model, replacement):
+    several = games(model, replacement)
+    masks = drawn(several)
+    before = model.engine.calls
+    found = joint_answers([game._ask for game in several], masks)
+    assert model.engine.calls == before + 1
+    for game, keep, answers in zip(several, masks, found, strict=True):
+        np.testing.assert_allclose(answers, game(keep), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found[0][0], found[1][0])
+
+
+def test_what_was_asked_ahead_is_not_asked_again(model):
+    several = games(model, "mask")
+    masks = drawn(several, seed=1)
+    TextGame.ask_ahead(several, masks)
+    for game in several:
+        assert game.refuses_nothing is False
+    before = model.engine.items
+    answers = [game(keep) for game, keep in zip(several, masks, strict=True)]
+    assert model.engine.items == before
+    fresh = games(model, "mask")
+    for game, keep, known in zip(fresh, masks, answers, strict=True):
+        np.testing.assert_allclose(known, game(keep), rtol=1e-4, atol=1e-5)
+
+
+def test_functions_are_asked_text_by_text():
+    model = wrap(
+        lambda texts: [[1.0 * len(t), 0.0] for t in texts], classes=["a", "b"], scale="logit"
+    )
+    several = games(model, "delete")
+    assert joint_answers([game._ask for game in several], drawn(several)) is None
+    TextGame.ask_ahead(several, drawn(several))
+    assert all(not game._known for game in several)

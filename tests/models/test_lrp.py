@@ -1,0 +1,330 @@
+"""LRP on deep models against frozen constants that are recorded and replayed, without gradients.
+
+With its weights frozen a network is affine in its embedded text, so the relevance of a piece is
+exactly f minus f with that piece's embedding at zero. The oracle runs every network twice: once to
+record what is frozen, module by module, and once for each piece to replay it.
+"""
+
+import contextlib
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import limelight
+from limelight.errors import DomainError, InputError
+from limelight.models import why_not
+from limelight.models.hugging_face import frozen_weights as rules
+from limelight.models.hugging_face.affine_graph import not_affine
+
+from tiny_models import tiny_model
+from tiny_transformers import tiny, unusual
+
+# No piece of it repeats, neither in words nor in bytes.
+TEXT = "a film but."
+TARGET = 1
+FAMILIES = (
+    "bert",
+    "roberta",
+    "distilbert",
+    "electra",
+    "deberta-v2",
+    "gpt2",
+    "llama",
+    "t5",
+    "t5-gated",
+    "bart",
+    "modernbert",
+)
+families = pytest.mark.parametrize("family", FAMILIES)
+
+
+def network_of(family):
+    network, tokenizer = unusual(family) if family in ("bart", "modernbert") else tiny(family)
+    return network.double(), tokenizer
+
+
+def loaded(family):
+    network, tokenizer = network_of(family)
+    return limelight.wrap(network, tokenizer=tokenizer)
+
+
+class Tape:
+    """Constants in the order in which a network computes them: recorded once, then replayed."""
+
+    def __init__(self):
+        self.kept, self.place, self.recording, self.inside = [], 0, True, False
+
+    def __call__(self, constant):
+        if self.inside:  # a part of a constant, as the tanh of a GELU is
+            return constant()
+        if self.recording:
+            self.inside = True
+            self.kept.append(constant())
+            self.inside = False
+            return self.kept[-1]
+        self.place += 1
+        return self.kept[self.place - 1]
+
+    def rewind(self):
+        assert self.recording or self.place == len(self.kept)
+        self.recording, self.place = False, 0
+
+
+def normalised(module, tape, *, centred, eps):
+    def forward(x):
+        if centred:
+            x = x - x.mean(-1, keepdim=True)
+        y = x * tape(lambda: (x.square().mean(-1, keepdim=True) + eps) ** -0.5) * module.weight
+        return y if getattr(module, "bias", None) is None else y + module.bias
+
+    return forward
+
+
+def replaced_modules(network, tape):
+    """What each module computes with constants from the tape, by the name of its class."""
+    gated = {"LlamaMLP", "T5DenseGatedActDense", "ModernBertMLP"}
+    gates = {
+        activation
+        for module in network.modules()
+        if type(module).__name__ in gated
+        for name in ("act", "act_fn")
+        if (activation := getattr(module, name, None)) is not None
+    }
+    for module in network.modules():
+        name, usual = type(module).__name__, module.forward
+        if name == "LayerNorm":
+            yield module, normalised(module, tape, centred=True, eps=module.eps)
+        elif name in ("LlamaRMSNorm", "T5LayerNorm"):
+            yield module, normalised(module, tape, centred=False, eps=module.variance_epsilon)
+        elif module in gates:
+            yield module, lambda x, f=usual: tape(lambda: f(x))
+        elif name.endswith(("GELUActivation", "Tanh", "ReLU", "GELU", "SiLUActivation")):
+            yield module, lambda x, f=usual: x * tape(lambda: f(x) / x)
+
+
+@contextlib.contextmanager
+def on_tape(network, tape, monkeypatch):
+    softmax = nn.functional.softmax
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.functional, "softmax", lambda *a, **k: tape(lambda: softmax(*a, **k)))
+        # Heads call these themselves, and so do modules that they make on the fly.
+        for home, name in ((torch, "tanh"), (nn.functional, "relu"), (nn.functional, "gelu")):
+            usual = getattr(home, name)
+            patch.setattr(home, name, lambda x, f=usual, **_: x * tape(lambda: f(x) / x))
+        for module, forward in replaced_modules(network, tape):
+            patch.setattr(module, "forward", forward)
+        yield
+
+
+def relevance_by_replay(family, ids, monkeypatch, *, at=1.0, start=None):
+    """f − f(without what moved at one piece) for ``ids``, every frozen constant replayed.
+
+    The embedding of each word stands at start + at · (embedded − start), a row of the table being
+    one piece of the text, and what moved is embedded − start.
+    """
+    network, tokenizer = network_of(family)
+    network.set_attn_implementation("eager")
+    table, tape = network.get_input_embeddings().weight.data, Tape()
+    words = [int(i) for i in ids if int(i) not in tokenizer.all_special_ids]
+    assert len(set(words)) == len(words)
+    moved = table[words] - (0 if start is None else table[start])
+    table[words] -= (1 - at) * moved
+    given = torch.tensor(ids[None])
+
+    def output():
+        return float(network(input_ids=given, attention_mask=torch.ones_like(given)).logits[0, 1])
+
+    with torch.no_grad(), on_tape(network, tape, monkeypatch):
+        whole, found = output(), []
+        for piece, step in zip(words, moved, strict=True):
+            tape.rewind()
+            table[piece] -= step
+            found.append(whole - output())
+            table[piece] += step
+    assert len(tape.kept) > 6
+    return np.array(found)
+
+
+def ids_of(model):
+    pieces = model.read(TEXT).input
+    return pieces.ids[pieces.inside]
+
+
+def by_word(model, scores):
+    """Sum scores of the pieces of words over the words."""
+    token = model.read(TEXT).input.token
+    token = token[token >= 0]
+    return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
+
+
+def explained(model, method="lrp", **settings):
+    return limelight.explain(model, TEXT, method, target=TARGET, features="positions", **settings)
+
+
+def assert_near(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@families
+def test_lrp_is_what_a_piece_adds_when_every_weight_is_replayed(family, monkeypatch):
+    model = loaded(family)
+    expected = by_word(model, relevance_by_replay(family, ids_of(model), monkeypatch))
+    assert_near(explained(model).scores, expected)
+    with pytest.raises(AssertionError):  # the plain gradient is another
+        assert_near(explained(model, "gxi").scores, expected)
+
+
+def test_steps_integrate_from_the_replacement(monkeypatch):
+    model = loaded("bert")
+    mask, expected = model.tokenizer.mask_token_id, 0
+    for node, weight in zip(*np.polynomial.legendre.leggauss(3), strict=True):
+        expected += (weight / 2) * by_word(
+            model,
+            relevance_by_replay("bert", ids_of(model), monkeypatch, at=(node + 1) / 2, start=mask),
+        )
+    assert_near(explained(model, steps=3).scores, expected)
+    with pytest.raises(AssertionError):
+        assert_near(explained(model, steps=4).scores, expected)
+
+
+def test_without_biases_all_of_the_output_is_passed_on():
+    e = explained(loaded("llama"))
+    output = e.prediction[e.target]
+    assert e.diagnostics["to_biases"] == pytest.approx(0, abs=1e-6 * abs(output))
+    assert e.scores.sum() + e.diagnostics["to_other_tokens"] == pytest.approx(output, rel=1e-6)
+    with_biases = explained(loaded("bert"))
+    assert abs(with_biases.diagnostics["to_biases"]) > 1e-3
+
+
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_a_piece_that_enters_encoder_and_decoder_counts_at_both(family):
+    """The plain gradient, by central differences of the table's row: both read the same row."""
+    model = loaded(family)
+    network, _ = network_of(family)
+    table, given = network.get_input_embeddings().weight.data, torch.tensor(ids_of(model)[None])
+    slopes, h = [], 1e-3
+    for piece in ids_of(model):
+        row, ends = table[piece].clone(), []
+        for sign in (1, -1):
+            table[piece] = row * (1 + sign * h)
+            with torch.no_grad():
+                ends.append(float(network(input_ids=given).logits[0, TARGET]))
+        table[piece] = row
+        slopes.append((ends[0] - ends[1]) / (2 * h))
+    inside = model.read(TEXT).input.token >= 0
+    expected = by_word(model, np.array(slopes)[inside])
+    # T5 takes its root mean squares in single precision, whatever the network's is.
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(explained(model, "gxi").scores, expected, rtol=0, atol=1e-3 * size)
+
+
+def test_a_whole_text_in_windows_is_the_mean_of_its_windows():
+    model = loaded("bert")
+    text = "a superb film . the plot is bad ."
+    whole = limelight.explain(model, text, "lrp", window=6, features="positions", target=TARGET)
+    parts = [
+        limelight.explain(model, part, "lrp", features="positions", target=TARGET).scores
+        for part in ("a superb film .", "the plot is", "bad .")
+    ]
+    assert len(parts) == len(whole.diagnostics["windows"]) == 3
+    np.testing.assert_allclose(whole.scores, np.concatenate(parts) / 3, rtol=1e-6)
+
+
+def test_a_network_that_answers_otherwise_when_frozen_is_refused(monkeypatch):
+    model = loaded("bert")
+    usual = rules._RULES["gelu"]
+    monkeypatch.setitem(rules._RULES, "gelu", lambda *given: 2 * usual(*given))
+    with pytest.raises(DomainError, match="must answer as before; its outputs move by"):
+        explained(model)
+
+
+class Curved(nn.Module):
+    def forward(self, x):
+        return torch.exp(-x * x)
+
+
+def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_alone():
+    network, tokenizer = tiny("bert")
+    network.bert.encoder.layer[1].intermediate.intermediate_act_fn = Curved()
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    why = "BertForSequenceClassification computes 'Exp', in which nothing is known to be a weight"
+    assert why_not(model, "freezes") == why
+    assert why_not(loaded("bert"), "freezes") is None
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, TEXT, "lrp")
+    assert str(error.value) == (
+        "method 'lrp' needs the gradients of the model with its weights frozen, and "
+        f"{why}; use 'shapley', 'lime' or 'loo'."
+    )
+    assert limelight.explain(model, TEXT, "gxi").method == "gxi"
+
+
+def affine(compute):
+    """What of ``compute`` stays curved under the rules, at a point with a zero in it."""
+    x = torch.tensor([[0.7, -1.1, 0.0], [0.3, 2.0, -0.2]], dtype=torch.float64, requires_grad=True)
+    with rules.frozen_weights():
+        y = compute(x)
+    torch.testing.assert_close(y, compute(x))
+    unknown = not_affine(y)
+    if unknown is None:
+        assert torch.isfinite(torch.autograd.grad(y.sum(), x)[0]).all()
+    return unknown
+
+
+@pytest.mark.parametrize(
+    ("compute", "unknown"),
+    [
+        (lambda x: torch.tanh(x) * 2 + 1, None),
+        (lambda x: x * torch.sigmoid(1.702 * x), None),
+        (lambda x: nn.functional.silu(x) * (x + 3), None),
+        (lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), None),
+        (lambda x: x / (x.std(-1, keepdim=True) + 1e-6), None),
+        (lambda x: torch.softmax(x @ x.T, -1) @ x, None),
+        (lambda x: torch.relu(x) ** 2, None),
+        (lambda x: torch.fft.fft(x).real, None),
+        (lambda x: x.max(-1).values, None),
+        (lambda x: x * (x + 1), "Mul"),
+        (lambda x: x @ x.T, "Mm"),
+        (lambda x: torch.sigmoid(x), "Sigmoid"),
+        (lambda x: torch.sigmoid(x) * torch.tanh(x + 1), "Mul"),
+        (lambda x: 1 / (x + 3), "Reciprocal"),
+        (lambda x: torch.exp(x), "Exp"),
+        (lambda x: torch.sqrt(x + 3), "Sqrt"),
+        (lambda x: x.cumprod(-1), "Cumprod"),
+    ],
+)
+def test_what_weighs_is_frozen_and_what_stays_curved_is_found(compute, unknown):
+    assert affine(compute) == unknown
+
+
+def test_on_the_papers_classifier_lrp_is_attention_times_value():
+    """Autograd of Eq. 1–9 with the attention weights held fixed, times the embedded token."""
+    model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"
+    document = model.read(text)
+    ids = limelight.explainers.read(model, [text]).collapsed.ids[0]
+    weights = {n: torch.tensor(getattr(model, n)) for n in ("W_q", "W_k", "W_v", "W_l")}
+    e = torch.tensor(model.embedding[ids] + model.positions, requires_grad=True)
+    total = 0
+    for W_q, W_k, W_v, W_l in zip(*weights.values(), strict=True):
+        scores = (e @ W_k.T) @ (W_q @ e[0]) / len(W_q) ** 0.5
+        total = total + W_l[0] @ (torch.softmax(scores, 0).detach() @ (e @ W_v.T)) / len(
+            weights["W_q"]
+        )
+    (gradient,) = torch.autograd.grad(total, e)
+    product = (gradient * e).sum(-1).detach().numpy()[1 : 1 + len(document.tokens)]
+    found = limelight.explain(model, text, "lrp", features="positions")
+    np.testing.assert_allclose(found.scores, product, rtol=1e-9)
+    worth = limelight.explain(model, text, "alpha-grad", features="positions")
+    np.testing.assert_array_equal(found.scores, worth.scores)
+
+
+def test_steps_below_one_and_paths_without_a_start_are_refused():
+    with pytest.raises(InputError, match="steps must be at least 1; got 0"):
+        explained(loaded("bert"), steps=0)
+    network, tokenizer = tiny("gpt2", pad_token_id=None)
+    bare = limelight.wrap(network, tokenizer=tokenizer)
+    assert explained(bare).scores.any()
+    with pytest.raises(DomainError, match="this model has none of them"):
+        explained(bare, steps=2)
