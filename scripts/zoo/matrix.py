@@ -12,11 +12,14 @@ VERDICTS = Path(__file__).parent / "verdicts.json"
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
 GROUPS = {
-    "`loo`, `lime`, `shapley`, `anchors`": ("loo", "lime", "lime-sampled", "shapley", "anchors"),
+    "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
+        "loo", "lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors",
+    ),
     "`gxi`, `g-…`, `ig`": ("g-avg", "g-l1", "g-l2", "gxi", "ig"),
+    "`lrp`": ("lrp",),
     "`alpha-…`": ("alpha-avg", "alpha-max", "alpha-grad"),
-    "`rollout`, `flow`": ("rollout", "flow"),
-}
+    "`rollout`, `flow`, `generic-attention`": ("rollout", "flow", "generic-attention"),
+}  # fmt: skip
 REMARKS = {"loo pad": "no `pad`", "loo delete": "no `delete`", "long": "long texts"}
 
 
@@ -26,10 +29,12 @@ def slim(found: dict[str, Any]) -> dict[str, Any]:
         return found
     rest: dict[str, list[str]] = {}
     for name, verdict in found["verdicts"].items():
-        if verdict["word"] != "right":
+        if verdict["word"] not in ("right", "unchecked"):
             rest.setdefault(f"{verdict['word']}: {verdict['said']}", []).append(name)
-    right = [name for name, verdict in found["verdicts"].items() if verdict["word"] == "right"]
-    return {"right": right, "rest": rest, "notices": found["notices"]}
+    words: dict[str, list[str]] = {"right": [], "unchecked": []}
+    for name, verdict in found["verdicts"].items():
+        words.get(verdict["word"], []).append(name)
+    return {**words, "rest": rest, "notices": found["notices"]}
 
 
 def page_with_matrix(page: str, stored: dict[str, Any]) -> str:

@@ -21,6 +21,10 @@ def enumerated(method: str, answers: Array) -> Array | None:
     match method:
         case "loo":
             return answers[-1] - answers[[2**d - 1 - (1 << j) for j in range(d)]]
+        case "banzhaf":
+            return np.array(
+                [answers[keep[:, j]].mean() - answers[~keep[:, j]].mean() for j in range(d)]
+            )
         case "shapley":
             return _shapley(answers, d)
         case "lime":
@@ -104,6 +108,13 @@ def from_attention(method: str, hand: ByHand, target: int) -> Array | None:
         case "rollout":
             product = np.linalg.multi_dot([*mean[::-1], np.eye(mean.shape[-1])])
             return hand.words(product[reads].mean(axis=0))
+        case "generic-attention":
+            spoken = np.array(
+                [a * g[0].double().numpy() for a, g in zip(alpha, steps, strict=True)]
+            )
+            passed = np.eye(alpha.shape[-1]) + np.maximum(spoken, 0).mean(axis=1)
+            product = np.linalg.multi_dot([*passed[::-1], np.eye(alpha.shape[-1])])
+            return hand.words((product - np.eye(len(product)))[reads].mean(axis=0))
         case "flow":
             flows = [_largest_flow(mean, reads / reads.sum(), t) for t in range(mean.shape[-1])]
             return hand.words(np.array(flows))

@@ -133,11 +133,13 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     if name == "ig":
         return _integrated(hand, found)
     size = float(np.abs(found.scores).max())
+    if METHODS[name].ways[-1].needs == "freezes":
+        return Verdict("unchecked" if np.isfinite(found.scores).all() else "wrong")
     if METHODS[name].ways[-1].needs == "differentiates":
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if name in ("rollout", "flow") and (others := other_mixing(hand)):
+        if METHODS[name].ways[-1].needs == "relays" and (others := other_mixing(hand)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)
