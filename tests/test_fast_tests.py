@@ -127,8 +127,6 @@ def test_the_front_of_a_package_is_looked_through(toy):
     assert "test_cats.py" not in names(choices(toy, "src/farm/birds/owl.py"))
     everywhere = set(names(choices(toy, "src/farm/__init__.py")))
     assert {"test_cats.py", "test_everything.py"} <= everywhere
-        names(choices(toy, "src/farm/__init__.py"))
-    )
 
 
 def test_a_fixture_brings_what_it_mentions_and_nothing_else_of_its_file(toy):
