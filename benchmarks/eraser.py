@@ -49,6 +49,8 @@ def main() -> None:
         texts,
         methods,
         rationales=rationales,
+        columns=["stability"],
+        curves=False,
         budget=arguments.budget,
         progress=lambda done, total: print(f"{done}/{total}", end="\r", flush=True),
         **{name: int(value) for name, value in settings.items()},
@@ -56,13 +58,17 @@ def main() -> None:
     seconds = time.perf_counter() - start
     print(found.verdict, found.plausibility.verdict if found.plausibility else "", sep="\n")
     name = f"eraser_{arguments.name}"
+    right = [
+        (t.target == model.classes[-1]) == (y == "POS")
+        for t, y in zip(found.texts, labels, strict=True)
+    ]
     measures = [
         Measure(id=f"{name}_seconds", what=f"{len(texts)} reviews", value=seconds, unit="s"),
         Measure(id=f"{name}_memory", what="peak memory", value=peak_memory(), unit="MB"),
-        Measure(id=f"{name}_accuracy", what="accuracy", value=accuracy(model, texts, labels)),
+        Measure(id=f"{name}_accuracy", what="accuracy", value=float(np.mean(right))),
     ]
     context = {"device": arguments.device} if arguments.device else {}
-    rows = summary(found)
+    rows = summary(found, np.array(right))
     report(name, measures, arguments, data=f"{len(texts)} reviews", judged=rows, **context)
 
 
@@ -104,15 +110,20 @@ def usable(model: Any) -> list[str]:
     return [name for name in allowed if name not in NOT_ORDERS]
 
 
-def accuracy(model: Any, texts: list[str], labels: list[str]) -> float:
-    """Return how often the last class is predicted where the label is POS, and not elsewhere."""
-    documents = [model.read(text) for text in texts]
-    outputs = np.concatenate([model.outputs([document]) for document in documents])
-    positive = outputs[:, -1] > (outputs[:, 0] if outputs.shape[1] > 1 else 0)
-    return float(np.mean(positive == (np.array(labels) == "POS")))
+def above_guessing(found: Judgement, chosen: Any) -> dict[str, float | None]:
+    """Return the mean of average precision less chance over some texts, by method."""
+    assert found.plausibility is not None
+    rows = [
+        [np.nan if x is None else x - (one.precision.chance or 0.0) for x in one.precision.methods]
+        for one, wanted in zip(found.plausibility.texts, chosen, strict=True)
+        if wanted and one.precision is not None
+    ]
+    means = np.nanmean(rows, axis=0) if rows else [None] * len(found.methods)
+    names = [one.method for one in found.methods]
+    return {n: None if x is None else float(x) for n, x in zip(names, means, strict=True)}
 
 
-def summary(found: Judgement) -> dict[str, Any]:
+def summary(found: Judgement, right: Any) -> dict[str, Any]:
     """Return all that is said over the texts, and nothing of each."""
     plausible, agreement = found.plausibility, found.agreement
     assert plausible is not None
@@ -124,7 +135,7 @@ def summary(found: Judgement) -> dict[str, Any]:
         "ceiling": found.ceiling_kind,
         "greedy": found.greedy,
         "texts": len(found.judged),
-        "faithful": [asdict(one) for one in found.ranked()],
+        "faithful": [_row(one) for one in found.ranked()],
         "plausible": {
             "verdict": plausible.verdict,
             "notices": list(plausible.notices),
@@ -132,11 +143,28 @@ def summary(found: Judgement) -> dict[str, Any]:
             "texts": len(cut),
             "words": float(np.mean(cut)) if cut else 0.0,
             "marked": float(np.mean([t.marked for t in plausible.texts if t.reason is None])),
-            "methods": [asdict(one) for one in plausible.ranked()],
-            "references": [asdict(one) for one in plausible.references],
+            "methods": [_row(one) for one in plausible.ranked()],
+            "above_where_right": above_guessing(found, right),
+            "above_where_wrong": above_guessing(found, ~right),
+            "references": [_row(one) for one in plausible.references],
         },
-        "agreement": asdict(agreement),
+        "agreement": {
+            "pairs": [_measures(one) for one in agreement.pairs],
+            "again": [_measures(one) for one in agreement.again],
+        },
     }
+
+
+def _row(one: Any) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name != "columns"}
+
+
+def _measures(pair: Any) -> dict[str, Any]:
+    """Return what two methods share, on one line of the file for each measure."""
+    names = ("rank", "sign", "top")
+    found = {name: getattr(pair, name) for name in names}
+    known = {name: None if x is None else round(x, 6) for name, x in found.items()}
+    return {"methods": " ".join(pair.methods), **known}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from results import RESULTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "eraser.md"
 BLOCK = re.compile(r"(<!-- (eraser_\w+) -->\n).*?(<!-- end -->\n)", re.S)
+SAME = 0.995  # rank correlation of methods that stand together
 NAMES = {
     "chance": "*guessing*",
     "rationale": "*the rationale itself*",
@@ -62,15 +63,18 @@ def _methods(judged: dict[str, Any]) -> str:
     faithful = {one["method"]: one for one in judged["faithful"]}
     plausible = judged["plausible"]
     kind = "ceiling" if judged["ceiling"] == "proven" else "best found"
-    heads = (f"share of the {kind}", "average precision", "above guessing", "R-precision")
-    rows = [["", *heads, "token F1", "IOU F1"], ["---"] * 7]
+    heads = (f"share of the {kind}", "average precision", "above guessing", "model right")
+    rows = [["", *heads, "model wrong", "R-precision", "token F1", "IOU F1"], ["---"] * 9]
     by_name = {one["method"]: one for one in plausible["methods"]}
     for name, one in faithful.items():
-        rows.append([name, _number(one, "share", "interval"), *_plausible(by_name[name])])
+        precision, above, *others = _plausible(by_name[name])
+        apart = [_number(plausible[f"above_where_{kind}"], name) for kind in ("right", "wrong")]
+        share = _number(one, "share", "interval")
+        rows.append([name, share, precision, above, *apart, *others])
     for one in plausible["references"]:
         precision, above, *others = _plausible(one)
         above = "" if one["method"] == "chance" else above
-        rows.append([NAMES[one["method"]], "", precision, above, *others])
+        rows.append([NAMES[one["method"]], "", precision, above, "", "", *others])
     return _table(rows)
 
 
@@ -93,14 +97,26 @@ def _number(one: dict[str, Any], name: str, interval: str = "") -> str:
 
 
 def _agreement(judged: dict[str, Any]) -> str:
-    """Return the rank correlations of methods; on the diagonal those with another seed."""
+    """Return the rank correlations of methods; on the diagonal those with another seed.
+
+    Methods that order words as another does stand with it in one row.
+    """
     pairs = [*judged["agreement"]["pairs"], *judged["agreement"]["again"]]
-    rank = {frozenset(one["methods"]): one["rank"] for one in pairs}
-    names = [one["method"] for one in judged["faithful"]]
+    rank = {frozenset(one["methods"].split()): one["rank"] for one in pairs}
+    groups: dict[str, list[str]] = {}
+    for one in (one["method"] for one in judged["faithful"]):
+        same = [g for g in groups if (rank.get(frozenset((one, g))) or 0) >= SAME]
+        groups.setdefault(same[0] if same else one, []).append(one)
+    names = list(groups)
     rows = [["", *names], ["---"] * (len(names) + 1)]
     for one in names:
         found = [rank.get(frozenset((one, other))) for other in names]
-        rows.append([one, *("" if x is None else f"{x:.2f}".replace("-", "−") for x in found)])
+        rows.append(
+            [
+                ", ".join(groups[one]),
+                *("" if x is None else f"{x:.2f}".replace("-", "−") for x in found),
+            ]
+        )
     return _table(rows)
 
 

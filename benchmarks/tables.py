@@ -1,4 +1,4 @@
-"""Write the tables of README.md from the JSON files, so that its numbers are those measured.
+"""Write tables of README.md and of docs/ from the JSON files: their numbers are those measured.
 
 python benchmarks/tables.py            write
 python benchmarks/tables.py --check    fail where the page and the files differ
@@ -12,6 +12,7 @@ from pathlib import Path
 from results import RESULTS, markdown
 
 README = Path(__file__).parent / "README.md"
+STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 ORDER = (
     "prediction",
@@ -26,21 +27,31 @@ ORDER = (
     "ceilings",
     "huggingface",
     "huggingface_cuda",
+    "coverage",
 )
+GAMES = {
+    "smooth": "smooth",
+    "peaked": "peaked",
+    "rare": "rare effect",
+    "smooth_rare": "smooth and rare",
+    "zero_one": "0 or 1",
+}
 
 
 def main() -> None:
-    """Write README.md, or check it."""
+    """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    page = README.read_text(encoding="utf-8")
-    head, rest = page.split(START)
-    _, tail = rest.split(END)
-    new = head + START + sections() + END + tail
-    if not parser.parse_args().check:
-        README.write_text(new, encoding="utf-8")
-    elif new != page:
-        sys.exit("benchmarks/README.md is not what its results say; run benchmarks/tables.py.")
+    check = parser.parse_args().check
+    for path, table in ((README, sections()), (STANDARD_ERRORS, coverage_table())):
+        page = path.read_text(encoding="utf-8")
+        head, rest = page.split(START)
+        _, tail = rest.split(END)
+        new = head + START + table + END + tail
+        if not check:
+            path.write_text(new, encoding="utf-8")
+        elif new != page:
+            sys.exit(f"{path.name} is not what its results say; run benchmarks/tables.py.")
 
 
 def sections() -> str:
@@ -51,6 +62,32 @@ def sections() -> str:
             found = json.loads(path.read_text(encoding="utf-8"))
             texts.append(f"\n## {name}\n\n{_circumstances(found)}\n\n{markdown(found)}\n\n")
     return "".join(texts)
+
+
+def coverage_table() -> str:
+    """Return the share of ±2 standard errors that held, by method and kind of game."""
+    found = json.loads((RESULTS / "coverage.json").read_text(encoding="utf-8"))
+    rows: dict[str, dict[str, str]] = {}
+    for measure in found["measures"]:
+        method, game = measure["what"].split(": ")
+        held, notices, _ = (float(part.split()[-1]) for part in measure["note"].split("; "))
+        rows.setdefault(method, {})[game] = _cell(held, notices, measure["value"])
+    lines = [
+        f"| | {' | '.join(GAMES.values())} |",
+        "| --- |" + " --- |" * len(GAMES),
+        *(
+            f"| {name} | {' | '.join(row[g] for g in GAMES.values())} |"
+            for name, row in rows.items()
+        ),
+    ]
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def _cell(held: float, notices: float, either: float) -> str:
+    """Return the share that held and, where notices came, how often, and what held or had one."""
+    if notices < 0.005:
+        return f"{held:.2f}"
+    return f"{held:.2f} ({either:.2f}; {notices:.0%})"
 
 
 def _circumstances(found: dict) -> str:

@@ -57,6 +57,7 @@ IDS = {
         "memory_growth_classes",
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
+    "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},

@@ -41,3 +41,19 @@ def test_speeds_in_the_readme_are_those_of_the_benchmarks(line):
             value |= {key: measure["value"], f"{key}_s": measure["value"] / 1000}
     text = " ".join((ROOT / "README.md").read_text("utf-8").split())
     assert line.format(**value) in text
+
+
+CEILINGS = (
+    "| sentences of reviews, shipped model | {shipped_best:.3f} | {shipped_worst:.3f} |",
+    "| random games, one head | {random_1_best:.3f} | {random_1_worst:.3f} |",
+    "| random games, two heads | {random_2_best:.3f} | {random_2_worst:.3f} |",
+    "| random games, six heads | {random_6_best:.3f} | {random_6_worst:.3f} |",
+)
+
+
+@pytest.mark.parametrize("line", CEILINGS)
+def test_how_tight_ceilings_are_is_what_was_measured(line):
+    found = json.loads((ROOT / "benchmarks/results/ceilings.json").read_text("utf-8"))
+    value = {measure["id"]: measure["value"] for measure in found["measures"]}
+    page = (ROOT / "docs/theorems/faithfulness-ceiling.md").read_text("utf-8")
+    assert line.format(**value) in page

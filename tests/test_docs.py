@@ -208,9 +208,13 @@ def test_named_commands_exist(page):
 
 def test_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text("utf-8")
-    assert '\npip install . && limelight compare "' in text
+    environment = 'test -n "$VIRTUAL_ENV" || { python3 -m venv .venv && . .venv/bin/activate; }'
+    assert f'\n{environment} && pip install . && limelight compare "' in text
     assert "\nscripts/test\n" in text
     assert (ROOT / "scripts" / "test").stat().st_mode & 0o111
+    assert f"\n{environment} && pip install .\n" in (ROOT / "docs" / "quickstart.md").read_text(
+        "utf-8"
+    )
 
 
 def declared(folder):

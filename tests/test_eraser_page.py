@@ -26,6 +26,27 @@ def test_the_tables_of_the_page_are_those_of_the_result_files():
     assert f"| {best['method']} | {best['share']:.3f} [" in page
 
 
+def test_the_numbers_in_its_sentences_are_those_of_the_result_file():
+    page = (ROOT / "docs" / "eraser.md").read_text("utf-8")
+    found = json.loads((BENCHMARKS / "results" / "eraser_shipped.json").read_text("utf-8"))
+    plausible = found["judged"]["plausible"]
+    rows = {one["method"]: one for one in (*plausible["methods"], *plausible["references"])}
+    shares = {one["method"]: one["share"] for one in found["judged"]["faithful"]}
+    top, chance, own = (rows[name]["precision"] for name in ("loo", "chance", "rationale"))
+    wrong, right = (plausible[f"above_where_{kind}"]["loo"] for kind in ("wrong", "right"))
+    for said in (
+        f"{top:.2f}, where guessing has {chance:.2f} and the rationale itself would reach",
+        f"would reach {own:.2f}.",
+        f"the most faithful methods go {(top - chance) / (own - chance):.0%}".replace("%", " %"),
+        f"(−{-wrong:.3f}, against +{right:.3f}",
+        f"({shares['gxi']:.2f} against {shares['shapley']:.2f})",
+        f"their average precision of {rows['alpha-avg']['precision']:.2f}",
+        f"has {rows['rationale']['iou_f1']:.2f}.",
+        f"and {199 - plausible['texts']} reviews in which nothing was marked",
+    ):
+        assert said in page, said
+
+
 @pytest.mark.slow
 def test_a_tiny_run_on_a_bare_machine_writes_the_rows_of_the_tables(tmp_path):
     """NumPy and safetensors: no pyarrow to read the reviews, no msgspec, nothing to draw with."""

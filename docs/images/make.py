@@ -34,7 +34,7 @@ def page(comparison: limelight.Comparison) -> None:
         chromium = driver.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
-        window = chromium.new_page(viewport={"width": 900, "height": 830})
+        window = chromium.new_page(viewport={"width": 900, "height": 1010})
         window.goto((Path(folder) / "page.html").as_uri())
         window.screenshot(path=HERE / "page.png")
         chromium.close()

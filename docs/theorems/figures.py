@@ -17,8 +17,9 @@ HERE = Path(__file__).parent
 FIGURES: dict[str, Callable[[], Picture]] = {
     "attention": tokens.attention_rows,
     "gradient": tokens.cls_gradient,
-    "integrated-gradients": tokens.completeness,
+    "integrated-gradients": tokens.proven_panels,
     "ratio-game": tokens.replaced_and_deleted,
+    "table-rounding": quadrature.moved_averages,
     "reciprocal-sum": quadrature.exponentials,
     "removal-mixture": quadrature.removals,
     "lime": limits.without_samples,

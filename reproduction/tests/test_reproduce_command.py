@@ -7,7 +7,7 @@ import pytest
 
 def refusal(outcome):
     assert (outcome.code, outcome.out) == (2, "")
-    lines = outcome.err.splitlines()
+    lines = [one for one in outcome.err.splitlines() if not one.startswith("Parts to measure: ")]
     assert len(lines) == 1
     return lines[0]
 
@@ -70,11 +70,13 @@ def test_two_figures_from_data_to_report_and_again(limelight, toy_setting, tmp_p
         "--only", "figure-1", "figure-2",
     )  # fmt: skip
     parts = ["figure-1.shipped", "figure-1.paper", "figure-2.shipped", "figure-2.paper"]
-    for said in ("measured", "kept from before"):
+    kept = "0 of 4; the others are kept from before or come from the stored results"
+    for said, planned in (("measured", "4 of 4"), ("kept from before", kept)):
         outcome = limelight(*arguments)
         assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'out' / 'report.html'}\n")
         assert outcome.err.splitlines() == [
-            f"{number}/4 {part}: {said}" for number, part in enumerate(parts, start=1)
+            f"Parts to measure: {planned}.",
+            *(f"{number}/4 {part}: {said}" for number, part in enumerate(parts, start=1)),
         ]
     told = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["experiments"]
     assert [f"{name}.{part}" for name, found in told.items() for part in found] == parts
@@ -93,7 +95,10 @@ def test_a_part_that_ticks_to_its_end_twice_is_told_once(limelight, toy_setting,
         "--device", "cpu", "--paper-model", toy_setting.paper_model, "--only", "comments.paper",
     )  # fmt: skip
     assert outcome.code == 0
-    assert outcome.err.splitlines() == ["1/1 comments.paper: measured"]
+    assert outcome.err.splitlines() == [
+        "Parts to measure: 1 of 1.",
+        "1/1 comments.paper: measured",
+    ]
 
 
 def test_the_entry_point_is_the_command():

@@ -38,6 +38,18 @@ def test_a_killed_run_keeps_what_was_finished_and_redoes_only_the_rest(run):
     assert found(run.output) == {"one": {"a": 1, "b": 2, "c": 3}}
 
 
+def test_what_will_be_measured_is_said_beforehand(run):
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)})
+    said = []
+    for _ in range(2):
+        run(one, planned=said.append)
+    assert said == [
+        "Parts to measure: 2 of 2.",
+        "Parts to measure: 0 of 2; the others are kept from before or come from the stored "
+        "results.",
+    ]
+
+
 def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
     bad = Counted(1, fails=InputError("no such review."))
     with pytest.raises(InputError, match="no such review"):

@@ -1,6 +1,6 @@
 """Files that are written whole or not at all."""
 
-__all__ = ["is_device", "whole_file", "whole_folder", "write_whole"]
+__all__ = ["alone_in", "is_device", "whole_file", "whole_folder", "write_whole"]
 
 import contextlib
 import errno
@@ -95,6 +95,39 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+@contextlib.contextmanager
+def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes out of a block about the same ``folder``: theirs raises.
+
+    The lock is on the folder itself and ends with the process, however that ends: no file is left
+    that could be in the way. Where folders cannot be locked (Windows, some network disks), nothing
+    is.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with _unlockable_ignored():
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _unlockable_ignored() -> Iterator[None]:
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
 
 
 def _take_default_mode(path: Path, mode: int = 0o666) -> None:

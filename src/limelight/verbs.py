@@ -211,15 +211,22 @@ def compare(
 ) -> Comparison | list[Comparison]:
     """Return one explanation per method of the same text; a list of texts gives a list.
 
-    ``methods`` are by default the paper's and ours, as far as the model allows them; one that is
-    not defined for a text (LIME of a single word) is then left out with a notice, while a method
-    that was asked for by name and is not defined is an error. A setting goes to every method that
+    ``methods`` are by default those of :data:`limelight.explainers.several_methods`: the paper's
+    seven and Shapley values on the paper's classifier, elsewhere those that are faithful to deep
+    models, as far as the model allows them. One that is not defined for a text (LIME of a single
+    word) is then left out with a notice, while a method that was asked for by name and is not
+    defined is an error. A setting goes to every method that
     has it, and one of them must; a method may also be given as its settings object.
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
     head, which nothing else needs). The other arguments are those of :func:`explain`.
     """
     several = several_methods(checked_model(model), methods, settings)
-    texts, comparisons = listed(text), list[Comparison]()
+    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
+
+    def feasible(d: int) -> None:
+        for chosen in several if strict else ():
+            chosen.check_feasible(d)
+
     for reading in readings(
         model,
         texts,
@@ -230,10 +237,11 @@ def compare(
         protect=protect,
         window=window,
         progress=progress,
+        feasible=feasible,
     ):
         with metered(progress, several, reading, aims=1, total=len(texts)):
             comparisons += [
-                compared(several, one, strict=methods is not None, attention=attention)
+                compared(several, one, strict=strict, attention=attention)
                 for one in reading.apart()
             ]
     return comparisons[0] if isinstance(text, str) else comparisons

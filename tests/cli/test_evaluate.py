@@ -29,7 +29,8 @@ def data(tmp_path):
 
 def test_a_table_for_people(limelight, model, data):
     run = limelight("evaluate", "--model", model, "--data", data)
-    assert (run.code, run.err) == (0, "")
+    assert run.code == 0
+    assert run.err.startswith("Notice on ")  # some words are unknown to the tiny model
     first, speed, _, head, *rows = run.out.splitlines()
     assert first == "accuracy 99.01%, 95 % interval 94.60% to 99.83%, 101 texts"
     assert speed.endswith("texts per second")
@@ -44,6 +45,8 @@ def test_json_for_programs(limelight, model, data):
     assert told["model"] == tiny_model().fingerprint
     assert sum(map(sum, told["confusion"])) == told["texts"] == 101
     assert told["data"] == "data.jsonl"
+    assert told["notices"] == run.err.splitlines()
+    assert " of 101 texts, such as row " in told["notices"][0]
 
 
 def test_errors_are_one_sentence(limelight, model, data):
@@ -80,4 +83,7 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     result = json.loads(run.stdout)
     assert result["texts"] == 25_000
     assert result["accuracy"] >= 0.875
-    assert int(run.stderr) < 1_000_000  # kilobytes
+    *notices, kilobytes = run.stderr.splitlines()
+    assert int(kilobytes) < 1_000_000
+    assert notices == result["notices"]
+    assert any("of 25,000 texts, such as row" in notice for notice in notices)

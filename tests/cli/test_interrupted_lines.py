@@ -1,8 +1,20 @@
 """What was finished before an interrupt stays, under a name that says what it is."""
 
+import errno
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from limelight.cli.result import write
+from limelight.errors import InputError
 
 
 def results(count, error):
@@ -12,12 +24,81 @@ def results(count, error):
 
 def test_an_interrupt_leaves_what_was_finished_and_says_where(tmp_path, capsys):
     with pytest.raises(KeyboardInterrupt):
-        write(results(3, KeyboardInterrupt()), tmp_path / "out.json")
+        write(results(3, KeyboardInterrupt()), tmp_path / "out.json", go_on=lambda: "Go on.")
     assert (tmp_path / "out.json.part").read_text() == "0\n1\n2\n"
     assert [file.name for file in tmp_path.iterdir()] == ["out.json.part"]
     said = " ".join(capsys.readouterr().err.split())
-    assert said.startswith("Interrupted: 3 finished results are in '")
-    assert said.endswith("give the lines that are missing to go on.")
+    part = tmp_path / "out.json.part"
+    assert said == f"Interrupted: 3 finished results are in '{part}'. Go on."
+
+
+def test_an_interrupt_before_the_first_result_leaves_nothing(tmp_path, capsys):
+    with pytest.raises(KeyboardInterrupt):
+        write(results(0, KeyboardInterrupt()), tmp_path / "out.json")
+    assert not [*tmp_path.iterdir()]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
+    class Nearly(io.FileIO):
+        """Takes ten bytes in all, as a disk does: the last write is cut short, the next fails."""
+
+        def write(self, content):
+            if not (room := 10 - self.tell()):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(bytes(content)[:room])
+
+    opened = Path.open
+
+    def full(path, mode="r", **more):
+        return Nearly(path, "w") if path.suffix == ".part" else opened(path, mode, **more)
+
+    parts = iter(["one\n", "two\n", "three\n"])
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(InputError) as error:
+        write(parts, tmp_path / "out.json", go_on=lambda: "Go on.")
+    monkeypatch.undo()
+    assert str(error.value) == (
+        f"'{tmp_path / 'out.json'}': no space left on device; 2 finished results are in "
+        f"'{tmp_path / 'out.json.part'}'. Go on."
+    )
+    assert (tmp_path / "out.json.part").read_text() == "one\ntwo\n"
+
+
+SLOW = """
+import sys, time, numpy as np, limelight, limelight.cli.question as q
+from limelight.cli import main
+def slow(texts):
+    time.sleep(0.02)
+    return np.full((len(texts), 2), 0.5)
+model = limelight.wrap(slow, classes=["a", "b"])
+q.load = lambda _, device: model
+main(["explain", "--file", sys.argv[1], "--lines", "-m", "loo", "--output", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, number, code):
+    lines, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
+    lines.write_text("one text\n\nand another\n" * 5_000)
+    command = [sys.executable, "-c", SLOW, str(lines), str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        part = tmp_path / "out.jsonl.part"
+        while not part.exists() or part.read_text().count("\n") < 3:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        said = " ".join(process.communicate()[1].split())
+    assert process.returncode == code
+    done = [json.loads(line)["text"] for line in part.read_text().splitlines()]
+    assert not out.exists()
+    next_line = re.fullmatch(
+        rf"Interrupted: {len(done)} finished results are in '{part}'\. Go on with line (\d+): "
+        rf"tail -n \+\1 {lines} \| limelight … --lines",
+        said,
+    )[1]
+    before = lines.read_text().splitlines()[: int(next_line) - 1]
+    assert done == [line for line in before if line]
 
 
 def test_what_grows_is_visible_while_it_grows(tmp_path):
@@ -31,12 +112,16 @@ def test_what_grows_is_visible_while_it_grows(tmp_path):
     assert (tmp_path / "out.json").read_text() == "first\nsecond\n"
 
 
-def test_a_mistake_leaves_the_old_file_alone(tmp_path):
+def test_a_mistake_leaves_the_old_file_alone(tmp_path, capsys):
     (tmp_path / "out.json").write_text("old")
     with pytest.raises(ValueError, match="x"):
-        write(results(1, ValueError("x")), tmp_path / "out.json")
+        write(results(0, ValueError("x")), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+    with pytest.raises(ValueError, match="x"):
+        write(results(1, ValueError("x")), tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "old"
+    assert (tmp_path / "out.json.part").read_text() == "0\n"
+    assert "Stopped: 1 finished result is in" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path):

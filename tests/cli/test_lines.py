@@ -32,10 +32,10 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lin
         "bad film",
         "so so",
     ]
-    assert outcome.err.splitlines() == [
-        "Line 4: a line must be UTF-8 text; this one is not. Convert the input first.",
-        "Error: 1 of 5 lines could not be used.",
-    ]
+    first, *notices, last = outcome.err.splitlines()
+    assert first == "Line 4: a line must be UTF-8 text; this one is not. Convert the input first."
+    assert last == "Error: 1 of 5 lines could not be used."
+    assert "Notice on line 3: The text has no letters and no digits, only other signs." in notices
 
 
 def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
@@ -100,7 +100,7 @@ def test_answers_come_as_lines_are_read():
     stdin = type("Stdin", (), {"buffer": Input(b"a\nb\nc\n"), "isatty": lambda _: False})()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", stdin)
-        answers = iter(answers_to(["-"], None, ask, lines=True, together=1))
+        answers = iter(answers_to(["-"], None, ask, notices=list, lines=True, together=1))
         assert next(answers) == (0, "A")
         assert b"c\n" not in read
         assert list(answers) == [(1, "B"), (2, "C")]
@@ -121,11 +121,41 @@ def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
     with pytest.MonkeyPatch.context() as patch:
         content = io.TextIOWrapper(io.BytesIO(b"a\nb\nbad\nd\ne\n"))
         patch.setattr("sys.stdin", content)
-        answers = answers_to(["-"], None, ask, lines=True, together=2)
+        answers = answers_to(["-"], None, ask, notices=lambda _: (), lines=True, together=2)
         assert list(answers) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
     assert asked == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
     with pytest.raises(InputError, match="1 of 5 lines could not be used"):
-        answers.finish()
+        answers.finish(said=True)
+
+
+FORMS = [("predict", "terminal"), ("predict", "json"), *(
+    (command, form) for command in ("explain", "compare") for form in ("terminal", "json", "csv")
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "form"), FORMS)
+def test_notices_are_summed_up_alike_in_every_command_and_format(
+    limelight, tmp_path, command, form
+):
+    long = "a good film " * 100  # the window holds 255 of 300 tokens
+    rows = ["a good film", long, f"{long} and more", "zzyzx", long]
+    (tmp_path / "lines.txt").write_text("\n".join(rows))
+    methods = () if command == "predict" else ("-m", "gxi")
+    given = ("--lines", "--file", tmp_path / "lines.txt", "--format", form)
+    told = limelight(command, *methods, *given).err.splitlines()
+    of_texts = [line for line in told if "feature" not in line]
+    assert of_texts == [
+        "Notice on 3 of 5 texts, such as line 2: The text has 300 tokens; the model reads the "
+        "first 255, and the last 45 were cut off.",
+        "Notice on line 4: No word of the text is in the model's vocabulary: it sees only UNK.",
+    ]
+
+
+def test_a_table_that_has_no_room_for_notices_leaves_them_to_standard_error(limelight):
+    text = "a good film " * 100
+    said = "Notice: The text has 300 tokens; the model reads the first 255, and the last 45 were "
+    assert limelight("explain", text, "--format", "csv").err.startswith(said)
+    assert limelight("explain", text, "--format", "json").err == ""
 
 
 def test_many_lines_have_one_header(limelight, tmp_path):

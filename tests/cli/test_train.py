@@ -4,12 +4,11 @@ import sys
 
 import pytest
 
-from limelight.cli.train_model import _advice
 from limelight.models.attention import load_folder
-from limelight.training import RECIPES
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
-         "--set", "T_max=13", "--set", "batch=4")  # fmt: skip
+         "--set", "T_max=13", "--set", "batch=4", "--set", "least_steps=100",
+         "--set", "learning_rate=0.03", "--set", "embedding_std=0.5")  # fmt: skip
 
 
 @pytest.fixture
@@ -40,18 +39,59 @@ def test_training_writes_a_model_and_says_where(train, tmp_path):
     assert run.out == (
         f"{tmp_path / 'model'}: epoch {kept} kept, validation accuracy {score:.2%}\n"
     )
-    first, second, notice = run.err.splitlines()
+    first, second = run.err.splitlines()[:2]
     assert first.startswith("epoch 1/2, loss 0.")
     assert second.startswith("epoch 2/2, loss 0.")
-    assert notice == (
-        "Notice: 24 training steps are few for 48 texts; --epochs 100 may well give a better model."
-    )
 
 
-def test_a_run_that_is_long_enough_gets_no_advice():
-    assert _advice(20_000, RECIPES["default"]) is None
-    assert _advice(8_000, RECIPES["default"]) == (
-        "189 training steps are few for 8000 texts; --epochs 20 may well give a better model."
+def test_by_default_the_held_out_texts_say_when_to_stop(train, tmp_path):
+    run = train()
+    assert run.code == 0, run.err
+    record = load_folder(tmp_path / "model").record["training"]
+    assert (record["recipe"], record["training_rows"], record["validation_rows"]) == (
+        "default", 54, 6,
+    )  # fmt: skip
+    told = run.err.splitlines()
+    scores = record["validation_accuracy"]
+    assert max(scores) == 1.0
+    # 14 steps an epoch: 100 steps are 8 epochs, and the best was found long before.
+    assert len(told) == len(scores) == 8
+    assert told[0].startswith("epoch 1, loss 0.")
+
+
+def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
+    rows = [{"text": f"a film {i}", "label": "ab"[i % 3 == 0]} for i in range(60)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = train("--epochs", "1", "--set", "learning_rate=1e-9")
+    assert run.code == 0
+    record = load_folder(tmp_path / "model").record["training"]
+    assert run.err.splitlines()[-1] == f"Notice: {record['notice']}"
+    assert record["notice"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
+    assert "of the held-out texts right, and always answering 'a' gets " in record["notice"]
+    run = train("--epochs", "1", "--set", "learning_rate=1e-9", "--validation", "0", "--fresh")
+    assert "of the training texts right, and always answering 'a' gets 66.7%." in run.err
+
+
+def test_a_model_that_learned_says_nothing_of_the_kind(train, tmp_path):
+    assert "LEARNED" not in train().err
+    assert "notice" not in load_folder(tmp_path / "model").record["training"]
+
+
+def test_a_file_that_is_sorted_by_label_is_judged_by_all_of_it(train, data, tmp_path):
+    """Of 4,200 rows the first 3,000 are of one class."""
+    rows = [{"text": f"{w} film", "label": w} for w in ["bad"] * 3000 + ["good"] * 1200]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = train("--epochs", "1", "--validation", "0", "--set", "batch=128")
+    assert run.code == 0
+    assert "notice" not in load_folder(tmp_path / "model").record["training"]
+
+
+def test_without_held_out_texts_the_epochs_must_be_said(train):
+    assert train("--validation", "0") == (
+        2,
+        "",
+        "Error: without held-out texts nothing says when to stop; give the number of epochs, or "
+        "hold texts out.\n",
     )
 
 
@@ -76,7 +116,7 @@ def test_classes_are_named_in_order(train, tmp_path):
     [
         (
             ("--recipe", "papr"),
-            "no recipe 'papr'. Did you mean 'paper'? Choose from: paper, default.",
+            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped.",
         ),
         (("--set", "dropout"), "--set needs name=value; got 'dropout'."),
         (("--set", "dropout=much"), "dropout must be a number; got 'much'."),

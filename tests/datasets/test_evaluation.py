@@ -47,6 +47,13 @@ def test_the_interval_solves_its_equation():
             assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
 
 
+def test_the_interval_reaches_the_end_where_nothing_else_was_seen():
+    for total in (1, 7, 10, 37, 25_000):
+        assert wilson_interval(0, total)[0] == 0.0
+        assert wilson_interval(total, total)[1] == 1.0
+        assert 0 < wilson_interval(0, total)[1] < 1
+
+
 def test_other_classes_are_refused():
     data = LabelledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
     with pytest.raises(InputError) as caught:

@@ -207,3 +207,34 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 def test_the_row_of_the_catalogue():
     assert [(row.id, row.label) for row in ROWS] == [("anchors", "Anchors")]
+
+
+def shortest_by_definition(label_of, d, threshold):
+    """Oracle: every set of words in turn, its precision counted mask by mask."""
+    masks = [frozenset(j for j in range(d) if bits >> j & 1) for bits in range(2**d)]
+    held = {mask: label_of(mask) == label_of(frozenset(range(d))) for mask in masks}
+    precision = {words: np.mean([held[mask] for mask in masks if words <= mask]) for words in masks}
+    enough = [words for words in masks if precision[words] >= threshold]
+    size = min(map(len, enough))
+    return size, max(precision[words] for words in enough if len(words) == size)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_words_have_the_best_anchor_there_is(seed):
+    """Words that work in threes mislead a search that adds one at a time."""
+    d, rng = 8, np.random.default_rng(seed)
+    triples = [frozenset(rng.choice(d, 3, replace=False).tolist()) for _ in range(4)]
+    sign = rng.choice([-1.0, 1.0], 4)
+    score = lambda kept: 0.1 + sum(s for t, s in zip(triples, sign, strict=True) if t <= kept)  # noqa: E731
+    model = limelight.wrap(
+        lambda texts: np.array([[score({int(w[1]) for w in t.split()})] for t in texts]),
+        classes=["no", "yes"],
+        scale="logit",
+    )
+    e = limelight.explain(model, " ".join(WORDS[:d]), "anchors", target="predicted")
+    size, precision = shortest_by_definition(lambda kept: score(kept) > 0, d, 0.95)
+    assert (len(e.anchor.features), e.anchor.precision) == (size, precision)
+    assert e.diagnostics["masks"] == 2**d
+    assert e.stderr is None
+    small = limelight.explain(model, " ".join(WORDS[:d]), "anchors", max_size=1, threshold=0.999)
+    assert len(small.anchor.features) <= 1

@@ -294,7 +294,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"method": "interactions", "tolerance": 0},
-            "tolerance must lie between 0 and 1; got 0.0.",
+            "tolerance must be positive; got 0.0.",
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
@@ -332,6 +332,12 @@ def test_text_past_the_window_is_marked():
     assert e.text[: e.explained_end] == ("w1 w2 " * 6).strip()
     assert "8 were cut off" in e.notices[0]
     assert limelight.explain(MODEL, TEXT, "gxi").explained_end == len(TEXT)
+
+
+def test_g_avg_says_that_it_is_worse_than_chance():
+    (notice,) = [n for n in limelight.explain(MODEL, TEXT, "g-avg").notices if "chance" in n]
+    assert "it goes −0.64 on the shipped model and 1,000 IMDB reviews" in notice
+    assert not any("chance" in n for n in limelight.explain(MODEL, TEXT, "gxi").notices)
 
 
 def test_compare_shows_the_papers_methods_and_shapley():

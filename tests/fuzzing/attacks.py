@@ -1,7 +1,8 @@
 """Attacks: seeded cases for the command line, model folders and JSON results.
 
-``python tests/fuzzing/attacks.py commands|folders|results COUNT [SEED]`` runs COUNT of them, and
-says how many ended with which exit code; anything but 0 and 2 is printed with its case.
+``python tests/fuzzing/attacks.py commands|folders|results|pretrained COUNT [SEED]`` runs COUNT of
+them, with tests and tests/models on the path, and says how many ended with which exit code;
+anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders.
 """
 
 import contextlib
@@ -88,7 +89,10 @@ def damaged_folder(rng, sound, place):
 
 
 def flip_bytes(rng, folder):
-    file = _any_file(rng, folder)
+    flip_bytes_of(rng, _any_file(rng, folder))
+
+
+def flip_bytes_of(rng, file):
     content = bytearray(file.read_bytes())
     for at in rng.integers(0, len(content), rng.integers(1, 9)):
         content[at] ^= 1 << int(rng.integers(8))
@@ -96,7 +100,10 @@ def flip_bytes(rng, folder):
 
 
 def truncate(rng, folder):
-    file = _any_file(rng, folder)
+    truncate_file(rng, _any_file(rng, folder))
+
+
+def truncate_file(rng, file):
     content = file.read_bytes()
     file.write_bytes(content[: int(rng.integers(len(content)))])
 
@@ -106,7 +113,10 @@ def leave_out(rng, folder):
 
 
 def link_to_a_device(rng, folder):
-    file = _any_file(rng, folder)
+    link_file(rng, _any_file(rng, folder))
+
+
+def link_file(rng, file):
     file.unlink()
     file.symlink_to(str(rng.choice(["/dev/zero", "/dev/null", "/dev/full", "/", str(file)])))
 
@@ -117,12 +127,16 @@ def nest_deep(rng, folder):
 
 
 def change_config(rng, folder):
-    config = json.loads((folder / "config.json").read_text())
     odd = (10**400, 10**9, -1, 0, 1, 2.5, True, None, "x", [], {}, ["a"], ["\ud800", "b"], [[1], 2])
     odd += (float("nan"), float("inf"), 1e308, "9" * 4000, 2**63, ["\0", "b"], ["", "a"], 1e-300)
-    name = sorted(config)[rng.integers(len(config))]
-    config[name] = odd[rng.integers(len(odd))]
-    (folder / "config.json").write_text(json.dumps(config))
+    change_json(rng, folder / "config.json", odd)
+
+
+def change_json(rng, file, odd):
+    content = json.loads(file.read_text())
+    name = sorted(content)[rng.integers(len(content))]
+    content[name] = odd[rng.integers(len(odd))]
+    file.write_text(json.dumps(content))
 
 
 def change_shapes(rng, folder):
@@ -161,7 +175,7 @@ def claim_a_hugging_face_model(rng, folder):
 
 DAMAGES = (
     flip_bytes, flip_bytes, truncate, leave_out, link_to_a_device, nest_deep, change_config,
-    change_config, change_shapes, change_numbers, change_vocabulary,
+    change_config, change_shapes, change_numbers, change_vocabulary, claim_a_hugging_face_model,
 )  # fmt: skip
 
 
@@ -263,6 +277,9 @@ CASES = {"commands": command_cases, "folders": folder_cases, "results": result_c
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     kind, count, *rest = sys.argv[1:]
+    sys.modules["attacks"] = sys.modules["__main__"]  # one table of cases, under either name
+    import pretrained_attacks  # noqa: F401
+
     codes = Counter()
     for case, code, said in CASES[kind](int(count), int(rest[0]) if rest else 0):
         codes[code] += 1

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from limelight import Judgement, judge
+from limelight import Judgement, judge, wrap
 from limelight.cli.judge_methods import _say_estimate
 from limelight.datasets.texts_of_file import texts_of_file
 from limelight.errors import InputError
@@ -152,3 +152,15 @@ def test_plausibility_and_agreement_fit_any_terminal(width):
     assert ("token F1" in text) == (width >= 72)
     assert ("no room here" in " ".join(text.split())) == (width <= 60)
     shown(found, width, "ascii")
+
+
+def test_a_ceiling_that_is_not_proven_is_never_called_one():
+    model = wrap(
+        lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"], scale="logit"
+    )
+    found = judge(model, TEXTS[:3], ["loo"])
+    assert "best found" in shown(found, 100)
+    assert "ceiling" not in shown(found, 100).replace("No ceiling is proven here", "")
+    page = re.sub(r"<(script|style).*?</(script|style)>", "", found.as_html(), flags=re.S)
+    page = page.replace("No ceiling is proven here", "").replace("neither chance nor ceiling", "")
+    assert "ceiling" not in page

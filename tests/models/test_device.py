@@ -36,7 +36,7 @@ def test_games_are_tensors_of_the_device_and_equal_ours():
     texts = random_texts(9, 2)
     here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
     assert isinstance(there.a, torch.Tensor)
-    for name in ("D0", "a", "b", "N0", "A", "B", "sizes"):
+    for name in ("D0", "a", "b", "N0", "A", "B", "sizes", "error"):
         np.testing.assert_allclose(getattr(there, name).numpy(), getattr(here, name), rtol=1e-12)
     assert isinstance(here, RatioGame)
 
@@ -71,4 +71,4 @@ def test_a_device_that_is_not_there_is_refused_at_once():
 def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(MissingExtraError, match="device 'cuda' needs torch; run: pip install"):
-        on_device.device_tables(tiny_model().tables, "cuda")
+        on_device.device_tables(tiny_model().tables, tiny_model().table_errors, "cuda")

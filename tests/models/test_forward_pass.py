@@ -11,7 +11,8 @@ from limelight.text import Features
 
 torch = pytest.importorskip("torch")
 
-from limelight.models.hugging_face.forward_pass import PADDING, ForwardPass, padded  # noqa: E402
+from limelight.models.hugging_face.forward_pass import ForwardPass  # noqa: E402
+from limelight.models.hugging_face.network_call import MASKED_OUT  # noqa: E402
 
 from tiny_transformers import tiny  # noqa: E402
 
@@ -58,7 +59,7 @@ def one_by_one(pieces, features, keep, other):
     st.integers(0, 2),
     st.integers(1, 9),
     st.data(),
-    st.sampled_from([None, 7, PADDING]),
+    st.sampled_from([None, 7, MASKED_OUT]),
 )
 @settings(deadline=None)
 def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
@@ -77,31 +78,33 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
     for row, wanted in zip(ids, expected, strict=True):
         wanted = wanted or [NOTHING]
         assert row[: len(wanted)].tolist() == wanted
-        assert (row[len(wanted) :] == PADDING).all()
+        assert (row[len(wanted) :] == MASKED_OUT).all()
 
 
-def test_rows_of_no_pieces_hold_the_id_that_stands_for_nothing():
-    assert padded([np.array([5, 6]), np.array([], int)], nothing=NOTHING).tolist() == [
-        [5, 6],
-        [NOTHING, PADDING],
-    ]
+def test_shorter_rows_are_padded_to_a_rectangle():
+    found = rectangle([np.array([5, 6]), np.array([7])])
+    assert found.tolist() == [[5, 6], [7, MASKED_OUT]]
+
+
+def passing_of(network, *, half):
+    return ForwardPass(network, half=half, shown=str)
 
 
 @pytest.fixture
 def halving(monkeypatch):
     """A network whose outputs are computed by its copy in half precision, on any device."""
     network, _ = tiny("bert")
-    passing = ForwardPass(network, half=True)
+    passing = passing_of(network, half=True)
     monkeypatch.setattr(passing, "_halves", True)
     return network, passing
 
 
-IDS = np.array([[2, 5, 6, 3], [2, 7, 3, PADDING]])
+IDS = np.array([[2, 5, 6, 3], [2, 7, 3, MASKED_OUT]])
 
 
 def test_the_copy_in_half_precision_is_the_same_function_and_leaves_the_network_alone(halving):
     network, passing = halving
-    single = ForwardPass(network, half=False)(IDS)
+    single = passing_of(network, half=False)(IDS)
     passing.renew()
     half = passing(IDS)
     assert {p.dtype for p in network.parameters()} == {torch.float32}
@@ -127,4 +130,4 @@ def test_a_network_too_large_for_half_precision_is_asked_in_single(halving):
         network.classifier.weight *= 1e6
     passing.renew()
     assert passing._half is None
-    np.testing.assert_array_equal(passing(IDS), ForwardPass(network, half=False)(IDS))
+    np.testing.assert_array_equal(passing(IDS), passing_of(network, half=False)(IDS))

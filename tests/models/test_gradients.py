@@ -101,7 +101,7 @@ def test_integrated_gradients_are_captums(family):
     [
         ("bert", {}, "use replacement 'mask' or 'unk' or 'pad'."),
         ("gpt2", {}, "use replacement 'pad'."),
-        ("gpt2", {"pad_token_id": None}, "use 'gxi' or 'lime'."),
+        ("gpt2", {"pad_token_id": None}, "use 'lime' or 'shapley'."),
     ],
 )
 def test_integrated_gradients_cannot_delete_and_name_the_tokens_there_are(family, changes, advice):
@@ -125,6 +125,32 @@ def test_integrated_gradients_add_up():
     assert gap > 0.1 * abs(change)
     assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
     assert f"within {gap:.1g}, not within 1.0% of it; raise max_steps." in rough.notices[-1]
+
+
+@families
+def test_every_score_of_integrated_gradients_has_an_estimated_error(family):
+    model = loaded(family)
+    exact = scores(model, "ig", steps=128, max_steps=128)
+    largest = []
+    for steps in (16, 48):
+        e = limelight.explain(model, TEXT, "ig", target=TARGET, steps=steps, max_steps=steps)
+        errors = np.array(e.diagnostics["score_errors"])
+        assert errors.shape == e.scores.shape == exact.shape
+        off, rounding = np.abs(e.scores - exact), 1e-5 * np.abs(exact).max()  # single precision
+        assert (off <= errors + rounding).mean() >= 0.75  # estimates, of wild random networks
+        assert off.max() <= errors.max() + rounding
+        largest.append(errors.max())
+    assert largest[1] < largest[0]
+
+
+def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
+    e = limelight.explain(loaded("bert"), TEXT, "ig", target=TARGET, steps=2, max_steps=2)
+    worst, largest = max(e.diagnostics["score_errors"]), np.abs(e.scores).max()
+    assert worst > 0.2 * largest
+    assert e.notices[0] == (
+        f"From half of the points a score would differ by up to {worst:.2g}; the largest is "
+        f"{largest:.2g}. Do not read much into smaller differences, or raise steps."
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])

@@ -265,11 +265,33 @@ def test_a_model_without_padding_is_asked_text_by_text():
         limelight.explain(model, "a good film", "ig")
 
 
-def test_compare_shows_attention_gradients_lime_and_shapley():
+def test_compare_shows_what_is_faithful_to_deep_models():
     comparison = limelight.compare(loaded(), "a good film", samples=40, pairs=2)
-    assert [e.method for e in comparison] == [
-        "alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley"
-    ]  # fmt: skip
+    assert [e.method for e in comparison] == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
+
+
+def test_a_method_that_is_chance_on_deep_models_says_so_in_numbers():
+    model = loaded()
+    chance = limelight.explain(model, TEXT, "gxi").notices[-1]
+    assert chance.startswith("No better than chance on deep models: ")
+    assert "it went −0.03 [−0.07, 0.00] on MiniLM and 110 IMDB reviews" in chance
+    for faithful in ("ig", "loo"):
+        assert not any("chance" in one for one in limelight.explain(model, TEXT, faithful).notices)
+
+
+def test_scores_that_are_rounding_are_not_ranked():
+    """BERT normalises what it embeds, so the mean of the gradient is 0 and G-avg rounding."""
+    comparison = limelight.compare(loaded(), TEXT, methods=["loo", "g-avg", "g-l2"])
+    noise = comparison["g-avg"]
+    assert 0 < np.abs(noise.scores).max() < noise.diagnostics["rounding"]
+    assert f"none is larger than {np.abs(noise.scores).max():.0e}" in noise.notices[-1]
+    found = comparison.agreement
+    assert found.noise == ("g-avg",)
+    for table in (found.rank_correlation, found.top3_overlap):
+        assert table[1] == (None,) * 3
+        assert [row[1] for row in table] == [None] * 3
+        assert table[0][2] is not None
+    assert found.sign_conflicts[0][1] is None
 
 
 def test_folders_pipelines_and_objects_are_the_same_model(tmp_path):

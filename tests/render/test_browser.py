@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +169,23 @@ def test_printing_keeps_the_colours_and_drops_the_controls(opened):
     page.emulate_media(media="print")
     assert colour(page, ".reading [data-f='0']") == rgb("for", "light")
     assert not page.is_visible("#theme")
+
+
+def test_no_tint_covers_a_letter(opened):
+    """The box of a word, tint included, ends where the letters beside it begin."""
+    page = opened(explanation("I gave it 10. The acting, 7.75 of 10 (weak), is superb!"))
+    boxes = page.eval_on_selector_all(
+        ".reading .w",
+        """nodes => nodes.map(node => {
+            const letters = document.createRange();
+            letters.selectNodeContents(node);
+            const [tint, ink] = [node.getBoundingClientRect(), letters.getBoundingClientRect()];
+            return [tint.left, tint.right, ink.left, ink.right, ink.top];
+        })""",
+    )
+    assert len(boxes) > 15
+    on_one_line = [(a, b) for a, b in pairwise(boxes) if a[4] == b[4]]
+    for (_, right, _, ink_right, _), (left, _, ink_left, _, _) in on_one_line:
+        assert right <= ink_left + 0.01
+        assert left >= ink_right - 0.01
+    assert any(right > ink_right + 1 for _, right, _, ink_right, _ in boxes)  # it does reach out

@@ -6,6 +6,7 @@ import pytest
 from limelight.errors import InputError, MissingExtraError
 from limelight.render import figures
 from limelight.render.coloured_pieces import token_strings_of, visible
+from limelight.render.sentence_figure import SOFT
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 
@@ -46,6 +47,38 @@ def test_bars_have_error_bars_where_there_are_standard_errors():
     assert len(figures.bar_chart(explanation(), k=3).axes[0].patches) == 3
 
 
+def texts_of(drawn):
+    """What is written, without the notes about the figure itself."""
+    return [text.get_text() for text in drawn if text.get_color() != SOFT]
+
+
+def test_a_figure_says_class_method_and_scale():
+    c = comparison()
+    said = [text.get_text() for text in figures.coloured_sentence(c).axes[0].texts]
+    assert "the logit of “positive”" in said
+    for e in c:
+        peak = np.abs(e.scores).max()
+        number = f"{peak:.{2 - int(np.floor(np.log10(peak)))}f}"
+        assert {e.label, f"±{number}" if e.signed else f"0 to {number}"} <= {*said}
+    assert {"for", "against", "size only, no sign", "full colour"} <= {*said}
+    e = explanation(scale="probability", target="a $target$")
+    bars = figures.bar_chart(e).axes[0]
+    assert bars.get_xlabel() == "lime: the probability of “a $target$”"
+    assert figures.interaction_heatmap(with_pairs()).axes[0].get_title().endswith(
+        ": the logit of “positive”"
+    )  # fmt: skip
+
+
+def test_a_figure_shows_where_a_text_is_cut():
+    whole, cut = (
+        "".join(texts_of(figures.coloured_sentence(explanation(REVIEW, T_max=n)).axes[0].texts))
+        for n in (400, 5)
+    )
+    assert "not read" not in whole
+    assert cut.startswith("limeI did not expect [not read from here]")
+    assert cut.endswith(f"… ({len(REVIEW) - len('I did not expect'):,} characters)")
+
+
 def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp_path):
     for text in (r"costs $5$ or $\foo$ \$6_x$", HOSTILE, "שלום 😀 日本語", "x" * 300):
         e = explanation(text)
@@ -53,7 +86,7 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
         bars = figures.bar_chart(e)
         figures.save_figure(bars, tmp_path / "b.png")
         words = sentence.axes[0].texts
-        assert "".join(word.get_text() for word in words) == f"lime{visible(text)}"
+        assert "".join(texts_of(words)) == f"lime{visible(text)}"
         labels = bars.axes[0].get_yticklabels()
         strongest = [visible(name) for name, _ in e.as_list()]
         assert [name.get_text()[:23] for name in labels] == [name[:23] for name in strongest]
@@ -61,9 +94,9 @@ def test_dollar_signs_hostile_text_and_missing_letters_are_drawn_as_they_are(tmp
 
 
 def test_the_words_of_a_sentence_are_all_drawn_inside_the_page():
-    figure = figures.coloured_sentence(explanation(REVIEW, T_max=40))
+    figure = figures.coloured_sentence(explanation(REVIEW, T_max=400))
     axes = figure.axes[0]
-    drawn = "".join(text.get_text() for text in axes.texts)
+    drawn = "".join(texts_of(axes.texts))
     assert "".join(drawn.split()) == "".join(f"lime{REVIEW}".split())
     page = figure.bbox
     for mark in (*axes.texts, *axes.patches):

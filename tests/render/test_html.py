@@ -132,30 +132,48 @@ def test_a_fragment_needs_no_script_and_styles_only_itself():
 
 def test_a_fragment_tells_scores_on_hover():
     e = explanation("good bad", scores=np.array([0.812, -0.4]))
-    assert 'class="w f10 top" data-f="0" title="+0.812">good<' in explanation_fragment(e)
-    assert 'class="w a5" data-f="1" title="-0.400">bad<' in explanation_fragment(e)
+    assert 'class="w s e f10 top" data-f="0" title="+0.812">good<' in explanation_fragment(e)
+    assert 'class="w s e a5" data-f="1" title="-0.400">bad<' in explanation_fragment(e)
 
 
 def test_methods_without_sign_are_never_green_or_red():
     page = explanation_fragment(explanation(method="g-l1"))
-    assert re.search(r'class="w n\d', page)
-    assert not re.search(r'class="w [fa]\d', page)
+    assert re.search(r'class="w s e n\d', page)
+    assert not re.search(r'class="w[ se]* [fa]\d', page)
 
 
-def test_text_past_the_window_is_greyed():
+def test_text_past_the_window_is_marked_greyed_and_folded():
     page = explanation(REVIEW, T_max=5).as_html()
-    legend, rest = re.findall(r'class="cut"[^>]*>([^<]*)<', page)
+    legend, start = re.findall(r'class="cut"[^>]*>([^<]*)<', page)
     assert legend == "grey"
-    assert REVIEW.startswith("I did not expect" + unescape(rest)[:100])
     assert "not read by the model" in page
+    (before,) = re.findall(r'>([^<>]*)</span><span class="stop">not read from here<', page)
+    assert before == "expect"
+    left = REVIEW.removeprefix("I did not expect")
+    assert unescape(start) == f"{left[:60]}… ({len(left):,} characters)"
+    (folded,) = re.findall(
+        r'<details><summary>What the model did not read</summary><p class="words cut"[^>]*>'
+        r"([^<]*)</p></details>",
+        page,
+    )
+    assert unescape(folded) == left
+    assert "did not read" not in explanation(REVIEW, T_max=400).as_html()
 
 
 def test_a_long_unread_rest_is_not_repeated_for_every_method():
     text = "a good film " + "endless " * 50_000
     page = comparison(text, T_max=5).as_html()
     shown = page.partition('<script type="application/json"')[0]
-    assert len(shown) < 200_000
-    assert re.search(r"… \(399\d{3} characters\)", shown)
+    assert len(shown) < 200_000 + len(text)
+    assert re.search(r"… \(399,\d{3} characters\)", shown)
+
+
+def test_a_tint_reaches_out_only_where_there_is_a_space():
+    page = explanation_fragment(explanation("an act, (so)", scores=np.full(6, 0.5)))
+    shown = re.findall(r'<span class="w([ se]*) f10[^>]*>([^<]*)</span>', page)
+    assert [(word, kind.strip()) for kind, word in shown] == [
+        ("an", "s e"), ("act", "s"), (",", "e"), ("(", "s"), ("so", ""), (")", "e"),
+    ]  # fmt: skip
 
 
 def test_error_bars_appear_where_there_are_standard_errors():

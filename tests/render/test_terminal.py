@@ -57,20 +57,25 @@ def test_every_word_and_method_is_shown(width):
 
 def test_in_a_pipe_signs_and_numbers_take_the_place_of_colour():
     e = explanation("good bad so so", scores=np.array([0.812, -0.4, 0.01]))
-    assert "*good+0.81* bad-0.40 so so" in printed(e)
+    assert "*good[+0.81]* bad[-0.40] so so" in printed(e)
     assert "\x1b" not in printed(e)
+
+
+def test_numbers_of_the_text_and_scores_are_told_apart():
+    e = explanation("7.75 of 10.", scores=np.array([1.5, -0.1, 0.2, 0.0, 0.3]))
+    assert "*7[+1.5]*.[-0.1]75[+0.2] of 10[+0.3].[-0.1]" in printed(e)
 
 
 def test_methods_without_sign_get_numbers_without_sign():
     e = explanation("good bad", "g-l1", scores=np.array([0.812, 0.4]))
-    assert "*good=0.81* bad=0.40" in printed(e)
+    assert "*good[0.81]* bad[0.40]" in printed(e)
 
 
 def test_no_color_is_obeyed(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     e = explanation("good bad", scores=np.array([0.812, -0.4]))
     shown = printed(e, colour=True)
-    assert "*good+0.81* bad-0.40" in CONTROL.sub("", shown)
+    assert "*good[+0.81]* bad[-0.40]" in CONTROL.sub("", shown)
     assert "48;2;" not in shown
     assert "38;2;" not in shown
 
@@ -123,7 +128,9 @@ def test_markup_and_escape_sequences_of_the_text_stay_text():
 
 
 def test_text_past_the_window_is_marked():
-    assert "⟦not read⟧" in printed(explanation(REVIEW, T_max=5))
+    shown = " ".join(printed(explanation(REVIEW, T_max=5)).split())
+    assert "⟦not read⟧ much, but" in shown
+    assert f"… ({len(REVIEW) - len('I did not expect'):,} characters)" in shown
 
 
 def test_standard_errors_bounds_and_notices_are_said():

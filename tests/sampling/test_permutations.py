@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import limelight
 from limelight.sampling import permutation_shapley
+from limelight.sampling.permutations import _draws, _orders
 
 
 def all_of(words):
@@ -18,7 +20,7 @@ def drawn(game, d, pairs, seed=0, **options):
 
 def test_a_tolerance_is_not_met_by_two_pairs_that_agree():
     """Of three words that only work together, two pairs of orders agree in a third of the cases."""
-    agreeing = [seed for seed in range(30) if not drawn(all_of(3), 3, 2, seed).stderr.any()]
+    agreeing = [seed for seed in range(30) if drawn(all_of(3), 3, 2, seed).flat.all()]
     assert agreeing
     for seed in agreeing:
         found = drawn(all_of(3), 3, 2, seed, tolerance=0.05, most=10_000)
@@ -35,15 +37,36 @@ def test_a_word_whose_rare_interaction_has_not_shown_keeps_an_error(seed):
     assert unseen.sum() >= 30
     assert (np.abs(found.values - 1 / 50) <= 5 * found.stderr).all()
     truth = np.sqrt((0.5**2 * 0.04 - 0.02**2) / 10)  # each draw is 1/2 with chance 2/50
-    assert truth <= found.stderr[0, unseen].max() <= 2 * truth
+    assert truth <= found.stderr[0, unseen].max() <= 3 * truth
 
 
-def test_draws_that_all_agree_have_no_error():
+def test_draws_that_all_agree_are_no_proof():
+    """Three of ten pairs may yet be off by as much as f is known to move."""
     slope = np.array([3.0, -1.0, 0.5])
     pair = lambda keep: (keep @ slope + 2 * keep[:, 0] * keep[:, 2])[:, None]  # noqa: E731
     found = drawn(pair, 3, 10)
     np.testing.assert_allclose(found.values[0], [4.0, -1.0, 1.5], atol=1e-12)
-    np.testing.assert_allclose(found.stderr[0], 0, atol=1e-12)
+    assert found.flat.all()
+    np.testing.assert_allclose(found.stderr[0], 1.5 * 4.5 / 10)
+    np.testing.assert_allclose(drawn(pair, 3, 10, known_range=20.0).stderr[0], 1.5 * 20 / 10)
+
+
+def test_two_words_have_one_pair_of_orders_and_no_error():
+    found = drawn(all_of(2), 2, 10)
+    np.testing.assert_array_equal([found.values[0], found.stderr[0]], [[0.5, 0.5], [0, 0]])
+
+
+def test_the_spread_is_that_of_the_draws_written_out():
+    """Equal to the definition, from draws asked for one pair at a time."""
+    game = lambda keep: np.sin(keep @ np.arange(1.0, 8.0))[:, None]  # noqa: E731
+    found, rng = drawn(game, 7, 40, seed=5), np.random.default_rng(5)
+    ends = game(np.array([np.zeros(7, bool), np.ones(7, bool)]))
+    draws = np.concatenate([_draws(game, ends, _orders(7, n, rng)) for n in (1, 39)])[:, 0]
+    shares = (draws - draws.mean(axis=0)) / 40
+    second, largest = (shares**2).sum(axis=0) * 40 / 39, np.abs(shares).max(axis=0)
+    carriers = second**2 / (shares**4).sum(axis=0)
+    factor = np.maximum(stats.t.ppf(0.975, np.minimum(2 * (carriers + 1), 39)) / 2, 1)
+    np.testing.assert_allclose(found.stderr[0], factor * np.sqrt(second + largest**2), rtol=3e-3)
 
 
 TEXT = "a b c d e f"
@@ -57,11 +80,11 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
         scale="logit",
     )
     few = (
-        "2 pairs of orders are few: do not trust the standard errors, zeros least of all; "
-        "draw 10 or more."
+        "2 pairs of orders are few: effects that show in some orders only may have been missed, "
+        "and the standard errors are then too small; draw 25 or more."
     )
     assert few in limelight.explain(model, TEXT, "shapley", pairs=2).notices
-    for text, pairs in (("a b c", 2), (TEXT, 10)):  # three words have fewer masks than two pairs
+    for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
         e = limelight.explain(model, text, "shapley", pairs=pairs)
         assert not e.notices
     np.testing.assert_allclose(limelight.explain(model, TEXT, "shapley").scores, 1 / 6)

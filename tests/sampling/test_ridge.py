@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
@@ -62,17 +63,30 @@ def test_standard_errors_are_the_sandwich_written_out(row0):
     rows = (weight * residual / (1 - leverage))[:, None] * X @ bread
     fit = ridge_fit(sample, ridge=0.0)
     rows = rows[row0:]  # the untouched document is the same in every sample
-    written = np.sqrt((rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / len(rows))
-    np.testing.assert_allclose(fit.stderr[0], written[1:], rtol=1e-9)
-    np.testing.assert_allclose(fit.intercept_stderr[0], written[0], rtol=1e-9)
+    variance = (rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / len(rows) + (rows**2).max(axis=0)
+    carriers = (rows**2).sum(axis=0) ** 2 / (rows**4).sum(axis=0)
+    quantile = stats.t.ppf(0.975, np.minimum(2 * (carriers + 1), len(rows) - d - 1))
+    written = np.maximum(quantile / 2, 1) * np.sqrt(variance)
+    np.testing.assert_allclose(fit.stderr[0], written[1:], rtol=3e-3)
+    np.testing.assert_allclose(fit.intercept_stderr[0], written[0], rtol=3e-3)
 
 
-def test_a_linear_model_is_recovered_without_error():
-    slope = np.array([3.0, -1.0, 0.0, 2.0])
-    fit = fitted_lime(sample_of(lambda keep: (keep @ slope)[:, None] + 7, 4, 500), ridge=0.0)
+def test_a_linear_model_is_recovered_and_a_rare_effect_not_excluded():
+    """Three unseen masks that are off by the range of f, 6, would shift β by at most 2 stderr."""
+    slope, d, n = np.array([3.0, -1.0, 0.0, 2.0]), 4, 500
+    sample = sample_of(lambda keep: (keep @ slope)[:, None] + 7, d, n)
+    fit = fitted_lime(sample, ridge=0.0)
     np.testing.assert_allclose(fit.scores[0], slope, atol=1e-12)
-    np.testing.assert_allclose(fit.stderr[0], 0, atol=1e-12)
     np.testing.assert_allclose([fit.intercept[0], fit.r2[0]], [7, 1])
+    assert fit.flat.all()
+    keep, weight, outputs, _ = everything(sample)
+    X = np.column_stack([np.ones(n), keep])
+    bread = np.linalg.inv(X.T @ (weight[:, None] * X))
+    leverage = weight * ((X @ bread) * X).sum(axis=1)
+    reach = np.abs((weight / (1 - leverage))[1:, None] * (X @ bread)[1:]).max(axis=0)
+    np.testing.assert_allclose(fit.stderr[0], 1.5 * np.ptp(outputs) * reach[1:], rtol=1e-9)
+    wide = fitted_lime(sample, ridge=0.0, known_range=60.0)
+    np.testing.assert_allclose(wide.stderr[0], 1.5 * 60 * reach[1:], rtol=1e-9)
 
 
 def test_a_model_that_never_moves_has_zero_scores_and_errors():
@@ -80,6 +94,7 @@ def test_a_model_that_never_moves_has_zero_scores_and_errors():
     np.testing.assert_array_equal(fit.scores, 0)
     np.testing.assert_array_equal(fit.stderr, 0)
     assert (fit.intercept[0], fit.r2[0]) == (1 / 3, 1.0)
+    assert fit.flat.all()
 
 
 def test_a_fit_through_its_own_samples_claims_no_precision():

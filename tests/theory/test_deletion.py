@@ -118,5 +118,7 @@ def test_what_is_outside_the_domain_is_refused():
     with pytest.raises(InputError) as caught:
         lime_under_deletion(game, tolerance=0.0)
     assert str(caught.value) == "tolerance must lie between 0 and 1; got 0.0."
-    with pytest.raises(DomainError, match="positive weights beside the words"):
+    with pytest.raises(
+        DomainError, match="weights beside the words that double precision can tell from 0"
+    ):
         lime_under_deletion(replace(game, tail_g=0 * game.tail_g))

@@ -15,6 +15,7 @@ def test_the_paper_recipe_is_the_papers():
         single_output=False, vocabulary_size=None, min_count=1, embedding_std=1.0, weight_bound=0.1,
         dropout=0.0, word_dropout=0.0, label_smoothing=0.0, weight_decay=0.01, batch=16, epochs=10,
         learning_rate=1e-4, schedule="constant", average=0.0, validation=0.2, patience=None,
+        fitted_window=False, least_steps=0,
     )  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def test_an_unknown_recipe_gets_a_guess():
     with pytest.raises(InputError) as caught:
         recipe_named("papr")
     assert str(caught.value) == (
-        "no recipe 'papr'. Did you mean 'paper'? Choose from: paper, default."
+        "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped."
     )
 
 

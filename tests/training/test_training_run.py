@@ -15,7 +15,7 @@ from toy import MARKS, toy_data, toy_recipe
 from limelight.datasets import LabelledTexts, evaluate
 from limelight.errors import InputError
 from limelight.models.attention import load_folder
-from limelight.training import fit, prepare, train
+from limelight.training import Checkpoint, fit, prepare, train
 
 HERE = Path(__file__).parent
 
@@ -42,7 +42,7 @@ def test_a_model_learns_and_its_folder_says_how(tmp_path, classes, single, outpu
     assert stored.fingerprint == model.fingerprint
     assert stored.classes == MARKS[:classes]
     record = stored.record["training"]
-    assert record["recipe"] == "default"
+    assert record["recipe"] == "shipped"
     assert record["changed"]["batch"] == record["settings"]["batch"] == 4
     assert "weight_decay" not in record["changed"]
     assert (record["data"], record["training_rows"], record["validation_rows"]) == (
@@ -104,6 +104,29 @@ def test_patience_ends_a_run_that_no_longer_improves():
     assert len(history) == best + 2 < 40
 
 
+def test_patience_waits_for_the_least_steps():
+    recipe = toy_recipe(epochs=40, patience=2, least_steps=421)  # 42 steps an epoch
+    assert len(fit(prepare(toy_data(), recipe), recipe).history) == 11
+
+
+def test_a_fitted_window_is_as_long_as_the_longest_text():
+    data = toy_data()
+    longest = max(len(text.split()) for text in data.texts)
+    wide = toy_recipe(T_max=50, fitted_window=True, epochs=1)
+    model = train(data, recipe=wide, device="cpu")
+    assert model.T_max == longest + 1
+    assert model.read(max(data.texts, key=len)).cut is None
+    assert train(data, recipe=replace(wide, T_max=7), device="cpu").T_max == 7
+    assert train(data, recipe=replace(wide, fitted_window=False), device="cpu").T_max == 50
+
+
+def test_epochs_of_a_step_or_two_are_not_all_saved(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(Checkpoint, "save", lambda _, state: saved.append(state.step))
+    train(toy_data(10), recipe=toy_recipe(epochs=50), output=tmp_path, device="cpu")
+    assert saved == [20, 40, 60, 80, 100]
+
+
 def run_killed(output, step):
     return subprocess.run(
         [sys.executable, str(HERE / "killed_run.py"), str(output), str(step)],
@@ -158,6 +181,32 @@ def test_other_arguments_do_not_continue_a_run(tmp_path):
         toy_data(), recipe=toy_recipe(), seed=1, output=tmp_path, device="cpu", resume=False
     )
     assert model.record["training"]["seed"] == 1
+
+
+WAITS = """
+import sys, time
+from toy import toy_data, toy_recipe
+from limelight.training import train
+def wait(at):
+    print("inside", flush=True)
+    time.sleep(60)
+train(toy_data(), recipe=toy_recipe(), output=sys.argv[1], device="cpu", progress=wait)
+"""
+
+
+@pytest.mark.slow
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
+    command = [sys.executable, "-c", WAITS, str(tmp_path)]
+    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "inside\n"
+        assert refusal(toy_data(), output=tmp_path) == (
+            f"another training is writing to the output folder '{tmp_path}'; wait for it to end, "
+            "or choose another folder."
+        )
+        other.kill()
+    # A dead process holds nothing, and its lock left nothing behind.
+    model = train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu")
+    assert load_folder(tmp_path).fingerprint == model.fingerprint
 
 
 def test_other_data_do_not_continue_a_run(tmp_path):

@@ -23,9 +23,9 @@ def toy_data(rows: int = 210, *, classes: int = 2, seed: int = 0) -> LabelledTex
 
 
 def toy_recipe(**changes) -> Recipe:
-    """Return the default recipe in prime sizes that train in a moment."""
+    """Return the shipped model's recipe in prime sizes that train in a moment."""
     small = replace(
-        RECIPES["default"],
+        RECIPES["shipped"],
         heads=3,
         d_e=7,
         d_att=5,

@@ -1,6 +1,6 @@
-"""The two approximations behind every exact method: 1/x by exponentials, sizes by removals."""
+"""What every exact method stands on: 1/x by exponentials, sizes by removals, tables by rounding."""
 
-__all__ = ["exponentials", "removals"]
+__all__ = ["exponentials", "moved_averages", "removals"]
 
 import numpy as np
 
@@ -80,6 +80,38 @@ def removals() -> Picture:
         f"With d = 3 and ν = 0.05 nearly all weight sits on one size, and no mixture brings the "
         f"error below {number(min(reached.values()), '.1g')}: there `lime` takes the recurrence.",
     )
+
+
+def moved_averages() -> Picture:
+    """How far errors of the logits move the output of a head, and how far they can."""
+    figure, axes = panels(("", "error ε of the logits", "|f̂ − f| / (max u − min u)"), width=5.2)
+    sizes = np.geomspace(1e-3, 10, 25)
+    rng = np.random.default_rng(3)
+    heads = [(spread * rng.normal(size=9), rng.normal(size=9)) for spread in 30 * [0.2, 1.0, 4.0]]
+    seen = [[_most_moved(logit, u, epsilon) for epsilon in sizes] for logit, u in heads]
+    axes.plot(sizes, np.transpose(seen), color=BLUE, linewidth=0.4)
+    axes.plot(sizes, np.tanh(sizes / 2), "--", color=VERMILLION, label="tanh(ε/2)")
+    axes.lines[0].set_label("random heads, the worst errors")
+    logarithmic(axes)
+    legend(axes)
+    share = np.max(np.array(seen) / np.tanh(sizes / 2))
+    return Picture(
+        figure=figure,
+        alt="The largest change of random heads against the error of their logits on logarithmic "
+        "axes: a bundle of curves that rises with slope 1 to a plateau, below a dashed one.",
+        caption=f"{len(heads)} random heads of 9 positions; errors of +ε above a threshold of u "
+        f"and −ε below it, the worst of all thresholds. None moves f by more than {share:.0%} of "
+        "tanh(ε/2) times the range of u (dashed).",
+    )
+
+
+def _most_moved(logit: np.ndarray, u: np.ndarray, epsilon: float) -> float:
+    def average(moved: np.ndarray) -> float:
+        g = np.exp(logit + moved)
+        return float(g @ u / g.sum())
+
+    changes = [average(epsilon * np.sign(u - c)) - average(0 * u) for c in u]
+    return float(np.abs(changes).max() / np.ptp(u))
 
 
 def _plan(d: int, bandwidth: float, tolerance: float) -> LimePlan:

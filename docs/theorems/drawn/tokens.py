@@ -1,6 +1,6 @@
 """Attention, gradients and the ratio game: what the model does with tokens."""
 
-__all__ = ["attention_rows", "cls_gradient", "completeness", "replaced_and_deleted"]
+__all__ = ["attention_rows", "cls_gradient", "proven_panels", "replaced_and_deleted"]
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from limelight.text import UNK
 from limelight.theory.attention import attention, max_attention, mean_attention
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.gradient import gradient
-from limelight.theory.integrated_gradients import integrated_gradients
+from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
 from limelight.theory.lime import lime
+from limelight.theory.path_quadrature import Outer
 from limelight.theory.ratio_game import value
 from limelight_reproduction.drawing import (
     BLUE,
@@ -133,49 +134,56 @@ def _cls_norms() -> dict[str, float]:
     }
 
 
-def completeness() -> Picture:
-    """The completeness gap against the number of nodes, for calm and sharp attention."""
-    figure, axes = panels(("", "Gauss–Legendre nodes", "completeness gap"), width=5.2)
+def proven_panels() -> Picture:
+    """The proven error of the quadrature against its nodes, and the gap that is left."""
+    figure, axes = panels(("", "Gauss–Legendre nodes", "error"), width=5.2)
     colours = dict(zip((4, 16, 80, 400), (BLUE, PURPLE, ORANGE, VERMILLION), strict=True))
     first = {}
     for swing, colour in colours.items():
-        nodes, gaps = _gaps(swing)
-        first[swing] = next((n for n, gap in zip(nodes, gaps, strict=True) if gap < 1e-9), 0)
-        axes.plot(nodes, gaps, "o-", color=colour, markersize=4, label=f"swing of logits {swing}")
+        found = _by_tolerance(swing)
+        nodes = [ig.nodes for ig in found]
+        bounds, gaps = (
+            [float(x[0]) for x in xs]
+            for xs in zip(*((i.quadrature, i.gap) for i in found), strict=True)
+        )
+        first[swing] = next(n for n, bound in zip(nodes, bounds, strict=True) if bound < 1e-9)
+        axes.plot(nodes, bounds, "-", color=colour, label=f"swing of logits {swing}")
+        axes.plot(nodes, np.maximum(gaps, 1e-17), "o", color=colour, markersize=3)
     axes.axhline(1e-9, color=GREY, linestyle=":", linewidth=0.9)
+    axes.set_ylim(1e-18, 1e4)
     logarithmic(axes)
-    axes.set_xticks([64, 256, 1024, 4096], labels=["64", "256", "1024", "4096"])
+    axes.set_xticks([32, 128, 512, 2048], labels=["32", "128", "512", "2048"])
     legend(axes)
     needed = ", ".join(f"{n} at a swing of {swing}" for swing, n in first.items())
     return Picture(
         figure=figure,
-        alt="Completeness gap against nodes on logarithmic axes for four swings of the logits; the "
-        "larger the swing, the more nodes it takes before the gap drops to rounding.",
-        caption=f"Random logits and values, 2 heads, 11 positions. A gap below 1e-9 (dotted) takes "
-        f"{needed}: panels double until it is met, and the gap that was reached is returned.",
+        alt="Proven error against nodes on logarithmic axes for four swings of the logits: steep "
+        "lines, each further to the right; the gaps to completeness lie below them as dots.",
+        caption=f"Random logits and values, 2 heads, 11 positions. Lines: what is proven of every "
+        f"score before it is computed; dots: the gap to completeness. An error below 1e-9 (dotted) "
+        f"takes {needed}.",
     )
 
 
-def _gaps(swing: float) -> tuple[list[int], list[float]]:
-    """Nodes and gaps of every doubling, each asked for by a tolerance just below the last gap."""
+def _by_tolerance(swing: float) -> list[IntegratedGradients]:
+    """What tolerances from 1 to 1e-14 ask for, each number of nodes once."""
     rng = np.random.default_rng(5)
     logit, base = swing / 2 * rng.uniform(-1, 1, (2, 1, 2, 11))
     u, base_u = rng.normal(size=(2, 1, 1, 2, 11))
-    nodes, gaps, tolerance = [], [], 1e3
-    while not nodes or nodes[-1] < 4096:
-        found = integrated_gradients(
+    found = [
+        integrated_gradients(
             logit,
             u,
             base,
             base_u,
             weigh=np.ones_like,
             value_of=lambda f: f[..., 0],
+            outer=Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0),
             tolerance=tolerance,
         )
-        nodes.append(found.nodes)
-        gaps.append(max(float(found.gap[0]), 1e-16))
-        tolerance = 0.999 * max(float(found.gap[0]), float(found.change[0]), 1e-300)
-    return nodes, gaps
+        for tolerance in 10.0 ** -np.arange(15)
+    ]
+    return list({ig.nodes: ig for ig in found}.values())
 
 
 def replaced_and_deleted() -> Picture:

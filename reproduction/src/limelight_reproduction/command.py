@@ -68,6 +68,7 @@ def reproduce(
             device=device,
             paper_model=paper_model,
             progress=progress,
+            planned=lambda said: print(said, file=sys.stderr, flush=True),
         )
     print(page)
 

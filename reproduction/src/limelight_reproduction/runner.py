@@ -1,6 +1,6 @@
 """Runs the experiments: what is finished stays, what cannot run here comes from stored results."""
 
-__all__ = ["At", "chosen", "completed", "measure", "reproduce"]
+__all__ = ["At", "chosen", "completed", "measure", "plan", "reproduce"]
 
 import contextlib
 import os
@@ -59,13 +59,15 @@ def reproduce(
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
     progress: Report | None = None,
+    planned: Callable[[str], None] | None = None,
 ) -> Path:
     """Run the experiments and return the report.
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
     ("figure-4.paper"). Parts that need the paper's model or a graphics card are taken from the
-    results that the package carries where these are not to be had, and the report says so.
+    results that the package carries where these are not to be had, and the report says so;
+    ``planned`` hears beforehand how many those are, and how long the others took before.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
@@ -80,6 +82,9 @@ def reproduce(
         device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
     )
+    place.mkdir(parents=True, exist_ok=True)
+    if planned is not None:
+        planned(plan(setting, wanted, place))
     measured = measure(setting, wanted, place, progress=progress)
     return write_report(place, completed(measured, place))
 
@@ -123,6 +128,31 @@ def measure(
     return results
 
 
+def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Path) -> str:
+    """Say how many of the parts that are ``wanted`` will be measured, and what that took before."""
+    new = [
+        (experiment, part)
+        for experiment, part in wanted
+        if _possible(setting, part) and _kept(setting, experiment, part, place) is None
+    ]
+    said = f"Parts to measure: {len(new)} of {len(wanted)}"
+    if len(new) < len(wanted):
+        said += "; the others are kept from before or come from the stored results"
+    before = [stored().get(e.name, {}).get(part.name) for e, part in new]
+    seconds = sum(found.seconds for found in before if found is not None)
+    if setting.quick or seconds < 60:
+        return f"{said}."
+    machines = dict.fromkeys(found.made_by.rpartition(", ")[2] for found in before if found)
+    return f"{said}. They have taken {seconds / 60:.0f} minutes on {' and '.join(machines)}."
+
+
+def _kept(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
+    """Return what an earlier run left in ``place``, where it still serves."""
+    earlier = read_part(part_file(place, experiment, part))
+    serves = earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed)
+    return earlier if serves else None
+
+
 @contextlib.contextmanager
 def _fast_products() -> Iterator[None]:
     """Let a graphics card multiply float32 matrices with 10-bit mantissas, as most trainings do."""
@@ -157,8 +187,7 @@ def _part(
     setting: Setting, experiment: Experiment, part: Part, output: Path, say: Callable[..., None]
 ) -> Measured | None:
     path = part_file(output, experiment, part)
-    earlier = read_part(path)
-    if earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed):
+    if (earlier := _kept(setting, experiment, part, output)) is not None:
         say("kept", ended=True)
         return earlier
     if not _possible(setting, part):

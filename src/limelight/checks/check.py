@@ -11,6 +11,7 @@ __all__ = [
     "output_values",
 ]
 
+import math
 from dataclasses import dataclass
 from typing import Any, cast, final
 
@@ -40,8 +41,8 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within what is allowed (a NaN is not)."""
-        return self.error <= self.allowed
+        """Whether the error is within what is allowed (a NaN is not, and ∞ allows nothing)."""
+        return self.error <= self.allowed < math.inf
 
 
 def explained(reading: Reading, method: str, **options: Any) -> Explanation:

@@ -69,7 +69,7 @@ def _integrated(reading: Reading) -> Iterator[Check]:
         method="ig",
         against="the change of the output",
         error=abs(float(e.scores.sum() - change)),
-        allowed=1e-10,
+        allowed=(e.bound or 0) + 1e-10,
     )
     words = arrays_of(reading).embedded[0]
     model = classifier(reading)

@@ -2,10 +2,14 @@
 
 __all__ = ["main"]
 
+import contextlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
@@ -45,6 +49,7 @@ app = App(
     version=__version__,
     help="Explain text classifiers, word by word, and say how far each number can be trusted.",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
     help_format="plaintext",
 )
 for _name, (_module, _help) in COMMANDS.items():
@@ -60,17 +65,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
         if any("\0" in argument for argument in given):
             raise InputError("an argument must not hold the character NUL; no path or text has it.")
-        code = app(given, exit_on_error=False, print_error=False)
+        with _termination_heard():
+            code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        sys.exit(143 if isinstance(stop, _TerminatedError) else 130)
     except (CycloptsError, InputError, OSError, MemoryError) as error:
         error_console().print(f"Error: {_sentence(error)}", markup=False, highlight=False)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """Somebody ends the process: what is finished is kept, as after Ctrl-C."""
+
+
+@contextlib.contextmanager
+def _termination_heard() -> Iterator[None]:
+    """Let SIGTERM, as a batch system or a shutdown sends it, end a command as Ctrl-C does."""
+
+    def stop(*_: object) -> NoReturn:
+        raise _TerminatedError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _dash_is_text(arguments: Sequence[str]) -> list[str]:

@@ -25,7 +25,8 @@ def compare(
         The text to explain; "-" reads standard input.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
-        shapley, or loo, lime and shapley for a model that does not allow all of those.
+        shapley on the paper's classifier, and on other models shapley, lime, lrp, ig, loo and
+        alpha-avg, as far as the model allows them.
     """
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     form = question.form
@@ -40,16 +41,17 @@ def compare(
     comparisons = (comparison for _, comparison in answers)
     match form:
         case "terminal":
-            show(comparisons, question.output)
+            show(comparisons, question.output, go_on=answers.how_to_go_on)
         case "json":
-            write((c.to_json() + "\n" for c in comparisons), question.output)
+            parts = (c.to_json() + "\n" for c in comparisons)
+            write(parts, question.output, go_on=answers.how_to_go_on)
         case "csv":
             rows = ((i, e) for i, comparison in answers for e in comparison)
-            write(explanations_csv(rows), question.output)
+            write(explanations_csv(rows), question.output, go_on=answers.how_to_go_on)
         case "html":
             write([only(comparisons, form).as_html()], question.output)
         case _:
             from limelight.render.figures import coloured_sentence, save_figure
 
             save_figure(coloured_sentence(only(comparisons, form)), str(question.output))
-    answers.finish()
+    answers.finish(said=form in ("terminal", "json", "html"))

@@ -1,6 +1,6 @@
 """Where commands write: results to standard output, progress and errors to standard error."""
 
-__all__ = ["error_console", "output_console", "timed_bar"]
+__all__ = ["error_console", "in_words", "output_console", "timed_bar"]
 
 from typing import TYPE_CHECKING, NoReturn, final
 
@@ -34,3 +34,11 @@ def timed_bar(console: Console) -> "Progress":
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeLeft(), console=console)
+
+
+def in_words(seconds: int | float) -> str:
+    """Return "40 seconds", "3 minutes" or "2 hours"."""
+    for unit, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}s"
+    return f"{seconds:.0f} seconds"

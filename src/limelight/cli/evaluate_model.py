@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from limelight.cli.console import output_console
+from limelight.cli.console import error_console, output_console
+from limelight.cli.progress_bar import ProgressShown
 from limelight.models import load
 
 
@@ -43,11 +44,15 @@ def evaluate(
 
     classifier = load(model, device=device)
     texts = datasets.read_labelled(data, classifier.classes, part="test")
-    result = datasets.evaluate(classifier, texts).to_dict()
+    with ProgressShown("evaluating") as progress:
+        evaluation = datasets.evaluate(classifier, texts, progress=progress)
+    result = evaluation.to_dict()
     if format == "json":
         print(json.dumps({**result, "model": classifier.fingerprint}, ensure_ascii=False))
-        return
-    _show(result, classifier.classes)
+    else:
+        _show(result, classifier.classes)
+    for notice in evaluation.notices:
+        error_console().print(notice, markup=False, highlight=False)
 
 
 def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:

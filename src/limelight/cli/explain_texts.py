@@ -63,11 +63,12 @@ def _explain_texts(
     explanations = (e for _, e in numbered)
     match form:
         case "terminal":
-            show(explanations, question.output)
+            show(explanations, question.output, go_on=answers.how_to_go_on)
         case "json":
-            write((e.to_json() + "\n" for e in explanations), question.output)
+            parts = (e.to_json() + "\n" for e in explanations)
+            write(parts, question.output, go_on=answers.how_to_go_on)
         case "csv":
-            write(explanations_csv(numbered), question.output)
+            write(explanations_csv(numbered), question.output, go_on=answers.how_to_go_on)
         case "html":
             write([only(explanations, form).as_html()], question.output)
         case _:
@@ -76,7 +77,7 @@ def _explain_texts(
             one = only(explanations, form)
             drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)
             save_figure(drawn, str(question.output))
-    answers.finish()
+    answers.finish(said=form in ("terminal", "json", "html"))
 
 
 def _numbered(

@@ -8,12 +8,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console
+from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
     FIGURES,
     chosen_format,
     parsed_settings,
-    progress_shown,
     show,
     write,
 )
@@ -98,7 +98,7 @@ def judge(
     else:
         texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = load(model, device=device)
-    with progress_shown() as progress:
+    with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,
             texts,

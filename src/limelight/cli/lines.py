@@ -5,8 +5,9 @@ __all__ = ["Answers", "answers_to"]
 import io
 import itertools
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar, final
@@ -14,6 +15,7 @@ from typing import Generic, TypeVar, final
 from limelight.cli.console import error_console
 from limelight.cli.texts import MOST_BYTES, from_outside, given_texts
 from limelight.errors import InputError
+from limelight.render.notice_counts import NoticeCounts
 
 Answer = TypeVar("Answer")
 _ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
@@ -24,18 +26,20 @@ def answers_to(
     file: Path | None,
     ask: Callable[[list[str]], Sequence[Answer]],
     *,
+    notices: Callable[[Answer], Iterable[str]],
     lines: bool,
     together: int,
 ) -> "Answers[Answer]":
     """Return what ``ask`` answers to arguments, a file or standard input.
 
     With ``lines``, every line of a file or of standard input is a text of its own, and ``together``
-    of them are asked at a time.
+    of them are asked at a time. ``notices`` are those of an answer.
     """
     if lines and from_outside(texts, file):
-        return Answers(_numbered_lines(file), ask, together=together, strict=False)
+        source = _numbered_lines(file)
+        return Answers(source, ask, notices, together=together, source=file or "-")
     given = given_texts(texts, file)
-    return Answers(enumerate(given, start=1), ask, together=len(given), strict=True)
+    return Answers(enumerate(given, start=1), ask, notices, together=len(given), source=None)
 
 
 def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
@@ -63,43 +67,68 @@ def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
 class Answers(Generic[Answer]):
     """Answers to numbered texts, some at a time, each with the number of its text from 0.
 
-    Unless ``strict``, a line that cannot be used is named on standard error, and the others go on;
-    :meth:`finish` says how many there were. An error that is about no line in particular ends
-    everything at once.
+    Where texts are lines of a ``source``, one that cannot be used is named on standard error, and
+    the others go on; :meth:`finish` says how many there were. An error that is about no line in
+    particular ends everything at once.
     """
 
     def __init__(
         self,
         lines: Iterator[tuple[int, str]],
         ask: Callable[[list[str]], Sequence[Answer]],
+        notices: Callable[[Answer], Iterable[str]],
         *,
         together: int,
-        strict: bool,
+        source: Path | str | None,
     ) -> None:
-        self._lines, self._ask, self._together, self._strict = lines, ask, together, strict
+        self._lines, self._ask, self._notices = lines, ask, notices
+        self._together, self._source = together, source
         self._seen = self._refused = 0
+        self._counts = NoticeCounts()
+        self._line = self._done = 0  # of the last answer that was given, and that was taken
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
         while chunk := list(itertools.islice(self._lines, self._together)):
             first = self._seen
             self._seen += len(chunk)
-            yield from self._answers(first, chunk)
+            for number, answer in self._answers(first, chunk):
+                self._line = chunk[number - first][0]
+                place = "text" if self._source is None else "line"
+                self._counts.add(f"{place} {self._line}", self._notices(answer))
+                yield number, answer
+                self._done = self._line  # whoever asks for the next has dealt with this one
         if not self._seen:
             raise InputError("no line of the input has any text.")
         if self._refused == self._seen:
             raise InputError(f"none of the {self._seen} lines could be used.")
 
-    def finish(self) -> None:
-        """Raise an error if there were lines that could not be used."""
+    def finish(self, *, said: bool) -> None:
+        """Sum up the notices, and raise an error if there were lines that could not be used.
+
+        ``said``: the output itself holds the notices, so those of a single text need no repeating.
+        """
+        if not said or self._seen > 1:
+            for sentence in self._counts.sentences():
+                error_console().print(sentence, markup=False, highlight=False)
         if self._refused:
             raise InputError(f"{self._refused} of {self._seen} lines could not be used.")
 
+    def how_to_go_on(self) -> str:
+        """Say which lines are done with, and how to get the others answered."""
+        if self._source is None:
+            return ""
+        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self._source))}"
+        if self._source == "-":
+            return f"Go on with line {self._done + 1} of the input."
+        return f"Go on with line {self._done + 1}: {rest} | limelight … --lines"
+
     def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
-        if self._strict or not any(_ESCAPED.search(text) for _, text in chunk):
+        strict = self._source is None
+        if strict or not any(_ESCAPED.search(text) for _, text in chunk):
             try:
                 answers = self._ask([text for _, text in chunk])
             except InputError as error:
-                if self._strict or not error.one_text:
+                if strict or not error.one_text:
                     raise
             else:
                 yield from enumerate(answers, start=first)

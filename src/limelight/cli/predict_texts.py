@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from limelight.cli.console import error_console, output_console
+from limelight.cli.console import output_console
 from limelight.cli.lines import answers_to
 from limelight.cli.result import write
 from limelight.errors import about_text
@@ -57,13 +57,18 @@ def predict(
     """
     classifier = load(model, device=device)
     answers = answers_to(
-        texts, file, partial(predictions, classifier), lines=lines, together=_TOGETHER
+        texts,
+        file,
+        partial(predictions, classifier),
+        notices=lambda row: row["notices"],
+        lines=lines,
+        together=_TOGETHER,
     )
     if format == "json":
         write((json.dumps(row, ensure_ascii=False) + "\n" for _, row in answers), None)
     else:
         _show(row for _, row in answers)
-    answers.finish()
+    answers.finish(said=format == "json")
 
 
 def _show(rows: Iterator[dict[str, Any]]) -> None:
@@ -71,10 +76,6 @@ def _show(rows: Iterator[dict[str, Any]]) -> None:
     done = 0
     while chunk := list(itertools.islice(rows, _TOGETHER)):
         output_console().print(_table(chunk, header=not done))
-        for number, row in enumerate(chunk, start=done + 1):
-            place = f", row {number}" if done + len(chunk) > 1 else ""
-            for notice in row["notices"]:
-                error_console().print(f"Notice{place}: {notice}", markup=False)
         done += len(chunk)
 
 

@@ -11,10 +11,13 @@ from typing import Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
-from limelight.cli.result import chosen_format, parsed_settings, progress_shown
+from limelight.cli.progress_bar import ProgressShown
+from limelight.cli.result import chosen_format, parsed_settings
 from limelight.errors import InputError
 from limelight.explainers.readings import together
 from limelight.models import Model, load
+from limelight.render.wording import notices
+from limelight.results import Comparison
 from limelight.text import one_line
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
@@ -90,16 +93,30 @@ class Question:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
         model = load(self.model, device=self.device)
+        shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
-            return self._answers(verb, model, texts, *rest, **more)
+            return self._answers(verb, shown, model, texts, *rest, **more)
 
-        return answers_to(text, self.file, ask, lines=self.lines, together=together(model))
+        return answers_to(
+            text,
+            self.file,
+            ask,
+            notices=_notices,
+            lines=self.lines,
+            together=together(model),
+        )
 
     def _answers(
-        self, verb: Callable[..., Any], model: Model, texts: list[str], *rest: Any, **more: Any
+        self,
+        verb: Callable[..., Any],
+        shown: ProgressShown,
+        model: Model,
+        texts: list[str],
+        *rest: Any,
+        **more: Any,
     ) -> Any:
-        with progress_shown() as progress:
+        with shown as progress:
             return verb(
                 model,
                 texts,
@@ -112,6 +129,14 @@ class Question:
                 **more,
                 **parsed_settings(self.set),
             )
+
+
+def _notices(answer: Any) -> list[str]:
+    """Return the notices of an explanation, of one per class, or of a comparison, each once."""
+    several = list(answer.values()) if isinstance(answer, dict) else [answer]
+    if isinstance(answer, Comparison):
+        return [*answer.notices, *notices(answer)]
+    return list(dict.fromkeys(notice for e in several for notice in e.notices))
 
 
 def _check_quotes(texts: tuple[str, ...]) -> None:

@@ -7,7 +7,6 @@ __all__ = [
     "chosen_format",
     "only",
     "parsed_settings",
-    "progress_shown",
     "show",
     "write",
 ]
@@ -21,7 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
@@ -89,10 +88,15 @@ def _parsed(value: str) -> Any:
     return value
 
 
-def write(parts: Iterable[str], output: Path | None) -> None:
-    """Write ``parts`` as they come, to standard output or to the file, whole or not at all."""
+def write(
+    parts: Iterable[str], output: Path | None, *, go_on: Callable[[], str] = lambda: ""
+) -> None:
+    """Write ``parts`` as they come, to standard output or to the file, whole or not at all.
+
+    A file that is not finished leaves what it holds beside it; ``go_on`` then says how to go on.
+    """
     if output is not None:
-        _write_file(parts, output)
+        _write_file(parts, output, go_on)
         return
     for part in parts:
         # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
@@ -100,10 +104,10 @@ def write(parts: Iterable[str], output: Path | None) -> None:
         sys.stdout.buffer.flush()
 
 
-def _write_file(parts: Iterable[str], output: Path) -> None:
+def _write_file(parts: Iterable[str], output: Path, go_on: Callable[[], str]) -> None:
     """Write to ``output``, beside which FILE.part grows until all is there.
 
-    Killed or interrupted, what was finished stays in FILE.part, whole results only.
+    Killed, interrupted or out of room, what was finished stays in FILE.part, whole results only.
     """
     if is_device(output):
         with whole_file(output) as file:
@@ -114,27 +118,55 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     try:
         with growing.open("wb", buffering=0) as rest:
             for part in parts:
-                rest.write(part.encode())
+                _write_part(rest, part.encode())
                 done += 1
+            os.fsync(rest.fileno())
         growing.replace(target)
-    except KeyboardInterrupt:
-        error_console().print(
-            f"Interrupted: {done} finished results are in '{growing}'; give the lines that are "
-            "missing to go on.",
-            markup=False,
-        )
-        raise
-    except Exception as error:
-        growing.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(growing):
-            raise OSError(error.errno, error.strerror, str(output)) from None
+    except BaseException as error:
+        if not done:
+            with contextlib.suppress(OSError):  # the first error says more
+                growing.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(growing)):
+            error = OSError(error.errno, error.strerror, str(output))
+        if not done:
+            raise error from None
+        left = f"{done} finished result{'s are' if done > 1 else ' is'} in '{growing}'. {go_on()}"
+        _raise_with_rest(error, left.strip())
+
+
+def _write_part(file: io.FileIO, content: bytes) -> None:
+    """Write all of ``content``, or leave the file as it was."""
+    start, rest = file.tell(), memoryview(content)
+    try:
+        while rest:  # a disk that is nearly full takes a part and says so only the next time
+            rest = rest[file.write(rest) :]
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.truncate(start)
         raise
 
 
-def show(results: Iterable[RenderableType], output: Path | None) -> None:
+def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
+    """Raise ``error`` again; what is ``left`` of the work is said with it."""
+    if isinstance(error, KeyboardInterrupt):
+        error_console().print(f"Interrupted: {left}", markup=False)
+    elif isinstance(error, OSError):
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"'{error.filename}': {why}; {left}") from None
+    else:
+        error_console().print(f"Stopped: {left}", markup=False)
+    raise error
+
+
+def show(
+    results: Iterable[RenderableType],
+    output: Path | None,
+    *,
+    go_on: Callable[[], str] = lambda: "",
+) -> None:
     """Print results as they come, to the terminal or as plain text to a file."""
     if output is not None:
-        write(_plain(results), output)
+        write(_plain(results), output, go_on=go_on)
         return
     console = output_console()
     for i, result in enumerate(results):
@@ -146,36 +178,3 @@ def _plain(results: Iterable[RenderableType]) -> Iterator[str]:
         text = io.StringIO()
         Console(file=text, width=100, no_color=True).print(*([""] if i else []), result, sep="\n")
         yield text.getvalue()
-
-
-@contextlib.contextmanager
-def progress_shown() -> Iterator[Callable[[float, int], None] | None]:
-    """Yield a callback that moves a bar with the time left; nothing in a pipe.
-
-    The bar appears when something is still to come at the first call, so quick answers have none.
-    """
-    console = error_console()
-    if not console.file.isatty():
-        yield None
-        return
-    with contextlib.ExitStack() as stack:
-        bars: list[Callable[[float, int], None]] = []
-
-        def move(done: float, total: int) -> None:
-            if not bars and done < total:
-                bars.append(_bar(console, stack))
-            for bar in bars:
-                bar(done, total)
-
-        yield move
-
-
-def _bar(console: Console, stack: contextlib.ExitStack) -> Callable[[float, int], None]:
-    """Start a bar that vanishes when ``stack`` is closed."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    columns = ("explaining", BarColumn(), TaskProgressColumn(), TimeLeft(), TextColumn("left"))
-    bar = stack.enter_context(Progress(*columns, console=console, transient=True))
-    task = bar.add_task("")
-    return lambda done, total: bar.update(task, completed=done, total=total)

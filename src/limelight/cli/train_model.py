@@ -3,7 +3,6 @@
 __all__ = ["train"]
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console, timed_bar
+from limelight.cli.progress_bar import Estimate
 from limelight.datasets import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
     from limelight.training import Progress, Recipe
-
-_FEW_STEPS, _ENOUGH_STEPS = 400, 1200
 
 
 def train(
@@ -47,7 +45,8 @@ def train(
     output
         Folder for the model, its history and, while training, its checkpoint.
     recipe
-        "default" trains best; "paper" is the authors' training.
+        "default" trains until the held-out texts are answered no better; "paper" is the authors'
+        training, and "shipped" that of the IMDB model of this package.
     validation
         File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
         everything and keeps the last epoch.
@@ -57,7 +56,7 @@ def train(
     seed
         Same seed, same model.
     epochs
-        Epochs to train, instead of the recipe's.
+        Epochs to train, all of them, instead of the recipe's.
     set
         Change any other setting of the recipe: "dropout=0.4". May be repeated.
     device
@@ -72,7 +71,7 @@ def train(
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
     texts = read_labelled(data, names)
     held = _validation(validation, texts)
-    with _shown_progress(settings.epochs) as progress:
+    with _told_how_to_go_on(output), _shown_progress() as progress:
         model = training.train(
             texts,
             recipe=settings,
@@ -89,19 +88,8 @@ def train(
     score = record["validation_accuracy"][kept - 1]
     told = "" if score is None else f", validation accuracy {score:.2%}"
     print(f"{output}: epoch {kept} kept{told}")
-    if advice := _advice(record["training_rows"], settings):
-        error_console().print(f"Notice: {advice}", markup=False)
-
-
-def _advice(rows: int, recipe: "Recipe") -> str | None:
-    """Say that a run was short: the recipe's epochs are meant for 20,000 texts or more."""
-    per_epoch = math.ceil(rows / recipe.batch)
-    if per_epoch * recipe.epochs >= _FEW_STEPS:
-        return None
-    return (
-        f"{per_epoch * recipe.epochs} training steps are few for {rows} texts; "
-        f"--epochs {math.ceil(_ENOUGH_STEPS / per_epoch)} may well give a better model."
-    )
+    if notice := record.get("notice"):
+        error_console().print(f"Notice: {notice}", style="bold", markup=False)
 
 
 def _training() -> Any:
@@ -117,7 +105,7 @@ def _training() -> Any:
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
     known = {field.name: type(getattr(recipe, field.name)) for field in fields(recipe)}
-    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
@@ -150,19 +138,46 @@ def _validation(given: str | None, texts: LabelledTexts) -> LabelledTexts | floa
 
 
 @contextlib.contextmanager
-def _shown_progress(epochs: int) -> Iterator[Callable[["Progress"], None]]:
+def _told_how_to_go_on(output: Path) -> Iterator[None]:
+    """Say, when a run is interrupted, that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (output / "checkpoint.safetensors").exists()
+        where = f"the checkpoint is in '{output}'; " if kept else ""
+        then = "to go on from there" if kept else "to start again"
+        error_console().print(f"Interrupted: {where}give the same command {then}.", markup=False)
+        raise
+
+
+@contextlib.contextmanager
+def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
     """Yield a callback: a bar that moves on a terminal, else one line per epoch."""
     console = error_console()
+    estimate = Estimate("training", console)
+
+    def told(at: "Progress") -> None:
+        estimate.heard(at.step, at.steps)
+        if at.epoch_ended:
+            print(_line(at), file=console.file, flush=True)
+
     if not console.is_terminal:
-        yield lambda at: print(_line(at), file=console.file, flush=True) if at.epoch_ended else None
+        yield told
         return
     with timed_bar(console) as bar:
-        task = bar.add_task(f"epoch 1/{epochs}", total=None)
-        yield lambda at: bar.update(
-            task, completed=at.step, total=at.steps, description=_line(at).rpartition(",")[0]
-        )
+        task = bar.add_task("epoch 1", total=None)
+
+        def moved(at: "Progress") -> None:
+            estimate.heard(at.step, at.steps)
+            told = _line(at).rpartition(",")[0]
+            bar.update(task, completed=at.step, total=at.steps, description=told)
+
+        yield moved
 
 
 def _line(at: "Progress") -> str:
+    of = "" if at.patience is not None else f"/{at.epochs}"
     score = "" if at.accuracy is None else f", validation accuracy {at.accuracy:.2%}"
-    return f"epoch {at.epoch}/{at.epochs}, loss {at.loss:.4f}{score}, {at.seconds:.0f} s"
+    if at.best is not None and at.accuracy is not None and at.best > at.accuracy:
+        score += f" (best {at.best:.2%})"
+    return f"epoch {at.epoch}{of}, loss {at.loss:.4f}{score}, {at.seconds:.0f} s"

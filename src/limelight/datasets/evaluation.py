@@ -13,6 +13,7 @@ import numpy as np
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
+from limelight.render.notice_counts import NoticeCounts
 from limelight.shapes import Int
 
 _CHUNK = 500  # texts at a time
@@ -21,12 +22,13 @@ _CHUNK = 500  # texts at a time
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """``confusion[i, j]`` texts of class i were given class j."""
+    """``confusion[i, j]`` texts of class i were given class j; ``notices`` sums up the texts'."""
 
     classes: tuple[str, ...]
     confusion: Int[np.ndarray, "classes classes"]
     seconds: float
     source: str
+    notices: tuple[str, ...] = ()
 
     @property
     def texts(self) -> int:
@@ -65,6 +67,7 @@ class Evaluation:
             "confusion": self.confusion.tolist(),
             "seconds": self.seconds,
             "texts_per_second": self.texts / self.seconds if self.seconds else None,
+            "notices": list(self.notices),
         }
 
 
@@ -83,27 +86,34 @@ def evaluate(
             f"the classes of '{data.source}' ({', '.join(data.class_names)}) are not those of "
             f"the model ({', '.join(model.classes)})."
         )
-    confusion = np.zeros((size, size), dtype=np.int64)
+    confusion, counts = np.zeros((size, size), dtype=np.int64), NoticeCounts()
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
         texts, labels = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
-        predicted = _probabilities(model, texts, first, data.source).argmax(axis=1)
+        predicted = _probabilities(model, texts, first, data.source, counts).argmax(axis=1)
         np.add.at(confusion, (labels, predicted), 1)
         if progress:
             progress(first + len(texts), len(data))
     seconds = time.perf_counter() - start
     return Evaluation(
-        classes=model.classes, confusion=confusion, seconds=seconds, source=data.source
+        classes=model.classes,
+        confusion=confusion,
+        seconds=seconds,
+        source=data.source,
+        notices=tuple(counts.sentences()),
     )
 
 
-def _probabilities(model: Model, texts: Sequence[str], first: int, source: str) -> np.ndarray:
+def _probabilities(
+    model: Model, texts: Sequence[str], first: int, source: str, counts: NoticeCounts
+) -> np.ndarray:
     documents = []
     for row, text in enumerate(texts, start=first + 1):
         try:
             documents.append(model.read(text))
         except InputError as error:
             raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
+        counts.add(f"row {row}", documents[-1].notices)
     return class_probabilities(model.outputs(documents), model.link)
 
 
@@ -112,4 +122,7 @@ def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> 
     share, spread = right / total, z * z / total
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
+    return max(0.0, centre - half) if right else 0.0, min(
+        1.0, centre + half
+    ) if right < total else 1.0

@@ -2,6 +2,7 @@
 
 from limelight.explainers.anchor_methods import Anchors
 from limelight.explainers.attention_methods import AlphaAvg, AlphaGrad, AlphaMax, Flow, Rollout
+from limelight.explainers.banzhaf_methods import Banzhaf
 from limelight.explainers.conservative_methods import Lrp
 from limelight.explainers.first_order_methods import LimeFirstOrder, LimeTheorem
 from limelight.explainers.generic_attention import GenericAttention
@@ -13,7 +14,7 @@ from limelight.explainers.method import Chosen, Method, Way
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, find_method, usable_methods
 from limelight.explainers.removal_methods import Loo
-from limelight.explainers.shapley_methods import Banzhaf, Shapley
+from limelight.explainers.shapley_methods import Shapley
 from limelight.explainers.targets import Targets
 from limelight.explainers.text_game import TextGame
 

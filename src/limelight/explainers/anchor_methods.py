@@ -2,6 +2,7 @@
 
 __all__ = ["ROWS", "Anchors"]
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast, final
@@ -12,21 +13,23 @@ from limelight.errors import InputError
 from limelight.explainers.held_prediction import held_by
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
+from limelight.explainers.sign_precision import sign_bracket_of
 from limelight.explainers.target_game import refusal_notice
 from limelight.results import Anchor, Finding
 from limelight.sampling import (
     AnchorSearch,
     FoundAnchor,
     Holds,
+    affordable,
+    anchor_of_all_masks,
     clopper_pearson,
     coin_masks,
     expect,
     find_anchor,
-    sign_bracket,
     text_rng,
 )
 from limelight.shapes import Bool, Float
-from limelight.theory.namespace import host_array
+from limelight.theory.enumeration import all_keeps
 
 _CHUNK = 4096
 
@@ -40,9 +43,11 @@ class Anchors:
     whether the text has the target's), while every word outside it is kept or removed by a fair
     coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the
     search; the precision that is reported comes from ``samples`` masks that the search never saw
-    (from all masks if there are no more than that, and for one head from a rigorous bracket). The
-    score of an anchor word is what precision loses when the anchor lets go of it, negative where
-    what is held is not the target; words outside the anchor have 0.
+    (from all masks if there are no more than that, and for one head from a rigorous bracket). If
+    all 2^d masks of a text are no more than a search begins with, or at most 1,024, they are asked,
+    and the anchor is the best there is. The score of an anchor word is what precision loses when
+    the anchor lets go of it, negative where what is held is not the target; words outside the
+    anchor have 0.
     """
 
     threshold: float = 0.95
@@ -86,6 +91,14 @@ class _Precision(NamedTuple):
     method: str
 
 
+class _Answer(NamedTuple):
+    found: FoundAnchor
+    precision: _Precision
+    gain: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"] | None
+    asked: dict[str, int]
+
+
 def _found(settings: Anchors, reading: Reading, *, brackets: bool) -> list[Finding]:
     """Find an anchor for every document; ``brackets`` the precision where the tables allow it."""
     return [_found_in(settings, one, brackets=brackets) for one in reading.apart()]
@@ -100,23 +113,22 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
         chunks = range(0, len(keep), _CHUNK)
         return held(np.concatenate([game(keep[i : i + _CHUNK]) for i in chunks]))
 
-    rng = text_rng(settings.seed, one.documents[0].text)
-    found = find_anchor(holds, d, rng=rng, search=settings.search)
-    words = list(found.words)
-    masks, every = _fresh_masks(d, words, cast(int, settings.samples), rng)
-    bracket = None
-    if brackets and settings.replacement == "unk":
-        bracket = _bracket(one, words, held.choice)
-    precision = _precision(holds(masks), every, bracket, settings.delta)
-    gain, stderr = _gains(holds, masks, words, every)
+    if _asks_all(settings, d):
+        answer = _enumerated(settings, holds, d)
+    else:
+        bracket = partial(sign_bracket_of, one, held=held.choice)
+        allowed = brackets and settings.replacement == "unk"
+        rng = text_rng(settings.seed, one.documents[0].text)
+        answer = _searched(settings, holds, d, rng, bracket if allowed else None)
+    found, precision, gain = answer.found, answer.precision, answer.gain
     return Finding(
         scores=gain if held.for_target else 0.0 - gain,
-        stderr=None if every else stderr,
+        stderr=answer.stderr,
         anchor=Anchor(
             features=found.words,
             precision=precision.value,
             precision_interval=precision.interval,
-            coverage=0.5 ** len(words),
+            coverage=0.5 ** len(found.words),
         ),
         notices=(
             held.notices
@@ -126,9 +138,44 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
         diagnostics={
             "holds": held.name,
             "precision_by": precision.method,
-            "search_samples": found.spent,
+            **answer.asked,
         },
     )
+
+
+def _asks_all(settings: Anchors, d: int) -> bool:
+    """Whether all masks are no more than a search asks for words alone, and for the precision."""
+    return affordable(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
+
+
+def _enumerated(settings: Anchors, holds: Holds, d: int) -> _Answer:
+    """Take the shortest anchor of all, with its exact precision."""
+    found, of_all = anchor_of_all_masks(holds(all_keeps(d)), d, search=settings.search)
+    place = sum(1 << j for j in found.words)
+    value = float(of_all[place])
+    gain = np.zeros(d)
+    for j in found.words:
+        gain[j] = value - of_all[place - (1 << j)]
+    precision = _Precision(value, (value, value), "enumeration")
+    return _Answer(found, precision, gain, None, {"masks": 2**d})
+
+
+def _searched(
+    settings: Anchors,
+    holds: Holds,
+    d: int,
+    rng: np.random.Generator,
+    bracket: Callable[[list[int]], tuple[float, float] | None] | None,
+) -> _Answer:
+    """Search by random masks, and measure the precision of what is found on fresh ones."""
+    found = find_anchor(holds, d, rng=rng, search=settings.search)
+    words = list(found.words)
+    masks, every = _fresh_masks(d, words, cast(int, settings.samples), rng)
+    rigorous = None if bracket is None else bracket(words)
+    precision = _precision(holds(masks), every, rigorous, settings.delta)
+    gain, stderr = _gains(holds, masks, words, every)
+    asked = {"search_samples": found.spent}
+    return _Answer(found, precision, gain, None if every else stderr, asked)
 
 
 def _precision(
@@ -191,28 +238,6 @@ def _gains(
     return gain, stderr
 
 
-def _bracket(one: Reading, words: list[int], held: int) -> tuple[float, float] | None:
-    """Rigorous bounds on the precision where the sign of one additive sum decides: one head."""
-    arrays = one.collapsed
-    game = arrays.game
-    if game.K > 1 or game.C > 2:
-        return None
-    # Of two outputs the larger wins: the sign of their difference, which is additive as well.
-    contrast = np.array([1.0] if game.C == 1 else [-1.0, 1.0])
-    N0, kept, removed = (host_array(x)[0, :, 0] for x in (game.N0, game.A, game.B))
-    kept_sum, removed_sum = contrast @ kept, contrast @ removed
-    at_random = np.ones(game.d, bool)
-    at_random[words] = False
-    start = contrast @ N0 + kept_sum[words].sum() + removed_sum[at_random].sum()
-    # What summing the tables' terms in floating point may have cost.
-    terms = float(
-        np.abs(contrast) @ (np.abs(kept).sum(axis=1) + np.abs(removed).sum(axis=1) + np.abs(N0))
-    )
-    slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
-    low, high = sign_bracket(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
-    return (low, high) if held == 1 else (1 - high, 1 - low)
-
-
 _SETTINGS = {
     "threshold": "the precision that an anchor must reach",
     "delta": "the chance that a precision lies outside its interval",
@@ -229,7 +254,7 @@ _SETTINGS = {
 
 def _calls(settings: Anchors, d: int) -> int:
     """Masks of the reported precision; what the search asks besides is announced as it goes."""
-    return min(cast(int, settings.samples), 2**d)
+    return 2**d if _asks_all(settings, d) else min(cast(int, settings.samples), 2**d)
 
 
 ROWS = (

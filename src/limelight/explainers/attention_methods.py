@@ -5,9 +5,10 @@ With one layer and no residual, as in the paper's classifier, rollout and flow a
 
 __all__ = ["ROWS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Flow", "Rollout"]
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import cast, final
 
 import numpy as np
@@ -22,12 +23,13 @@ from limelight.explainers.attention_paths import (
 from limelight.explainers.method import Method, Way
 from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
-from limelight.models import Attended, Attends
+from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import Document
 from limelight.theory.attention import max_attention, mean_attention
 
+_SINK = 0.005  # of the attention: less does not show
 _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
 
 
@@ -170,16 +172,27 @@ def _read_rows(found: Attended) -> Float[np.ndarray, "L H T"]:
 
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
-    share = float(pooled_pieces(one, mass).sum() / mass.sum())
-    return f"{share:.0%} of the attention goes to the words, {1 - share:.0%} to other tokens."
+    words, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
+    if 1 - tokens < _SINK:
+        return f"{words:.0%} of the attention goes to the words, {1 - words:.0%} to other tokens."
+    return (
+        f"{words:.0%} of the attention goes to the words, {tokens - words:.0%} to other tokens and "
+        f"{1 - tokens:.0%} to no token at all, but to the sink of the model."
+    )
 
 
-def _ways(summary: Summary, deep: Callable[..., list[Finding]], **settings: str) -> tuple[Way, ...]:
+def _ways(
+    summary: Summary,
+    deep: Callable[..., list[Finding]],
+    *,
+    needs: Capability = "attends",
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Way, ...]:
     """The tables' attention, then what a deep model needs."""
     tables = partial(_from_tables, summary=summary)
     return (
         Way(needs="collapses", exactness="exact", explain=tables),
-        Way(needs="attends", exactness="exact", explain=deep, settings=settings),
+        Way(needs=needs, exactness="exact", explain=deep, settings=settings),
     )
 
 
@@ -195,7 +208,7 @@ ROWS = (
         cost="one forward pass",
         signed=False,
         settings=AlphaAvg,
-        ways=_ways(mean_attention, partial(_of_layer, summary=mean_attention), **_LAYER),
+        ways=_ways(mean_attention, partial(_of_layer, summary=mean_attention), settings=_LAYER),
     ),
     Method(
         id="alpha-max",
@@ -206,7 +219,7 @@ ROWS = (
         cost="one forward pass",
         signed=False,
         settings=AlphaMax,
-        ways=_ways(max_attention, partial(_of_layer, summary=max_attention), **_LAYER),
+        ways=_ways(max_attention, partial(_of_layer, summary=max_attention), settings=_LAYER),
     ),
     Method(
         id="alpha-grad",
@@ -230,7 +243,7 @@ ROWS = (
         cost="one forward pass",
         signed=False,
         settings=Rollout,
-        ways=_ways(mean_attention, _through_layers),
+        ways=_ways(mean_attention, _through_layers, needs="relays"),
     ),
     Method(
         id="flow",
@@ -241,6 +254,6 @@ ROWS = (
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
         signed=False,
         settings=Flow,
-        ways=_ways(mean_attention, _by_flow),
+        ways=_ways(mean_attention, _by_flow, needs="relays"),
     ),
 )

@@ -2,6 +2,7 @@
 
 __all__ = ["compared", "explanations"]
 
+import math
 from collections.abc import Sequence
 
 from limelight import __version__
@@ -54,10 +55,25 @@ def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
         raise
 
 
+def _caution(chosen: Chosen, found: Finding) -> tuple[str, ...]:
+    """Return what the method says of this text, then what is known to speak against its scores."""
+    return found.notices + ((chosen.way.caution,) if chosen.way.caution else ())
+
+
 def _no_base(base: float | None, found: Finding) -> tuple[str, ...]:
     """Say that there is no base value, unless the method has said so already."""
     said = any(notice.startswith(NO_BASE) for notice in found.notices)
     return () if base is not None or said else (f"{NO_BASE}.",)
+
+
+def _unbounded(found: Finding) -> tuple[str, ...]:
+    """Say that nothing is proven of the scores, where double precision cannot bound their error."""
+    if found.bound != math.inf:
+        return ()
+    return (
+        "The error of these scores has no finite bound: the numbers of this model are too large, "
+        "or too far apart, for double precision to say more.",
+    )
 
 
 def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
@@ -85,7 +101,9 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         pairs=found.pairs,
         anchor=found.anchor,
         cut=document.cut,
-        notices=reading.notices(i) + found.notices + _no_base(base, found),
+        notices=(
+            reading.notices(i) + _caution(chosen, found) + _unbounded(found) + _no_base(base, found)
+        ),
         settings=reading.asked(i) | chosen.asked(),
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
         model=model.fingerprint,

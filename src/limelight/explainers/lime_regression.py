@@ -11,6 +11,7 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
+from limelight.explainers.unseen_effects import unseen_effects
 from limelight.models import why_not
 from limelight.results import Finding
 from limelight.sampling import (
@@ -112,13 +113,15 @@ class Regression:
             return self._enumerated(game, d)
         draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
         rng = text_rng(self.seed, one.documents[0].text)
+        sample = Sample(game, draws, rng, row0=self.row0)
         fit = until(
-            Sample(game, draws, rng, row0=self.row0),
+            sample,
             partial(
                 fitted_lime,
                 ridge=self.ridge,
                 num_features=self.num_features,
                 feature_selection=self.feature_selection,
+                known_range=game.known_range,
             ),
             start=self.drawn_at_first(d),
             tolerance=self.tolerance,
@@ -130,7 +133,11 @@ class Regression:
             stderr=fit.stderr[0],
             base_value=game.base_value,
             intercept=float(fit.intercept[0]),
-            notices=self._notices(fit, lime_design(d, bandwidth=self.bandwidth)) + game.notices,
+            notices=(
+                self._notices(fit, lime_design(d, bandwidth=self.bandwidth))
+                + _unseen(fit, max(game.known_range, float(sample.range[0])))
+                + game.notices
+            ),
             diagnostics={
                 "samples_drawn": fit.samples,
                 "r2": float(fit.r2[0]),
@@ -177,6 +184,17 @@ class Regression:
                 f"above the tolerance {self.tolerance:.2g}; raise max_samples."
             )
         return tuple(notices)
+
+
+def _unseen(fit: LimeFit, size: float) -> tuple[str, ...]:
+    return unseen_effects(
+        flat=bool(fit.flat[0]),
+        spike=float(fit.spike[0]),
+        size=size,
+        draws=fit.samples,
+        same="fit one linear model",
+        what="masks",
+    )
 
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:

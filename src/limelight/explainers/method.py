@@ -23,8 +23,9 @@ from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
 
-# How far the numbers of a way can be trusted: a proven bound, rounding alone, or standard errors.
-Exactness = Literal["bound", "exact", "sampled"]
+# How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
+# error, or standard errors.
+Exactness = Literal["bound", "exact", "estimated", "sampled"]
 
 
 @final
@@ -37,7 +38,8 @@ class Way:
     often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
     amounts to in words, where it is not what the method says; ``feasible`` refuses, before the
     model is asked, settings that cannot work for so many features. ``replaced`` turns the setting
-    ``replacement`` into what the model understands.
+    ``replacement`` into what the model understands. ``caution`` is what measurements say against
+    the scores; every result carries it as a notice.
     """
 
     needs: Capability | None
@@ -49,6 +51,7 @@ class Way:
     cost: str = ""
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
+    caution: str = ""
 
 
 @final

@@ -9,6 +9,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers import (
     anchor_methods,
     attention_methods,
+    banzhaf_methods,
     conservative_methods,
     first_order_methods,
     generic_attention,
@@ -42,6 +43,7 @@ _MODULES = (
     first_order_methods,
     removal_methods,
     shapley_methods,
+    banzhaf_methods,
     interaction_methods,
     anchor_methods,
 )

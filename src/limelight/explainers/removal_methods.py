@@ -14,6 +14,8 @@ from limelight.results import Finding
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
 
+_ROUNDING = 2.0**-52
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +27,18 @@ class Loo:
 
 def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
+    targets, outputs = reading.targets, reading.outputs
     loss = leave_one_out(reading.collapsed.game)
-    without = np.moveaxis(reading.outputs[..., None] - host_array(loss.scores), -1, 0)
-    targets, bounds = reading.targets, host_array(loss.bound)
-    scores = targets.value(reading.outputs) - targets.value(without)
-    exact = targets.scale == "logit"
+    without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
+    scores = targets.value(outputs) - targets.value(without)
+    # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
+    # few roundings of it.
+    off = host_array(loss.bound) + 8 * _ROUNDING * np.abs(outputs)
+    bounds = (np.abs(reading.target_weights) * off).sum(axis=-1)
     return [
         Finding(
             scores=scores[: len(features), i],
-            bound=float(bounds[i].max()) if exact else None,
+            bound=float(bounds[i]) if targets.scale == "logit" else None,
         )
         for i, features in enumerate(reading.features)
     ]

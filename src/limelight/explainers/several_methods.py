@@ -1,6 +1,6 @@
 """Which methods are compared, each with the settings that it takes."""
 
-__all__ = ["COMPARED", "several_methods"]
+__all__ = ["COMPARED", "COMPARED_ELSEWHERE", "compared_by_default", "several_methods"]
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,11 +8,20 @@ from typing import Any
 from limelight.errors import InputError, nearest
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured, find_method, usable_methods, way_of
-from limelight.models import Model
+from limelight.models import Model, why_not
 
-# What `compare` shows unless told otherwise: of these, those that a model allows.
+# What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods
+# and Shapley values; elsewhere those that were measured to be faithful to a deep model, the best
+# first, of which a model's own are taken. Gradient × input and G-avg are chance there.
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
-COMPARED_BY_ASKING = ("loo", "lime", "shapley")
+COMPARED_ELSEWHERE = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
+
+
+def compared_by_default(model: Model) -> list[str]:
+    """Return the methods that ``compare`` shows for ``model`` unless it is told otherwise."""
+    listed = COMPARED if why_not(model, "collapses") is None else COMPARED_ELSEWHERE
+    usable = usable_methods(model)
+    return [name for name in listed if name in usable]
 
 
 def several_methods(
@@ -21,10 +30,7 @@ def several_methods(
     """Return the methods to compare, each with those of the settings that it has."""
     names = [methods] if isinstance(methods, str) else methods
     if names is None:
-        usable = usable_methods(model)
-        names = [name for name in COMPARED if name in usable]
-        if len(names) <= len(COMPARED_BY_ASKING):  # nothing but lime and shapley
-            names = list(COMPARED_BY_ASKING)
+        names = list(compared_by_default(model))
     if not names:
         raise InputError("compare needs at least one method; got none.")
     several = list(dict.fromkeys(names))

@@ -2,6 +2,7 @@
 
 __all__ = ["TargetGame", "refusal_notice"]
 
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -43,11 +44,18 @@ class TargetGame:
         """The game of all outputs, of which this one is about the target's."""
         return self._game
 
-    @property
+    @cached_property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
         nothing = self._game.nothing
         return None if nothing is None else float(self._counted(nothing[None])[0, 0])
+
+    @property
+    def known_range(self) -> float:
+        """How far the explained number is known to move: for a probability 1, else to its base."""
+        if self._targets.scale == "probability":
+            return 1.0 if self._targets.against is None else 2.0
+        return 0.0 if self.base_value is None else abs(self._whole - self.base_value)
 
     @property
     def notices(self) -> tuple[str, ...]:

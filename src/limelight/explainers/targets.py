@@ -10,6 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.models import SCALES, class_probabilities
 from limelight.shapes import Float, Int
+from limelight.theory.path_quadrature import Outer
 
 
 @final
@@ -64,6 +65,16 @@ class Targets:
         slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
         return slopes if f.shape[-1] > 1 else slopes[..., 1:]
 
+    def outer(self, outputs: int) -> Outer:
+        """Return bounds on the derivatives of F, a function of so many outputs."""
+        if self.scale == "probability":
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size; a
+            # class held against another has two of them.
+            n = 1.0 if self.against is None else 2.0
+            return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
+        size = np.abs(self._logit_weights(outputs))
+        return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
+
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
         flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
         return flat.reshape(*f.shape[:-1], -1)
@@ -76,6 +87,13 @@ class Targets:
         if outputs == 1 and len(self.classes) == 2:
             return np.where(self.index == 1, 1.0, -1.0)[:, None]
         return self._chosen()
+
+
+def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
+    """|p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
+    inside = psi < np.pi / 2
+    s = 1 / np.cos(np.where(inside, psi, 0.0))
+    return np.where(inside, s * (1 + s), np.inf)[..., None]
 
 
 def target_indices(

@@ -13,16 +13,13 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import configured, find_method, usable_methods
+from limelight.explainers.registry import configured, find_method
+from limelight.explainers.several_methods import compared_by_default
 from limelight.judging.stored import is_stored, stored_explanations
-from limelight.models import Model, why_not
+from limelight.models import Model
 from limelight.results import Explanation
 from limelight.shapes import Float
 from limelight.text import one_line
-from limelight.verbs import COMPARED
-
-# Chosen by what was measured on deep models; of these, those that a model allows.
-_ON_OTHERS = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 
 # One score per word, or a sentence that says why there are none.
 Scored = Float[np.ndarray, " _"] | str
@@ -55,7 +52,8 @@ def candidates_of(
 
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
-    named = [(None, one) for one in _default(model)] if methods is None else _listed(methods)
+    listed = compared_by_default(model) if methods is None else methods
+    named = _listed(listed)
     _check_settings(model, [one for _, one in named], settings)
     found: list[Candidate] = []
     for name, one in named:
@@ -64,12 +62,6 @@ def candidates_of(
     if not found:
         raise InputError("judge needs at least one method; got none.")
     return _under_own_names(found)
-
-
-def _default(model: Model) -> list[str]:
-    wanted = COMPARED if why_not(model, "collapses") is None else _ON_OTHERS
-    usable = usable_methods(model)
-    return [name for name in wanted if name in usable]
 
 
 def _listed(methods: Any) -> list[tuple[str | None, Any]]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.progress import Progress
-from limelight.explainers.reading import read
+from limelight.explainers.reading import Reading, read
+from limelight.explainers.text_game import TextGame
 from limelight.judging.asked_ground import read_at
 from limelight.judging.greedy_search import EVERY_WORD, STEPS
 from limelight.judging.trial import Trial
@@ -38,26 +39,28 @@ def foreseen(trial: Trial, texts: list[Any]) -> Foreseen | None:
     """Return what judging ``texts`` will take, from a few of them; None where nothing is asked."""
     if trial.exact and not any(one.asks and one.asks(10) for one in trial.candidates):
         return None
-    sizes, cost = [], 0.0
-    for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
-        try:
-            reading = read(trial.model, [texts[place]], target=trial.target, scale=trial.scale)
-        except InputError:  # it will be a row with a reason
-            continue
-        sizes.append(len(reading.features[0]))
-        if not cost:
-            cost = _seconds_of_one(reading.game(trial.replacements[0]), sizes[-1])
-    mean = float(np.mean([_questions(trial, d) for d in sizes])) if sizes else 0.0
-    questions = round(mean * len(texts))
+    tried = list(_tried(trial, texts))
+    if not tried:
+        return None
+    sizes = [len(one.features[0]) for one in tried]
+    questions = round(float(np.mean([_questions(trial, d) for d in sizes])) * len(texts))
+    cost = _seconds_of_one(tried[0].game(trial.replacements[0]))
     seconds = questions * cost
     if trial.budget is not None:
-        search = float(np.mean([_search(trial, d) for d in sizes])) if sizes else 0.0
-        seconds = seconds - min(search * len(texts) * cost, seconds) + trial.budget
+        search = float(np.mean([_search(trial, d) for d in sizes])) * len(texts) * cost
+        seconds = seconds - min(search, seconds) + trial.budget
     return Foreseen(questions, seconds)
 
 
-def _seconds_of_one(game: Any, d: int) -> float:
-    rng = np.random.default_rng(0)
+def _tried(trial: Trial, texts: list[Any]) -> Iterator[Reading]:
+    """Yield a few of the texts, evenly spread; one that cannot be read will be a row of its own."""
+    for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
+        with contextlib.suppress(InputError):
+            yield read(trial.model, [texts[place]], target=trial.target, scale=trial.scale)
+
+
+def _seconds_of_one(game: TextGame) -> float:
+    rng, d = np.random.default_rng(0), len(game)
     game(rng.random((2, d)) < 0.5)  # the first question of all pays for what is set up
     masks = rng.random((_QUESTIONS, d)) < rng.random((_QUESTIONS, 1))
     start = time.perf_counter()
@@ -92,7 +95,7 @@ def metered_trial(
     trial: Trial, texts: list[Any], progress: Progress | None
 ) -> Iterator[list[JudgedText]]:
     """Yield the texts as they are judged; ``progress`` hears of parts of those in flight."""
-    meter = None if progress is None else _Meter(progress, trial, len(texts))
+    meter = None if progress is None else _Meter(progress, trial, texts)
     judged = trial.judged(texts)
     done = 0
     while True:
@@ -102,17 +105,18 @@ def metered_trial(
             return
         done += 1
         if meter is not None:
-            meter.finished(done, found[0])
+            meter.finished(done)
         yield found
 
 
 class _Meter:
     """Turns answers into the number of texts done."""
 
-    def __init__(self, progress: Progress, trial: Trial, total: int) -> None:
-        self._progress, self._trial, self._total = progress, trial, total
-        self._done, self._answers, self._typical = 0, 0.0, 0.0
-        self._said = 0.0
+    def __init__(self, progress: Progress, trial: Trial, texts: list[Any]) -> None:
+        self._progress, self._trial, self._total = progress, trial, len(texts)
+        self._done, self._answers, self._said = 0, 0.0, 0.0
+        sizes = [] if trial.exact else [len(one.features[0]) for one in _tried(trial, texts)]
+        self._of_a_text = float(np.mean([_questions(trial, d) for d in sizes])) if sizes else 1.0
 
     def expect(self, masks: int | float) -> None:
         """Hear that more will be asked; what a text takes in all is known from those before."""
@@ -121,15 +125,13 @@ class _Meter:
         self._answers += masks
         flight = min(self._trial.in_flight, self._total - self._done)
         if not self._trial.exact and flight > 0:
-            whole = (self._typical or _questions(self._trial, 100)) * flight
-            self._say(self._done + flight * min(self._answers / whole, 0.99))
+            share = min(self._answers / (self._of_a_text * flight), 0.99)
+            self._say(self._done + flight * share)
 
-    def finished(self, done: int, text: JudgedText) -> None:
+    def finished(self, done: int) -> None:
         """Hear that a text is done."""
         if done % self._trial.in_flight == 0 or done == self._total:
             self._done, self._answers = done, 0.0
-        if text.d:
-            self._typical = float(_questions(self._trial, text.d))
         self._say(done)
 
     def _say(self, done: int | float) -> None:

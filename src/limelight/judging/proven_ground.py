@@ -14,7 +14,9 @@ from limelight.judging.random_orders import sampled_chance
 from limelight.judging.tied_words import Groups, drawn_orders, flat
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
+    Certified,
     SizeExtremes,
+    certified_value,
     change_area,
     deletion_area,
     deletion_curves,
@@ -23,7 +25,7 @@ from limelight.theory.faithfulness import (
     size_extremes,
     without_first,
 )
-from limelight.theory.ratio_game import RatioGame, full_value, value
+from limelight.theory.ratio_game import RatioGame, value
 
 _TIE_ORDERS = 16  # drawn where |change| of tied words is wanted, of which no mean is known
 _MOST_PAIRS = 512
@@ -48,10 +50,14 @@ class ProvenGround:
         """Nothing: sums over tables answer everything."""
         return None
 
-    @cached_property
+    @property
     def full(self) -> float:
         """The explained number of the whole text."""
-        return float(full_value(self.game)[0])
+        return float(self._full.value)
+
+    @cached_property
+    def _full(self) -> Certified:
+        return certified_value(self.game)
 
     @cached_property
     def _idle(self) -> Bool[np.ndarray, " d"]:
@@ -119,9 +125,10 @@ class ProvenGround:
     ) -> Frame:
         """Return exact chance and proven ceilings; nothing here takes long enough for a budget."""
         left, low, high = mean_removed_value(self.game), *self._extremes
+        most = self.full + float(self._full.bound)
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
         return Frame(
-            Level(self.full - float(left.value), None, self.full - float(low.mean())),
+            Level(self.full - float(left.value), None, most - float(low.mean())),
             Level(float(left.value), None, float(high.mean())),
             self._change_level() if change else None,
             float(deletion_area(greedy)[0]),
@@ -130,7 +137,7 @@ class ProvenGround:
 
     def _change_level(self) -> Level:
         low, high = self._extremes
-        ceiling = float(np.maximum(self.full - low, high - self.full).mean())
+        ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
         mean, stderr = sampled_chance(
             self._changes, self.d, np.array([ceiling]), self.rng, most=_MOST_PAIRS
         )

@@ -3,7 +3,7 @@
 __all__ = ["Trial"]
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, cast, final
 
@@ -188,5 +188,5 @@ def _search(hearings: list[Hearing], seconds: float | None) -> None:
 
 def _on_host(game: RatioGame) -> RatioGame:
     """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    names = ("D0", "a", "b", "N0", "A", "B")
-    return RatioGame(*(host_array(getattr(game, name)) for name in names))
+    parts = {one.name: getattr(game, one.name) for one in fields(game)}
+    return RatioGame(**{name: None if x is None else host_array(x) for name, x in parts.items()})

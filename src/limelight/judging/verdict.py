@@ -32,6 +32,10 @@ def verdict(
     return "; ".join([said, *(part for part in beside if part)]) + "."
 
 
+def _number(x: float | None) -> str:
+    return f"{x or 0.0:.3f}".replace("-", "−")
+
+
 _WORSE = ("is worse than chance", "are worse than chance")
 _NO_BETTER = ("is not distinguishable from chance", "are not distinguishable from chance")
 
@@ -48,24 +52,24 @@ def _said(m: JudgedMethod) -> str:
 def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
     first = ranked[0]
     if len(ranked) == 1:
-        return f"{first.method} has the share {first.share:.2f}{of}"
+        return f"{first.method} has the share {_number(first.share)}{of}"
     second = ranked[1]
     pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
     if pair is None:
         return (
-            f"{first.method} has the largest share{of} ({first.share:.2f}), "
-            f"{second.method} comes second ({second.share:.2f})"
+            f"{first.method} has the largest share{of} ({_number(first.share)}), "
+            f"{second.method} comes second ({_number(second.share)})"
         )
     low, high = pair.interval
     apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
     if pair.p_holm < _SURE:
         return (
-            f"{first.method} is the most faithful (share{of} {first.share:.3f}), "
-            f"{second.method} second ({second.share:.3f}, {apart})"
+            f"{first.method} is the most faithful (share{of} {_number(first.share)}), "
+            f"{second.method} second ({_number(second.share)}, {apart})"
         )
     return (
         f"{first.method} and {second.method} are the most faithful and cannot be told apart "
-        f"(shares{of} {first.share:.3f} and {second.share:.3f}, {apart})"
+        f"(shares{of} {_number(first.share)} and {_number(second.share)}, {apart})"
     )
 
 

@@ -18,6 +18,8 @@ class Engine:
 
     ``size`` is what an item costs; a batch costs its largest item times its length and at most
     ``budget``, which is halved, for good, when memory runs out, and has ``most`` items at most.
+    With ``alike``, only items of one size stand in a batch: for models whose answers would change
+    with what fills the shorter ones up.
     """
 
     def __init__(
@@ -28,9 +30,10 @@ class Engine:
         key: Callable[[Any], Hashable],
         budget: int,
         most: int = 4096,
+        alike: bool = False,
     ) -> None:
         self._answer, self._size, self._key = answer, size, key
-        self.budget, self._most = budget, most
+        self.budget, self._most, self._alike = budget, most, alike
         self.calls = self.items = 0  # batches and items answered so far
 
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
@@ -77,6 +80,8 @@ class Engine:
 
         A full batch and a few items left over would leave a device half asleep.
         """
+        if self._alike:
+            sizes = sizes[sizes == sizes[0]]  # they are sorted
         left, most = len(sizes), min(self._most, max(1, self.budget // max(int(sizes[0]), 1)))
         return most if left >= 2 * most else math.ceil(left / math.ceil(left / most))
 

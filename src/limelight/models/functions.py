@@ -14,6 +14,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.models.answers import checked_answers, log_odds
 from limelight.models.engine import Engine, out_of_memory
+from limelight.models.failing_texts import failing_text
 from limelight.models.given_text import checked_text
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import SCALES, Capability, Link
@@ -78,6 +79,7 @@ class Function:
         return {
             "chooses": chooses,
             "attends": hidden,
+            "relays": hidden,
             "differentiates": hidden,
             "freezes": hidden,
             "collapses": hidden,
@@ -148,7 +150,14 @@ class Function:
         except Exception as error:
             if out_of_memory(error):
                 raise  # the engine asks again for fewer
-            raise self._failed(texts, error) from error
+            raise failing_text(
+                lambda some: self.function(list(some)),
+                texts,
+                error,
+                who="the function",
+                shown=str,
+                advice=" Set batch_size=1.",
+            ) from error
         found = checked_answers(
             found,
             texts=len(texts),
@@ -157,37 +166,6 @@ class Function:
             multi_label=self.multi_label,
         )
         return log_odds(found) if self.scale == "probability" else found
-
-    def _failed(self, texts: list[str], error: Exception) -> InputError:
-        """Return the error that names a text on which the function fails, found by halving."""
-        first, together = texts[0], len(texts)
-        while len(texts) > 1:
-            half = texts[: len(texts) // 2]
-            if (found := self._error(half)) is None:
-                half = texts[len(half) :]
-            texts, error = half, found or error
-        alone = error if together == 1 else self._error(texts)
-        if alone is not None:
-            return _named(texts[0], alone)
-        return InputError(
-            f"the function fails on {together} texts together and on none alone; the first is "
-            f"{one_line(first, 80)!r} ({_said(error)}). Set batch_size=1."
-        )
-
-    def _error(self, texts: list[str]) -> Exception | None:
-        try:
-            self.function(list(texts))
-        except Exception as error:
-            return error
-        return None
-
-
-def _said(error: Exception) -> str:
-    return one_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
-
-
-def _named(text: str, error: Exception) -> InputError:
-    return InputError(f"the function fails on the text {one_line(text, 80)!r} ({_said(error)}).")
 
 
 def wrapped_function(

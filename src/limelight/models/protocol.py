@@ -41,6 +41,7 @@ SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
     "attends",
+    "relays",
     "differentiates",
     "freezes",
     "collapses",
@@ -52,6 +53,7 @@ Capability = Literal[
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
+    "relays": "attention weights that are all that mixes the tokens of the model",
     "differentiates": "the gradients of the model",
     "freezes": "the gradients of the model with its weights frozen",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
@@ -227,6 +229,14 @@ class Collapsed(Protocol):
         """Values with every feature removed."""
 
     @property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """A bound on the errors of all these logits."""
+
+    @property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """A bound on the errors of all these values."""
+
+    @property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
         """The model's outputs with every feature removed."""
 
@@ -274,6 +284,15 @@ class Collapses(Protocol):
         """Return documents as the arrays that exact methods need."""
 
 
+@runtime_checkable
+class Withdraws(Protocol):
+    """A model that found, when it was tried out, that a replacement of its kind does not work."""
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements that cannot be used, and a clause that says why."""
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -285,6 +304,10 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
+        if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
+            *most, last = map(repr, model.replacements)
+            others = " or ".join(filter(None, (", ".join(most), last)))
+            raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
         raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
     return name
 
@@ -297,6 +320,6 @@ def replacement_in_place(model: Model, name: str) -> str:
     if not staying:
         raise DomainError(
             "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'gxi' or 'lime'."
+            "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]

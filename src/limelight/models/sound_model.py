@@ -23,6 +23,7 @@ _BROUGHT = {
     capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
     for capability, protocol in (
         ("attends", Attends),
+        ("relays", Attends),
         ("differentiates", Differentiates),
         ("freezes", Freezes),
         ("collapses", Collapses),

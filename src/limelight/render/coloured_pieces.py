@@ -1,6 +1,15 @@
 """A text cut into features, the text between them, and what the model never read."""
 
-__all__ = ["Piece", "occurrences", "pieces", "shortened", "token_strings_of", "visible", "writable"]
+__all__ = [
+    "SHOWN_REST",
+    "Piece",
+    "occurrences",
+    "pieces",
+    "shortened",
+    "token_strings_of",
+    "visible",
+    "writable",
+]
 
 import re
 from collections.abc import Iterable
@@ -10,6 +19,8 @@ from typing import final
 from limelight.results import Explanation
 from limelight.text import token_strings
 from limelight.text.surrogates import LONE_SURROGATE
+
+SHOWN_REST = 60  # characters of a text that was not read
 
 
 @final
@@ -39,12 +50,12 @@ def pieces(e: Explanation) -> list[Piece]:
     return found + _between(e, at, len(e.text))
 
 
-def shortened(cut: Iterable[Piece], rest: int = 60) -> list[Piece]:
-    """Keep only the first characters of text that no method read: repeated, it would drown them."""
+def shortened(cut: Iterable[Piece]) -> list[Piece]:
+    """Keep only the first characters of text that was not read: it would drown what was."""
     return [
         piece
-        if piece.seen or len(piece.text) <= rest
-        else Piece(f"{piece.text[:rest]}… ({len(piece.text)} characters)", seen=False)
+        if piece.seen or len(piece.text) <= SHOWN_REST
+        else Piece(f"{piece.text[:SHOWN_REST]}… ({len(piece.text):,} characters)", seen=False)
         for piece in cut
     ]
 

@@ -1,6 +1,12 @@
 """The rows of the table that says where methods disagree."""
 
-__all__ = ["Disagreement", "against_reference", "reference", "strongest_disagreements"]
+__all__ = [
+    "Disagreement",
+    "against_reference",
+    "reference",
+    "strongest_disagreements",
+    "unranked",
+]
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,14 +23,15 @@ TOP = 3
 class Disagreement:
     """Two methods: rank correlation, features of opposite sign, features in both top threes.
 
-    The first two are None where they are not defined (constant scores, scores without sign).
+    The first two are None where they are not defined (constant scores, scores without sign), all
+    three where the scores of one method are nothing but rounding.
     """
 
     first: str
     second: str
     rank_correlation: float | None
     sign_conflicts: int | None
-    shared_top: int
+    shared_top: int | None
     top: int
 
     @property
@@ -36,7 +43,8 @@ class Disagreement:
         if self.sign_conflicts:
             words = "word" if self.sign_conflicts == 1 else "words"
             parts.append(f"{self.sign_conflicts} {words} of opposite sign")
-        parts.append(f"{self.shared_top} of the top {self.top} shared")
+        if self.shared_top is not None:
+            parts.append(f"{self.shared_top} of the top {self.top} shared")
         return ", ".join(parts)
 
 
@@ -45,9 +53,9 @@ def reference(c: Comparison) -> int:
 
     LIME, Shapley or integrated gradients, which add up to something; else the first with signs.
     """
-    methods = [e.method for e in c]
-    with_signs = [j for j, e in enumerate(c) if e.signed]
-    known = [methods.index(name) for name in REFERENCES if name in methods]
+    methods, noise = [e.method for e in c], c.agreement.noise
+    with_signs = [j for j, e in enumerate(c) if e.signed and e.method not in noise]
+    known = [methods.index(name) for name in REFERENCES if name in methods and name not in noise]
     return next(iter(known + with_signs), 0)
 
 
@@ -55,6 +63,18 @@ def against_reference(c: Comparison) -> list[Disagreement]:
     """Return one row per method but the reference, in the order of the comparison."""
     chosen = reference(c)
     return [_row(c, i, chosen) for i in range(len(c.explanations)) if i != chosen]
+
+
+def unranked(c: Comparison) -> str | None:
+    """Say which methods take no part, because their scores are nothing but rounding."""
+    labels = [e.label for e in c if e.method in c.agreement.noise]
+    if not labels:
+        return None
+    peak = max(float(abs(e.scores).max()) for e in c if e.method in c.agreement.noise)
+    return (
+        f"Not ranked: {', '.join(labels)}. No score there is larger than {peak:.0e}, which is "
+        "rounding, and an order of rounding errors says nothing."
+    )
 
 
 def strongest_disagreements(c: Comparison, count: int = 3) -> list[Disagreement]:

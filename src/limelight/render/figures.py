@@ -25,7 +25,7 @@ from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
 from limelight.render.coloured_pieces import visible
 from limelight.render.palette import hex_colour, ramp, side, strengths
-from limelight.render.sentence_figure import drawn_sentences
+from limelight.render.sentence_figure import drawn_sentences, explained
 from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
 
@@ -62,7 +62,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     axes.axvline(0, color="#5b6670", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"{e.label} for {_shown(e.aim)}", parse_math=False)
+    axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
     return figure
 
 
@@ -124,7 +124,7 @@ def interaction_heatmap(e: Explanation) -> Any:
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
-    axes.set_title(f"{e.label} for {_shown(e.aim)}", fontsize=9, parse_math=False)
+    axes.set_title(f"{e.label}: {explained(e)}", fontsize=9, parse_math=False)
     return figure
 
 

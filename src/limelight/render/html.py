@@ -26,7 +26,7 @@ from limelight.render.html_sections import (
     settings,
     tabs,
 )
-from limelight.render.html_words import legend, words
+from limelight.render.html_words import legend, unread, words
 from limelight.render.markup import Html, data_block, element, raw, resource
 from limelight.render.palette import palette_css
 from limelight.render.wording import aims, precision_sentence, said
@@ -42,6 +42,7 @@ def explanation_page(e: Explanation) -> str:
     main = [
         _section("The model says", prediction(e), notice_list([e])),
         _section(f"What {e.label} says", legend([e]), panel(0, e, tabbed=False)),
+        _not_read(e),
         _folded("Every score", all_scores([e])),
         _folded("Settings", settings([e])),
     ]
@@ -59,6 +60,7 @@ def comparison_page(c: Comparison) -> str:
         _section("One method, closer", tabs(several), *panels, identifier="closer"),
         _section("Where the methods disagree", disagreement_section(c)) if several[1:] else raw(),
         _section("What the heads attend to", attention_section(c)) if _has_heads(c) else raw(),
+        _not_read(several[0]),
         _folded("Every score", all_scores(several)),
         _folded("Settings", settings(several)),
     ]
@@ -139,6 +141,11 @@ def _section(title: str, *content: Html, identifier: str | None = None) -> Html:
 
 def _folded(title: str, *content: Html) -> Html:
     return element("details", element("summary", title), *content)
+
+
+def _not_read(e: Explanation) -> Html:
+    rest = unread(e)
+    return _folded("What the model did not read", rest) if rest else raw()
 
 
 def _page(e: Explanation, by: str, main: Sequence[Html], json: str) -> str:

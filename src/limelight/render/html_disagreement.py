@@ -7,6 +7,7 @@ from limelight.render.disagreement import (
     against_reference,
     reference,
     strongest_disagreements,
+    unranked,
 )
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
@@ -22,7 +23,9 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
         for pair in pairs
     ]
     worst = raw(element("h3", "Furthest apart"), element("ul", *rows, class_="apart"))
-    parts = [_table(c), worst if rows and len(c.explanations) > 2 else raw()]
+    sentence = unranked(c)
+    table = raw(_table(c), element("p", sentence, class_="note") if sentence else raw())
+    parts = [table, worst if rows and len(c.explanations) > 2 else raw()]
     columns = element("div", *(element("div", part) for part in parts), class_="columns")
     return raw(columns, _matrix(c) if matrix and len(c.explanations) > 2 else raw())
 
@@ -41,12 +44,13 @@ def _table(c: Comparison) -> Html:
 
 def _row(row: Disagreement) -> Html:
     ranks, signs = row.rank_correlation, row.sign_conflicts
+    shared = "–" if row.shared_top is None else f"{row.shared_top} of {row.top}"
     return element(
         "tr",
         element("th", row.first, scope="row"),
         element("td", _number(ranks), class_="weak" if ranks is not None and ranks < 0.5 else None),
         element("td", "–" if signs is None else signs, class_="weak" if signs else None),
-        element("td", f"{row.shared_top} of {row.top}", class_=None if row.shared_top else "weak"),
+        element("td", shared, class_="weak" if row.shared_top == 0 else None),
     )
 
 

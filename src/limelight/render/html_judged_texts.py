@@ -28,7 +28,8 @@ def judged_texts_section(j: Judgement) -> Html:
     lines = [
         element(
             "p",
-            "Every text with what guessing reaches, the ceiling, and the share of each method. "
+            f"Every text with what guessing reaches, the {j.ceiling_name}, and the share of each "
+            "method. "
             "Press a heading to sort by it, and a text to see how its output falls as words go.",
             class_="note",
         ),

@@ -67,7 +67,11 @@ def judgement_fragment(j: Judgement) -> str:
 def _sections(j: Judgement) -> list[Html]:
     found = [
         _section("Verdict", element("p", j.verdict), _notices(j)),
-        _section("From chance to ceiling", _figure(j), element("p", _meaning(j), class_="note")),
+        _section(
+            f"From chance to the {j.ceiling_name}",
+            _figure(j),
+            element("p", _meaning(j), class_="note"),
+        ),
         _section("Methods", _method_table(j)),
     ]
     if any(m.columns for m in j.methods):
@@ -111,7 +115,8 @@ def _figure(j: Judgement) -> Html:
     low = min([0.0, *(_ends(m)[0] for m in rows if m.share is not None)])
     height = _ROW * (len(rows) + 1) + 10
     marks = [_line(_x(x, low), 0, _x(x, low), height - _ROW, 0.5) for x in (0.0, 1.0)]
-    names = [_words(_x(x, low), height - 10, name, "middle") for x, name in _AXIS]
+    ends = ((0.0, "chance"), (1.0, j.ceiling_name))
+    names = [_words(_x(x, low), height - 10, name, "middle") for x, name in ends]
     return element(
         "svg",
         *marks,
@@ -121,9 +126,6 @@ def _figure(j: Judgement) -> Html:
         role="img",
         aria_label=j.verdict,
     )
-
-
-_AXIS = ((0.0, "chance"), (1.0, "ceiling"))
 
 
 def _drawn(m: JudgedMethod, i: int, low: float) -> Html:

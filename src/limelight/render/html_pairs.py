@@ -59,25 +59,31 @@ def _cell(score: float | None, peak: float) -> Html:
 
 
 def _list(e: Explanation, pairs: Pairs) -> Html:
-    order = np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS]
+    order = np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS].tolist()
     peak = float(np.abs(pairs.scores).max())
     rows = [
         element(
             "tr",
             element("th", *_names(e, pairs.features[k].tolist()), scope="row"),
             element("td", minus(written(float(pairs.scores[k]), peak=peak))),
+            *_error(pairs, k, peak),
         )
         for k in order
     ]
+    columns = ("pair", "score") if pairs.stderr is None else ("pair", "score", "standard error")
     return element(
         "table",
         element("caption", f"The strongest pairs, {e.label}"),
-        element(
-            "thead", element("tr", *(element("th", n, scope="col") for n in ("pair", "score")))
-        ),
+        element("thead", element("tr", *(element("th", name, scope="col") for name in columns))),
         element("tbody", *rows),
         class_="numbers",
     )
+
+
+def _error(pairs: Pairs, k: int, peak: float) -> list[Html]:
+    if pairs.stderr is None:
+        return []
+    return [element("td", written(float(pairs.stderr[k]), peak=peak, signed=False))]
 
 
 def _names(e: Explanation, pair: list[int]) -> list[object]:

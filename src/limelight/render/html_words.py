@@ -1,41 +1,68 @@
 """The words of a text in HTML, and the legend of their colours."""
 
-__all__ = ["legend", "scale_note", "words"]
+__all__ = ["legend", "scale_note", "unread", "words"]
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from limelight.render.coloured_pieces import pieces, shortened
+from limelight.render.coloured_pieces import SHOWN_REST, Piece, pieces, shortened
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest, level, side, strengths
 from limelight.render.wording import written
 from limelight.results import Explanation
 
 
-def words(e: Explanation, *, titles: bool = False, rest: int = 2000) -> Html:
+def words(e: Explanation, *, titles: bool = False) -> Html:
     """Return the text with one ``span`` per feature; its class is its colour.
 
-    ``titles`` adds the score as a tooltip, for places where no script can; ``rest`` is how many
-    characters of the text past the window are shown.
+    ``titles`` adds the score as a tooltip, for places where no script can. Of the text past the
+    window only the beginning is shown; :func:`unread` has the rest.
     """
     sizes, peak = strengths(e), largest(e)
     top = int(np.argmax(np.abs(sizes))) if peak else -1
     steps = [f"{side(e, size)[0]}{step}" if (step := level(size)) else "" for size in sizes]
     parts: list[Html] = []
-    for piece in shortened(pieces(e), rest):
+    cut = shortened(pieces(e))
+    for piece, room in zip(cut, _room(cut), strict=True):
         if piece.feature is None:
             parts.append(escaped(piece.text) if piece.seen else _not_read(piece.text))
             continue
         j = piece.feature
-        classes = " ".join(filter(None, ("w", steps[j], "top" if j == top else "")))
+        classes = " ".join(filter(None, ("w", room, steps[j], "top" if j == top else "")))
         title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else None
         parts.append(element("span", piece.text, class_=classes, data_f=j, title=title))
     return raw(*parts)
 
 
+def _room(cut: Sequence[Piece]) -> list[str]:
+    """Return on which sides a piece has room for its tint: "s" its start, "e" its end.
+
+    A tint that reaches out covers what is there, so it may where there is a space, and never over
+    the last letter of a word that a comma follows.
+    """
+    around = [" ", *(piece.text for piece in cut), " "]
+    return [
+        " ".join(
+            name
+            for name, free in (("s", before[-1:].isspace()), ("e", after[:1].isspace()))
+            if free
+        )
+        for before, after in zip(around[:-2], around[2:], strict=True)
+    ]
+
+
+def unread(e: Explanation) -> Html:
+    """Return what the model did not read, where :func:`words` shows only the start of it."""
+    rest = e.text[e.explained_end :]
+    if len(rest) <= SHOWN_REST:
+        return raw()
+    return element("p", rest, class_="words cut", dir="auto")
+
+
 def _not_read(text: str) -> Html:
-    return element("span", text, class_="cut", title="past the model's window: not read")
+    mark = element("span", "not read from here", class_="stop")
+    return raw(mark, element("span", text, class_="cut", title="past the model's window: not read"))
 
 
 def scale_note(e: Explanation) -> str:

@@ -15,11 +15,13 @@ from limelight.results.method_table import MethodRow, SettingRow, WayRow
 EXACTNESS = {
     "bound": "exact, with a proven bound",
     "exact": "as defined, without sampling",
+    "estimated": "by quadrature, its error estimated",
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
     "collapses": "the paper's classifier",
     "attends": "models that show their attention",
+    "relays": "models that mix tokens by attention alone",
     "differentiates": "models with gradients",
     "freezes": "networks whose weights can be frozen",
     None: "any other model",

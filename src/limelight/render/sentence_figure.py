@@ -11,10 +11,15 @@ from typing import Any, final
 import numpy as np
 
 from limelight.render.coloured_pieces import Piece, pieces, shortened, visible
-from limelight.render.palette import hex_colour, level, ramp, side, strengths
+from limelight.render.palette import Side, hex_colour, largest, level, ramp, side, strengths
+from limelight.render.wording import aims, written
 from limelight.results import Explanation
+from limelight.text import one_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
+SCALES = 52.0  # points for the scale of each method, at the right
+SMALL, SOFT = 8.0, "#5b6670"  # the notes around the words
+CUT_MARK = " [not read from here]"
 
 
 @final
@@ -31,29 +36,81 @@ class _Set:
 
 
 def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
-    """Return a figure with one paragraph per explanation, its method before it."""
+    """Return a figure with one paragraph per explanation, its method before it.
+
+    Above stands what is explained, after each method the score in full colour, below what the
+    colours mean.
+    """
     from matplotlib.figure import Figure
 
     indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
-    cut = pieces(explanations[0])
-    runs = list(_lines(shortened(cut) if explanations[1:] else cut, indent))
+    runs = list(_lines(_marked(pieces(explanations[0])), indent))
     block = max((run.y for run in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
-    height = len(explanations) * (block + gap) - gap + 2 * MARGIN
+    height = len(explanations) * (block + gap) - gap + 2 * MARGIN + 2 * LINE
     figure = Figure(figsize=(WIDTH / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(height, 0))
     axes.set_axis_off()
+    _note(axes, MARGIN, MARGIN + LINE / 2, explained(explanations[0]))
+    _note(axes, WIDTH - MARGIN, MARGIN + LINE / 2, "full colour", ha="right")
     for row, e in enumerate(explanations):
-        top = MARGIN + row * (block + gap)
+        top = MARGIN + LINE + row * (block + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint(axes, e, runs, top)
+        _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_of(e), ha="right")
+    _legend(axes, explanations, height - MARGIN - LINE / 2)
     return figure
+
+
+def explained(e: Explanation) -> str:
+    """Say which class is explained, and on which scale."""
+    return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
+
+
+def scale_of(e: Explanation) -> str:
+    """Say which score has the full colour."""
+    if not (peak := largest(e)):
+        return "all 0"
+    return f"{'±' if e.signed else '0 to '}{written(peak, peak=peak, signed=False)}"
+
+
+def _marked(cut: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces with a mark before what was not read, of which only the start stays."""
+    found = shortened(cut)
+    first = next((i for i, piece in enumerate(found) if not piece.seen), len(found))
+    mark = [Piece(CUT_MARK, seen=False)] if first < len(found) else []
+    return [*found[:first], *mark, *found[first:]]
+
+
+def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> None:
+    """Write what the colours mean."""
+    from matplotlib.patches import Rectangle
+
+    signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
+    keys: list[tuple[Side, str]] = [("for", "for"), ("against", "against")] if signed else []
+    keys += [("neutral", "size only, no sign")] if signless else []
+    x = MARGIN
+    for hue, meaning in keys:
+        for step in (2, 6, 10):
+            colour = hex_colour(ramp(hue)[step])
+            axes.add_patch(Rectangle((x, middle - 4), 9, 8, fc=colour, lw=0))
+            x += 10
+        _note(axes, x + 3, middle, meaning)
+        x += 3 + _width(meaning) * SMALL / SIZE + 16
+    _note(axes, x, middle, "underlined: strongest")
+
+
+def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+    """Write something about the figure; :data:`SOFT` tells it from the text that is explained."""
+    axes.text(
+        x, y, text, fontsize=SMALL, va="center_baseline", color=SOFT, parse_math=False, **style
+    )
 
 
 def _lines(cut: Sequence[Piece], indent: float) -> Iterator[_Set]:
     """Break the text into lines at its spaces; only what is longer than a line breaks inside."""
-    x, y, edge = indent, 0.0, WIDTH - MARGIN
+    x, y, edge = indent, 0.0, WIDTH - MARGIN - SCALES
     for group in _groups(cut):
         whole = sum(_width(part) for part, _ in group)
         if x > indent and x + whole > edge and whole <= edge - indent:

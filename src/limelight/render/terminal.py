@@ -16,6 +16,7 @@ from limelight.render.disagreement import (
     against_reference,
     reference,
     strongest_disagreements,
+    unranked,
 )
 from limelight.render.palette import largest
 from limelight.render.terminal_tables import anchor_line, feature_table, pair_table
@@ -88,7 +89,10 @@ class _ComparisonView:
 def _below(c: Comparison, look: Look) -> list[RenderableType]:
     parts: list[RenderableType] = [legend(c.explanations, look)]
     if len(c.explanations) > 1:
-        parts += [Text(), _disagreement_table(c, look), *_worst_pairs(c, look)]
+        parts += [Text(), _disagreement_table(c, look)]
+        if sentence := unranked(c):
+            parts.append(Text(look.safe(sentence), overflow="fold"))
+        parts += _worst_pairs(c, look)
     return [*parts, *_notices(c.explanations, look, c.notices)]
 
 
@@ -193,10 +197,11 @@ def _cells(row: Disagreement, look: Look) -> tuple[Text, Text, Text]:
     none = look.safe("–")
     ranks, signs = row.rank_correlation, row.sign_conflicts
     weak = ranks is not None and ranks < 0.5
+    shared = none if row.shared_top is None else f"{row.shared_top} of {row.top}"
     return (
         Text(none if ranks is None else f"{ranks:+.2f}", "bold" if weak else ""),
         Text(none if signs is None else str(signs), "bold" if signs else ""),
-        Text(f"{row.shared_top} of {row.top}", "" if row.shared_top else "bold"),
+        Text(shared, "bold" if row.shared_top == 0 else ""),
     )
 
 

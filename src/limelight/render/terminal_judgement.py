@@ -75,7 +75,7 @@ def _rows(j: Judgement, look: Look, width: int) -> Table:
     if wide:
         table.add_column("interval", no_wrap=True)
     low = min([0.0, *(_ends(m)[0] for m in j.methods if m.share is not None)])
-    table.add_column(Text(_axis_names(low, cells)), no_wrap=True)
+    table.add_column(Text(_axis_names(low, cells, j.ceiling_name)), no_wrap=True)
     for m in j.ranked():
         share = look.safe("–") if m.share is None else f"{m.share:.3f}"
         interval = "" if m.interval is None else "[{:.3f}, {:.3f}]".format(*m.interval)
@@ -118,11 +118,11 @@ def _ends(m: JudgedMethod) -> Interval:
     return m.interval or (share, share)
 
 
-def _axis_names(low: float, cells: int) -> str:
+def _axis_names(low: float, cells: int, top: str) -> str:
     """Return the names of the ends; chance stands where 0 is."""
     zero = _place(0.0, low, cells)
-    room = cells - zero - len("ceiling")
-    return " " * zero + ("chance".ljust(room) + "ceiling" if room > len("chance") else "chance")
+    room = cells - zero - len(top)
+    return " " * zero + ("chance".ljust(room) + top if room > len("chance") else "chance")
 
 
 def _place(share: float, low: float, cells: int) -> int:

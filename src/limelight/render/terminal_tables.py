@@ -47,11 +47,16 @@ def pair_table(e: Explanation, pairs: Pairs, look: Look) -> Table:
     table = _plain_table()
     table.add_column("pair", overflow="fold")
     table.add_column("score", justify="right", no_wrap=True)
+    if pairs.stderr is not None:
+        table.add_column("±", justify="right", no_wrap=True)
     peak = float(np.abs(pairs.scores).max())
     for row in np.argsort(-np.abs(pairs.scores), kind="stable")[:SHOWN_PAIRS]:
         i, j = pairs.features[row].tolist()
         names = _name(e, i, look).append(look.safe(" × ")).append(_name(e, j, look))
-        table.add_row(names, written(pairs.scores[row], peak=peak))
+        cells = [names, Text(written(pairs.scores[row], peak=peak))]
+        if pairs.stderr is not None:
+            cells.append(Text(written(pairs.stderr[row], peak=peak, signed=False), "dim"))
+        table.add_row(*cells)
     return table
 
 

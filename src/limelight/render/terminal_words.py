@@ -69,9 +69,7 @@ def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
 
 def coloured_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
     """Return the text once per explanation; they share its cuts, which are made once."""
-    cut = pieces(explanations[0])
-    if len(explanations) > 1:
-        cut = shortened(cut)
+    cut = shortened(pieces(explanations[0]))
     return [_words(e, cut, look) for e in explanations]
 
 
@@ -96,13 +94,15 @@ def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
 
 
 def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> str:
-    """Return e.g. ``great+0.81``, without signs ``great=0.81``; faint words stay bare."""
+    """Return e.g. ``great[+0.81]``, without signs ``great[0.81]``; faint words stay bare.
+
+    The brackets keep a score from the text around it, which may be "7.75" or a full stop.
+    """
     score, peak = float(e.scores[feature]), largest(e)
     if abs(score) < FAINTEST * peak or not peak:
         return shown
     number = written(score if e.signed else abs(score), peak=peak, signed=e.signed, digits=2)
-    word = f"{shown}{number}" if e.signed else f"{shown}={number}"
-    return f"*{word}*" if strongest else word
+    return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
@@ -124,8 +124,8 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
             "; colours safe for colour-blind readers."
         )
     else:
-        text.append(f"+ for {target}, - {against}; " if signed else "")
-        text.append("= size only, no sign; " if signless else "")
+        text.append(f"[+] for {target}, [-] {against}; " if signed else "")
+        text.append("[number] size only, no sign; " if signless else "")
         text.append(f"*strongest word*; bare words are below {FAINTEST:.0%} of it.")
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(" A score counts all occurrences of its word.")

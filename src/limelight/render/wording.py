@@ -138,6 +138,8 @@ def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
         return "Sampled: ± is one standard error."
+    if e.bound == math.inf:
+        return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
         return f"No sampling; every score is within {e.bound:.1e} of the exact value (proven)."
     return "No sampling error."

@@ -1,17 +1,26 @@
 """Where explanations of the same text agree and where they do not."""
 
-__all__ = ["TOP", "Agreement", "agreement", "mean_ranks", "rank_correlation"]
+__all__ = [
+    "TOP",
+    "Agreement",
+    "agreement",
+    "known_scores",
+    "mean_ranks",
+    "rank_correlation",
+]
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 
 from limelight.results.explanation import Explanation
 from limelight.shapes import Float
 
+Number = TypeVar("Number", int, float)
 TOP = 3
+_SINGLE = float(np.finfo(np.float32).eps)  # most models compute in single precision
 
 
 @final
@@ -19,30 +28,76 @@ TOP = 3
 class Agreement:
     """Pairwise comparisons, rows and columns in the order of ``methods``.
 
+    Scores no larger than the rounding of the output count as 0 (:func:`known_scores`).
     ``rank_correlation`` is Spearman's, of the absolute scores: do the methods find the same
     features important? None where one of them gives every feature the same score.
     ``sign_conflicts`` counts features that one method pushes up and the other down; None where
     one of the two gives no signs. ``top3_overlap`` counts features shared by the two top threes.
+    All three are None for a method whose scores are nothing but rounding.
     """
 
     methods: tuple[str, ...]
     rank_correlation: tuple[tuple[float | None, ...], ...]
     sign_conflicts: tuple[tuple[int | None, ...], ...]
-    top3_overlap: tuple[tuple[int, ...], ...]
+    top3_overlap: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """The methods whose scores are nothing but rounding: no agreement, even with itself."""
+        several = enumerate(self.methods)
+        return tuple(method for i, method in several if self.top3_overlap[i][i] is None)
 
 
 def agreement(explanations: Sequence[Explanation]) -> Agreement:
     """Compare every pair of ``explanations``, which must score the same features."""
-    pairs = [[(a, b) for b in explanations] for a in explanations]
+    known = [known_scores(e) for e in explanations]
+    noise = [bool(e.scores.any() and not k.any()) for k, e in zip(known, explanations, strict=True)]
+    signed = [e.signed for e in explanations]
+
+    def ranks(i: int, j: int) -> float | None:
+        return rank_correlation(np.abs(known[i]), np.abs(known[j]))
+
+    def signs(i: int, j: int) -> int | None:
+        return _sign_conflicts(known[i], known[j]) if signed[i] and signed[j] else None
+
+    def tops(i: int, j: int) -> int | None:
+        return _top_overlap(known[i], known[j])
+
     return Agreement(
         methods=tuple(e.method for e in explanations),
-        rank_correlation=tuple(
-            tuple(rank_correlation(np.abs(a.scores), np.abs(b.scores)) for a, b in row)
-            for row in pairs
-        ),
-        sign_conflicts=tuple(tuple(_sign_conflicts(a, b) for a, b in row) for row in pairs),
-        top3_overlap=tuple(tuple(_top_overlap(a, b) for a, b in row) for row in pairs),
+        rank_correlation=_by_pairs(ranks, noise),
+        sign_conflicts=_by_pairs(signs, noise),
+        top3_overlap=_by_pairs(tops, noise),
     )
+
+
+def _by_pairs(
+    found: Callable[[int, int], Number | None], noise: Sequence[bool]
+) -> tuple[tuple[Number | None, ...], ...]:
+    """Return what is found for every pair of methods; None where one of them is ``noise``."""
+    several = range(len(noise))
+    return tuple(
+        tuple(None if noise[i] or noise[j] else found(i, j) for j in several) for i in several
+    )
+
+
+def known_scores(e: Explanation) -> Float[np.ndarray, " d"]:
+    """Return the scores, with 0 for those no larger than the rounding of what is explained.
+
+    That is the output times the spacing of single precision, or what the method itself found
+    (``diagnostics["rounding"]``). An order of such scores is an order of rounding errors.
+    """
+    found = e.diagnostics.get("rounding")
+    noise = float(found) if isinstance(found, int | float) else 0.0
+    return np.where(np.abs(e.scores) > max(noise, _SINGLE * _size(e)), e.scores, 0.0)
+
+
+def _size(e: Explanation) -> float:
+    """Return how large the explained output is, at most."""
+    if e.scale == "probability":
+        return 1.0
+    outputs = [*e.prediction.values(), e.base_value or 0.0]
+    return max(abs(output) for output in outputs)
 
 
 def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
@@ -60,12 +115,15 @@ def mean_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
     return (last - (count - 1) / 2)[group]
 
 
-def _sign_conflicts(a: Explanation, b: Explanation) -> int | None:
-    if not (a.signed and b.signed):
-        return None
-    return int(np.count_nonzero(a.scores * b.scores < 0))
+def _sign_conflicts(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
+    return int(np.count_nonzero(np.sign(x) * np.sign(y) < 0))
 
 
-def _top_overlap(a: Explanation, b: Explanation) -> int:
-    top = [set(np.argsort(-np.abs(e.scores), kind="stable")[:TOP].tolist()) for e in (a, b)]
-    return len(top[0] & top[1])
+def _top_overlap(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
+    return len(_top(x) & _top(y))
+
+
+def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
+    """Return the strongest features; one that scores 0 is not among them."""
+    order = np.argsort(-np.abs(scores), kind="stable")[:TOP]
+    return {int(j) for j in order if scores[j]}

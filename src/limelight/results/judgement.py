@@ -211,6 +211,11 @@ class Judgement:
         kinds = {text.ceiling_kind for text in self.texts if text.ceiling_kind}
         return "proven" if kinds == {"proven"} else "best found"
 
+    @property
+    def ceiling_name(self) -> str:
+        """What a share of 1 is called: a ceiling only where it is proven."""
+        return "ceiling" if self.ceiling_kind == "proven" else "best found"
+
     def ranked(self) -> list[JudgedMethod]:
         """Return the methods, the most faithful first and those without a share last."""
         return sorted(self.methods, key=lambda m: (m.share is None, -(m.share or 0.0)))

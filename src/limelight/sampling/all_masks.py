@@ -1,14 +1,27 @@
 """Short texts: where a sample would ask as much, ask every mask and have no sampling error."""
 
-__all__ = ["affordable", "lime_of_all_masks", "shapley_of_all_masks"]
+__all__ = [
+    "affordable",
+    "banzhaf_of_all_masks",
+    "lime_of_all_masks",
+    "pairs_of_all_masks",
+    "shapley_of_all_masks",
+]
 
 from typing import NamedTuple
 
 import numpy as np
 
+from limelight.sampling.pair_sums import pair_shares, pair_sums
 from limelight.sampling.sample import Game
 from limelight.shapes import Float
-from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
+from limelight.theory.enumeration import (
+    all_keeps,
+    banzhaf_weights,
+    lime_weights,
+    ridge_solution,
+    shapley_weights,
+)
 
 _FEW = 1024  # masks: asked whatever a sample would ask, for sampling ten words saves nothing
 _MOST = 20  # words: a million masks as float64 take 170 MB
@@ -43,6 +56,19 @@ def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
     """Return the Shapley value of every word for each output."""
     _, f = _relative(game(all_keeps(d)))
     return (shapley_weights(d).T @ f).T
+
+
+def banzhaf_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
+    """Return the Banzhaf value of every word for each output."""
+    _, f = _relative(game(all_keeps(d)))
+    return (banzhaf_weights(d).T @ f).T
+
+
+def pairs_of_all_masks(game: Game, d: int, *, index: str) -> Float[np.ndarray, "m d d"]:
+    """Return the interaction of every pair of words for each output. Domain: d ≥ 2."""
+    keep = all_keeps(d)
+    (_, f), shares = _relative(game(keep)), pair_shares(d, index)
+    return np.stack([pair_sums(keep.astype(np.float64), column, shares) for column in f.T])
 
 
 def _relative(

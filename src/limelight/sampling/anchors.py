@@ -1,6 +1,6 @@
 """Anchors: words that hold a prediction whatever happens to the others (Ribeiro et al., 2018)."""
 
-__all__ = ["AnchorSearch", "FoundAnchor", "Holds", "find_anchor"]
+__all__ = ["AnchorSearch", "FoundAnchor", "Holds", "anchor_of_all_masks", "find_anchor"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from limelight.sampling.bernoulli import kl_high, kl_low
 from limelight.sampling.masks import coin_masks
 from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float
+from limelight.theory.enumeration import all_keeps
 
 Words = tuple[int, ...]
 # A precision this close to the threshold is decided by its estimate: telling them apart would take
@@ -72,6 +73,31 @@ def find_anchor(
         if trials.spent >= search.max_samples:
             break
     return FoundAnchor(trials.highest(beam), False, trials.spent)
+
+
+def anchor_of_all_masks(
+    held: Bool[np.ndarray, " masks"], d: int, *, search: AnchorSearch
+) -> tuple[FoundAnchor, Float[np.ndarray, " masks"]]:
+    """Return the shortest anchor of all, and the precision of every set of words.
+
+    ``held`` is whether the prediction holds for each row of ``all_keeps(d)``, in whose order the
+    precisions come too. Of several as short the one of highest precision is taken; without one, the
+    set of highest precision among those of at most ``max_size`` words.
+    """
+    # Σ over the masks that contain A, for all A at once: one word after the other, masks with the
+    # word are added to those without it.
+    sums = held.astype(np.float64).reshape((2,) * d)
+    for axis in range(d):
+        sums[(slice(None),) * axis + (0,)] += sums[(slice(None),) * axis + (1,)]
+    size = all_keeps(d).sum(axis=1)
+    precision = sums.ravel() / 2.0 ** (d - size)
+    allowed = size <= (search.max_size or d)
+    enough = allowed & (precision >= search.threshold)
+    reached = bool(enough.any())
+    among = enough & (size == size[enough].min()) if reached else allowed
+    best = int(np.argmax(np.where(among, precision, -1.0)))
+    words = tuple(j for j in range(d) if best >> j & 1)
+    return FoundAnchor(words, reached, 0), precision
 
 
 class _Trials:

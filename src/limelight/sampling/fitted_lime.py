@@ -9,13 +9,14 @@ import numpy as np
 from limelight.sampling.regression import RidgeFit, ridge_fit
 from limelight.sampling.sample import Sample
 from limelight.sampling.selection import selected
-from limelight.shapes import Float, Int
+from limelight.shapes import Bool, Float, Int
 
 
 class LimeFit(NamedTuple):
     """One coefficient per word and output; words that were not kept have 0 with error 0.
 
-    Standard errors are those of the final regression: they take the selection as given.
+    Standard errors are those of the final regression: they take the selection as given. ``flat``
+    and ``spike`` are as in :class:`RidgeFit`.
     """
 
     scores: Float[np.ndarray, "m d"]
@@ -25,6 +26,8 @@ class LimeFit(NamedTuple):
     r2: Float[np.ndarray, " m"]
     kept: Int[np.ndarray, " m"]
     samples: int
+    flat: Bool[np.ndarray, " m"]
+    spike: Float[np.ndarray, " m"]
 
 
 def fitted_lime(
@@ -33,8 +36,12 @@ def fitted_lime(
     ridge: float = 1.0,
     num_features: int | None = None,
     feature_selection: str = "auto",
+    known_range: float = 0.0,
 ) -> LimeFit:
-    """Return the coefficients as the `lime` package computes them from the same rows."""
+    """Return the coefficients as the `lime` package computes them from the same rows.
+
+    ``known_range`` is how far the output can move, as far as anybody knows.
+    """
     centred = sample.moments.centred()
     m, d = len(sample.origin), sample.d
     chosen = [
@@ -45,11 +52,14 @@ def fitted_lime(
     for column, features in enumerate(chosen):
         columns.setdefault(features, []).append(column)
     scores, stderr = np.zeros((m, d)), np.zeros((m, d))
-    whole = np.zeros((3, m))
+    whole = np.zeros((5, m))
     for features, outputs in columns.items():
-        fit: RidgeFit = ridge_fit(sample, ridge=ridge, features=features, columns=outputs)
+        fit: RidgeFit = ridge_fit(
+            sample, ridge=ridge, features=features, columns=outputs, known_range=known_range
+        )
         scores[np.ix_(outputs, features)] = fit.coefficients
         stderr[np.ix_(outputs, features)] = fit.stderr
-        whole[:, outputs] = fit.intercept, fit.intercept_stderr, fit.r2
+        whole[:, outputs] = fit.intercept, fit.intercept_stderr, fit.r2, fit.flat, fit.spike
     kept = np.array([len(features) for features in chosen])
-    return LimeFit(scores, stderr, whole[0], whole[1], whole[2], kept, sample.n)
+    intercept, intercept_stderr, r2, flat, spike = whole
+    return LimeFit(scores, stderr, intercept, intercept_stderr, r2, kept, sample.n, flat > 0, spike)

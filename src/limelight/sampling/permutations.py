@@ -8,21 +8,30 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.sample import Game
+from limelight.sampling.spread import SPIKE, Spread, unseen_error
 from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
 _AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
+_ROUNDING = 1e-9  # of the size of f: what it does to draws that are equal
 _MASKS = 1024  # asked at a time
 
 
 class ShapleySample(NamedTuple):
-    """Values of every word for each output, with standard errors from the pairs of orders."""
+    """Values of every word for each output, with standard errors from the pairs of orders.
+
+    ``flat`` says that all pairs gave the same values, and ``size`` what the errors then allow for;
+    ``spike`` is the share of one pair in the spread of the word that moved farthest.
+    """
 
     values: Float[np.ndarray, "m d"]
     stderr: Float[np.ndarray, "m d"]
     base: Float[np.ndarray, " m"]
     pairs: int
+    flat: Bool[np.ndarray, " m"]
+    size: Float[np.ndarray, " m"]
+    spike: Float[np.ndarray, " m"]
 
 
 def permutation_shapley(
@@ -33,6 +42,7 @@ def permutation_shapley(
     pairs: int,
     tolerance: float | None = None,
     most: int | None = None,
+    known_range: float = 0.0,
 ) -> ShapleySample:
     r"""Mean of what each word adds to the words before it, over random orders.
 
@@ -42,45 +52,91 @@ def permutation_shapley(
 
     P being the words before j and R those after it; every draw sums to f(all) − f(none), and where
     f is additive, or has pair interactions only, all draws are equal. The standard error is that of
-    a mean of draws; that of a word whose draws all agree, while those of others do not, is what it
-    would be if one draw were as far off as any word's: a rare interaction may not have shown yet.
-    With a ``tolerance`` pairs are added until there are 10 and no standard error exceeds it, or
-    there are ``most``.
+    a mean of draws, widened for few of them and for rare effects (:meth:`Spread.error`). Of a word
+    whose draws all agree, while those of others do not, it allows for three draws as far off as any
+    word's; if one pair makes up most of the spread, every word's allows for one: a rare interaction
+    may not have shown yet. Where no draw differs, three are allowed for that are off by
+    ``known_range``, or by |f(all) − f(none)| or the largest value if that is more. With a
+    ``tolerance`` pairs are added until there are 10 and no standard error exceeds it, or there are
+    ``most``.
     """
     # Regressions on paired masks (KernelSHAP, leverage sampling) were 0.5 to 1.9 times as good with
     # as many calls, 1.2 to 1.5 in the median, and worse on two of eight texts.
     ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
-    sums = np.zeros((2, ends.shape[1], d))
     # Draws relative to the first: identical draws have exactly no spread.
     origin = _draws(game, ends, _orders(d, 1, rng))[0]
-    n, wanted, farthest = 1, pairs if tolerance is None else max(pairs, FEWEST), 0.0
+    size = np.max([np.abs(ends[1] - ends[0]), np.abs(origin).max(axis=1)], axis=0)
+    size = np.maximum(size, known_range) * (d > 2)  # two words have one pair of orders
+    powers = _Powers.zero(origin.shape)
+    n, wanted = 1, pairs if tolerance is None else max(pairs, FEWEST)
     while True:
         while n < wanted:
             # A pair asks 2 (d − 1) masks, its ends being known: as many pairs as fill one call.
             count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
-            new = _draws(game, ends, _orders(d, count, rng)) - origin
-            sums += new.sum(axis=0), (new**2).sum(axis=0)
-            farthest = np.maximum(farthest, np.abs(new).max(axis=(0, 2)))
+            powers = powers.plus(_draws(game, ends, _orders(d, count, rng)) - origin)
             n += count
-        mean = sums[0] / n
-        stderr = _error(mean, sums[1] / n, n, np.asarray(farthest))
+        mean, spread = powers.mean(n), powers.spread(n)
+        stderr, flat, spike = _errors(spread, n, size)
         worst = float(stderr.max())
         if tolerance is None or worst <= tolerance or most is None or n >= most:
-            return ShapleySample(origin + mean, stderr, ends[0], n)
+            return ShapleySample(origin + mean, stderr, ends[0], n, flat, size, spike)
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
         expect((wanted - n) * 2 * (d - 1))
 
 
-def _error(
-    mean: Float[np.ndarray, "m d"],
-    square: Float[np.ndarray, "m d"],
-    n: int,
-    farthest: Float[np.ndarray, " m"],
-) -> Float[np.ndarray, "m d"]:
-    """Standard error of the mean of n draws; ``farthest`` is how far any word's draws went."""
-    spread = np.maximum(square - mean**2, 0.0) * n / max(n - 1, 1)
-    farthest = farthest[:, None]
-    return np.where(square > (_AGREE * farthest) ** 2, np.sqrt(spread / n), farthest / n)
+class _Powers(NamedTuple):
+    """Sums over draws of their powers, and the ends of their range; all relative to the first."""
+
+    sums: Float[np.ndarray, "4 m d"]
+    low: Float[np.ndarray, "m d"]
+    high: Float[np.ndarray, "m d"]
+
+    @staticmethod
+    def zero(shape: tuple[int, ...]) -> "_Powers":
+        return _Powers(np.zeros((4, *shape)), np.zeros(shape), np.zeros(shape))
+
+    def plus(self, draws: Float[np.ndarray, "n m d"]) -> "_Powers":
+        return _Powers(
+            self.sums + np.stack([(draws**power).sum(axis=0) for power in (1, 2, 3, 4)]),
+            np.minimum(self.low, draws.min(axis=0)),
+            np.maximum(self.high, draws.max(axis=0)),
+        )
+
+    def mean(self, n: int) -> Float[np.ndarray, "m d"]:
+        return self.sums[0] / n
+
+    def spread(self, n: int) -> Spread:
+        """Return the sums of each draw's share in the mean, about the mean."""
+        mean = self.mean(n)
+        first, second, third, fourth = self.sums / n
+        square = np.maximum(second - mean**2, 0.0)
+        power4 = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
+        # Differences of sums may lose their digits: a fourth moment is at least a squared second.
+        power4 = np.maximum(power4, square**2)
+        largest = np.maximum(self.high - mean, mean - self.low)
+        # n/(n − 1): deviations from the draws' own mean are too small by that much.
+        return Spread(
+            np.zeros_like(first), square / max(n - 1, 1), power4 / n**3, np.asarray(largest / n)
+        )
+
+
+def _errors(
+    spread: Spread, n: int, size: Float[np.ndarray, " m"]
+) -> tuple[Float[np.ndarray, "m d"], Bool[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
+    farthest = spread.largest.max(axis=1, keepdims=True)
+    flat = n * farthest[:, 0] <= _ROUNDING * size
+    far = np.argmax(spread.largest, axis=1)[:, None]
+    most, total = (
+        np.take_along_axis(x, far, axis=1)[:, 0] for x in (spread.largest**2, spread.second)
+    )
+    spike = np.where(flat | (n < FEWEST), 0.0, most / np.where(total > 0, total, 1.0))
+    rare = (spike > SPIKE)[:, None]
+    seen = spread._replace(largest=np.where(rare, farthest, spread.largest))
+    still = spread.largest <= _AGREE * farthest
+    errors = np.where(still, unseen_error(farthest), seen.error(n, degrees=n - 1))
+    unseen = unseen_error(size[:, None] / n)
+    return np.where(flat[:, None], unseen, errors), flat, spike
 
 
 def _orders(d: int, n: int, rng: np.random.Generator) -> Int[np.ndarray, "n d"]:

@@ -1,27 +1,35 @@
 """Weighted ridge regression on a sample, with standard errors that trust no noise model."""
 
-__all__ = ["RidgeFit", "ridge_coefficients", "ridge_fit"]
+__all__ = ["RidgeFit", "left_out_residuals", "ridge_coefficients", "ridge_fit"]
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from limelight.sampling.sample import Chunk, Moments, Sample
-from limelight.shapes import Float
+from limelight.sampling.spread import Spread, unseen_error
+from limelight.shapes import Bool, Float
 
 _SINGULAR = 1e-12
+_ROUNDING = 1e-9  # of what one mask could do: residuals below this are those of a perfect fit
 _ALONE = 1e-6  # a row that leaves less than this of itself free is met by the fit, whatever it says
 
 
 class RidgeFit(NamedTuple):
-    """Coefficients of the chosen features for each output, and how far sampling moved them."""
+    """Coefficients of the chosen features for each output, and how far sampling moved them.
+
+    ``flat`` says that the fit is perfect, ``spike`` is the largest share of one row in the spread
+    of the coefficient that moved farthest.
+    """
 
     coefficients: Float[np.ndarray, "m k"]
     stderr: Float[np.ndarray, "m k"]
     intercept: Float[np.ndarray, " m"]
     intercept_stderr: Float[np.ndarray, " m"]
     r2: Float[np.ndarray, " m"]
+    flat: Bool[np.ndarray, " m"]
+    spike: Float[np.ndarray, " m"]
 
 
 def ridge_coefficients(
@@ -40,6 +48,7 @@ def ridge_fit(
     ridge: float = 1.0,
     features: Sequence[int] | None = None,
     columns: Sequence[int] | None = None,
+    known_range: float = 0.0,
 ) -> RidgeFit:
     r"""Minimise Σ w (y − b − β·x)² + ρ‖β‖² over the rows; sklearn's ``Ridge`` with weights.
 
@@ -48,8 +57,11 @@ def ridge_fit(
 
     .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
 
-    over the drawn rows only: the untouched document is the same in every sample. Errors are
-    infinite where a drawn row has leverage 1, and so no residual, or the solution is not unique.
+    over the drawn rows only: the untouched document is the same in every sample. ``stderr`` is the
+    root of it, widened for few rows and rare effects (:meth:`Spread.error`). Where the fit is
+    perfect, three unseen rows are allowed for that are off by ``known_range``, or by the largest
+    difference between two answers if that is more. Errors are infinite where a drawn row has
+    leverage 1, and so no residual, or the solution is not unique.
     """
     # HC3 and not HC0: the fit bends towards every row, so with a few samples per word the residuals
     # themselves are too small, by 1 − h. No noise model: what varies between masks is what f does
@@ -60,7 +72,7 @@ def ridge_fit(
     inverse = _inverse(centred.xx[np.ix_(rows, rows)], ridge)
     mean_x, mean_y = centred.x[rows], centred.y[outputs]
     beta = inverse @ centred.xy[np.ix_(rows, outputs)]
-    sums = _Squares.zero(len(outputs), len(rows))
+    rests = _Rests.none(len(outputs), len(rows))
     # A second pass over the rows: residuals need β. A row's influence is w e H x̃ on the slopes
     # and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
@@ -69,35 +81,50 @@ def ridge_fit(
         leverage = chunk.weight * (1 / centred.weight + (spread * x).sum(axis=1))
         residual = chunk.outputs[:, outputs] - mean_y - x @ beta
         shift = 1 / centred.weight - spread @ mean_x
-        sums = sums.plus(chunk, residual, leverage, spread, shift)
-    draws = sample.n - sample.row0
-    unknown = 0.0 if sums.determined(ridge) else np.inf
+        rests = rests.plus(chunk, residual, leverage, np.column_stack([spread, shift]))
+    size = np.maximum(known_range, sample.range[outputs])
+    errors, flat = rests.errors(sample.n - sample.row0, size, ridge)
     return RidgeFit(
         coefficients=beta.T,
-        stderr=unknown + _deviation(sums.first, sums.second, draws),
+        stderr=errors[:, :-1],
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
-        intercept_stderr=unknown + _deviation(sums.shift_first, sums.shift_second, draws),
-        r2=_explained(sums.left, centred.yy[outputs]),
+        intercept_stderr=errors[:, -1],
+        r2=_explained(rests.left, centred.yy[outputs]),
+        flat=flat,
+        spike=np.where(flat, 0.0, rests.spikes()),
     )
 
 
-class _Squares(NamedTuple):
-    """Sums over rows of each row's influence on β and on the intercept, and of its square.
+def left_out_residuals(
+    sample: Sample,
+) -> Iterator[tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n m"]]]:
+    """Yield masks with what f does there beyond the line fitted to the other rows, e/(1 − h)."""
+    centred = sample.moments.centred()
+    inverse = _inverse(centred.xx, 0.0)
+    beta = inverse @ centred.xy
+    for chunk in sample.chunks():
+        x = chunk.keep - centred.x
+        leverage = chunk.weight * (1 / centred.weight + ((x @ inverse) * x).sum(axis=1))
+        residual = chunk.outputs - centred.y - x @ beta
+        yield chunk.keep, residual / np.maximum(1 - leverage, _ALONE)[:, None]
 
-    ``leverage`` is the sum of the rows' leverages, ``free`` the least 1 − h of a drawn row.
+
+class _Rests(NamedTuple):
+    """What the rows leave: their influence on β and the intercept, the last column.
+
+    ``reach`` is the largest influence for each unit of a residual, ``left`` Σ w e², ``leverage``
+    the sum of the rows' leverages, ``free`` the least 1 − h of a drawn row.
     """
 
-    first: Float[np.ndarray, "m k"]
-    second: Float[np.ndarray, "m k"]
-    shift_first: Float[np.ndarray, " m"]
-    shift_second: Float[np.ndarray, " m"]
+    influence: Spread
+    reach: Float[np.ndarray, " k"]
     left: Float[np.ndarray, " m"]
     leverage: float = 0.0
     free: float = np.inf
 
     @staticmethod
-    def zero(m: int, k: int) -> "_Squares":
-        return _Squares(np.zeros((m, k)), np.zeros((m, k)), np.zeros(m), np.zeros(m), np.zeros(m))
+    def none(m: int, k: int) -> "_Rests":
+        return _Rests(Spread.zero(m, k + 1), np.zeros(k + 1), np.zeros(m))
 
     def plus(
         self,
@@ -105,31 +132,48 @@ class _Squares(NamedTuple):
         residual: Float[np.ndarray, "n m"],
         leverage: Float[np.ndarray, " n"],
         spread: Float[np.ndarray, "n k"],
-        shift: Float[np.ndarray, " n"],
-    ) -> "_Squares":
+    ) -> "_Rests":
         free = 1 - leverage
         # Held away from 0 so that nothing is divided by it; such errors become infinite below.
         pull = chunk.weight / np.maximum(free, _ALONE) * chunk.drawn
-        error = pull[:, None] * residual
-        squared = error**2
-        return _Squares(
-            self.first + error.T @ spread,
-            self.second + squared.T @ spread**2,
-            self.shift_first + error.T @ shift,
-            self.shift_second + squared.T @ shift**2,
+        error, size = pull[:, None] * residual, np.abs(spread)
+        first, second, fourth = (error.T**power @ spread**power for power in (1, 2, 4))
+        largest = [(np.abs(column)[:, None] * size).max(axis=0) for column in error.T]
+        return _Rests(
+            self.influence.plus(Spread(first, second, fourth, np.stack(largest))),
+            np.maximum(self.reach, (pull[:, None] * size).max(axis=0)),
             self.left + chunk.weight @ residual**2,
             self.leverage + float(leverage.sum()),
             min(self.free, float(np.min(free, where=chunk.drawn, initial=np.inf))),
         )
 
-    def determined(self, ridge: float) -> bool:
+    def errors(
+        self, draws: int, size: Float[np.ndarray, " m"], ridge: float
+    ) -> tuple[Float[np.ndarray, "m k"], Bool[np.ndarray, " m"]]:
+        """Return the standard errors, and for which outputs the fit is perfect."""
+        unseen = unseen_error(size[:, None] * self.reach)
+        flat = np.asarray(np.all(self.influence.largest <= _ROUNDING * unseen, axis=1))
+        # The influences of a plain fit add up to 0. With a penalty, without row 0 or after
+        # e/(1 − h) they do not, and what they add up to in every sample is not noise.
+        seen = self.influence.error(draws, degrees=draws - len(self.reach))
+        unknown = 0.0 if self._determined(ridge) else np.inf
+        return unknown + np.where(flat[:, None], unseen, seen), flat
+
+    def spikes(self) -> Float[np.ndarray, " m"]:
+        """Return the share of one row in the spread of the slope that moved farthest."""
+        largest, second = self.influence.largest[:, :-1], self.influence.second[:, :-1]
+        far = np.argmax(largest, axis=1)[:, None]
+        most, total = (np.take_along_axis(x, far, axis=1)[:, 0] for x in (largest**2, second))
+        return most / np.where(total > 0, total, 1.0)
+
+    def _determined(self, ridge: float) -> bool:
         """Whether the rows say how far the fit could be off.
 
         Without a penalty the leverages add up to the number of coefficients that the rows
         determine, the intercept among them.
         """
         # That number is whole, so half of one tells "all" from "one fewer" whatever the rounding.
-        everything = self.first.shape[1] + 1
+        everything = len(self.reach)
         return self.free > _ALONE and (ridge > 0 or self.leverage > everything - 0.5)
 
 
@@ -138,15 +182,6 @@ def _explained(
 ) -> Float[np.ndarray, " m"]:
     """R², which is 1 where there was nothing to explain."""
     return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), 1.0)
-
-
-def _deviation(
-    first: Float[np.ndarray, "*k"], second: Float[np.ndarray, "*k"], draws: int
-) -> Float[np.ndarray, "*k"]:
-    """Standard deviation of a sum of ``draws`` independent terms."""
-    # The influences of a plain fit add up to 0. With a penalty, without row 0 or after e/(1 − h)
-    # they do not, and what they add up to in every sample is not noise.
-    return np.sqrt(np.maximum(second - first**2 / max(draws, 1), 0.0))
 
 
 def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k k"]:

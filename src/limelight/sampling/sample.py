@@ -1,6 +1,6 @@
 """A growing sample of masks and what a model answers to them."""
 
-__all__ = ["Draws", "Game", "LimeDraws", "Sample", "until"]
+__all__ = ["CoinDraws", "Draws", "Game", "LimeDraws", "Sample", "until"]
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar, final, runtime_checkable
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling.masks import SIZES, lime_masks, size_probabilities
+from limelight.sampling.masks import SIZES, coin_masks, lime_masks, size_probabilities
 from limelight.sampling.watching import expect
 from limelight.sampling.weights import cosine_distance, kernel_weight
 from limelight.shapes import Bool, Float
@@ -83,6 +83,20 @@ class LimeDraws:
 
 
 @final
+@dataclass(frozen=True)
+class CoinDraws:
+    """Masks that keep every word by a fair coin, all of weight 1."""
+
+    d: int
+
+    def __call__(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+        """Return ``n`` masks and the weight of each."""
+        return coin_masks(self.d, n, rng), np.ones(n)
+
+
+@final
 class Sample:
     """Masks, weights and outputs, and the weighted sums over them that a regression needs.
 
@@ -100,6 +114,7 @@ class Sample:
         first = np.ones((1, self.d), bool)
         self.origin: Float[np.ndarray, " m"] = _answer(game, first)[0]
         self.moments = Moments.empty(self.d, len(self.origin))
+        self._ends = np.zeros((2, len(self.origin)))  # the least and the largest answer
         if row0:
             self._take(first, np.ones(1), self.origin[None])
 
@@ -108,6 +123,11 @@ class Sample:
         while (missing := n - self.n) > 0:
             keep, weight = self._draws(min(missing, _CHUNK), self._rng)
             self._take(keep, weight, _answer(self._game, keep))
+
+    @property
+    def range(self) -> Float[np.ndarray, " m"]:
+        """The largest difference between two answers."""
+        return self._ends[1] - self._ends[0]
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rows again, a few at a time, outputs relative to ``origin``."""
@@ -123,6 +143,8 @@ class Sample:
         outputs: Float[np.ndarray, "n m"],
     ) -> None:
         relative = outputs - self.origin
+        least, most = relative.min(axis=0), relative.max(axis=0)
+        self._ends = np.stack([np.minimum(self._ends[0], least), np.maximum(self._ends[1], most)])
         # Bits, not floats: 60,000 masks of 120 words take 1 MB instead of 58.
         self._rows.append((np.packbits(keep, axis=1), weight, relative))
         self.moments = self.moments.plus(keep.astype(np.float64), weight, relative)

@@ -56,5 +56,5 @@ def mean_changes(
     table = np.stack([residual, weights, np.sum(np.abs(spread), axis=1)], axis=-1)
     missed, mass, terms = (of_each_head(game, table[:, i : i + 1]) for i in range(3))
     error = 2 * form.half_range * (missed + sums.error[:, None] * mass)
-    error = error + 2 * form.magnitude * sums.rounding[:, None] * terms
+    error = error + 2 * form.magnitude * sums.rounding[:, None] * terms + 2 * form.error
     return Valued(scores=heads_mean(game, scores), bound=heads_mean(game, error))

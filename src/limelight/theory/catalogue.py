@@ -57,7 +57,7 @@ THEOREMS = (
         statement="IG_t = (1/K) Σ_i ∫₀¹ α_t(x) [Δu_t + Δℓ_t (u_t(x) − f_i(x))] dx",
         function=f"{_T}.integrated_gradients:integrated_gradients",
         test=f"{_TESTS}/test_integrated_gradients.py::test_matches_the_path_integral_of_autograd",
-        regime="exact to quadrature; completeness gap returned",
+        regime="exact with bound",
     ),
     Theorem(
         id="ratio-game",
@@ -67,6 +67,16 @@ THEOREMS = (
         function=f"{_T}.ratio_game:value",
         test=f"{_TESTS}/test_ratio_game.py::test_value_is_the_mean_of_the_ratios",
         regime="exact",
+    ),
+    Theorem(
+        id="table-rounding",
+        title="Rounding from the weights to the tables, and what it does to every score",
+        source="limelight; Higham 2002 for sums and products",
+        statement="|f̂ − f| ≤ η + tanh(ε/2) (max u − min u) where logits are off by ε, values by η",
+        function=f"{_T}.table_rounding:average_error",
+        test="tests/models/test_table_rounding.py"
+        "::test_scores_are_within_the_bound_of_what_the_weights_say",
+        regime="exact with bound",
     ),
     Theorem(
         id="reciprocal-sum",

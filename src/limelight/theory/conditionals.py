@@ -18,7 +18,7 @@ __all__ = ["Expectations", "expectations", "grouped_by_rule", "product"]
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,11 +49,11 @@ def expectations(
     p: Float[Array, "G M"],
     omega: Float[Array, "G M"],
     *,
-    tolerance: float,
+    tolerance: float | Sequence[float],
 ) -> Expectations:
     """Sums over the nodes p with weights ω of E_p[f − c] and E_p[X_j (f − c)].
 
-    The relative error of 1/D is at most ``tolerance``.
+    The relative error of 1/D is at most ``tolerance``, which may be one for each head.
     """
     xp = array_namespace(form.delta)
     ordered, back = _kept_side_first(form)
@@ -98,13 +98,17 @@ def _kept_side_first(form: HeavyForm) -> tuple[HeavyForm, Int[Array, "G d"]]:
     return ordered, back
 
 
-def grouped_by_rule(form: HeavyForm, tolerance: float) -> Iterator[tuple[ReciprocalSum, list[int]]]:
+def grouped_by_rule(
+    form: HeavyForm, tolerance: float | Sequence[float]
+) -> Iterator[tuple[ReciprocalSum, list[int]]]:
     """Heads that share a sum of exponentials: none is computed with more nodes than it needs."""
     # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7, where a sum has
     # nearly twice the nodes. Sums are cached, so equal ones are one object.
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
-    for row, ratio in enumerate(form.ratio.tolist()):
-        rule = reciprocal_sum(max(1.0, ratio), tolerance)
+    ratios = form.ratio.tolist()
+    shares = [tolerance] * len(ratios) if isinstance(tolerance, float) else tolerance
+    for row, (ratio, share) in enumerate(zip(ratios, shares, strict=True)):
+        rule = reciprocal_sum(max(1.0, ratio), share)
         groups.setdefault(id(rule), (rule, []))[1].append(row)
     yield from groups.values()
 

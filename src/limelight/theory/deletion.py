@@ -7,6 +7,7 @@ position depends on which words were kept: sample instead.
 
 __all__ = ["DeletionGame", "deletion_range", "lime_under_deletion"]
 
+import sys
 from dataclasses import dataclass
 from typing import final
 
@@ -33,13 +34,14 @@ class DeletionGame:
     ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when
     k of the words before it were kept (k ≤ t; the rest is not read).
     ``tail_g[i, m]`` and ``tail_gu[c, i, m]``: Σg and Σgu over all that is not a word ([cls],
-    padding) when m words are kept. Domain: g, tail_g > 0.
+    padding) when m words are kept. Domain: g, tail_g > 0. ``error`` is that of a `RatioGame`.
     """
 
     g: Float[Array, "K d d"]
     u: Float[Array, "C K d d"]
     tail_g: Float[Array, "K kept"]
     tail_gu: Float[Array, "C K kept"]
+    error: Float[Array, "C K"] | None = None
 
 
 def lime_under_deletion(
@@ -55,8 +57,12 @@ def lime_under_deletion(
     Settings and result are those of `lime.lime`.
     """
     need_tolerance(tolerance)
-    if not bool(array_namespace(game.g).all(game.tail_g > 0)):
-        raise DomainError("LIME under deletion needs positive weights beside the words.")
+    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
+    if not bool(array_namespace(game.g).all(game.tail_g >= sys.float_info.min)):
+        raise DomainError(
+            "LIME under deletion needs weights beside the words that double precision can tell "
+            "from 0."
+        )
     design = lime_design(game.g.shape[1], bandwidth=bandwidth, penalty=penalty, rows=rows)
     heads = [_head(game, i, design, tolerance) for i in range(game.g.shape[0])]
     return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
@@ -71,7 +77,7 @@ def _head(
     low, high, c, half = _extent(game, i)
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
-    slope = float(design.weight @ design.amplification())
+    slope, in_base = design.reach()
     rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
     # The chain counts kept words, the design removed ones.
     common, intercept = design.weight * design.common(), design.weight * design.intercept()
@@ -89,15 +95,10 @@ def _head(
     beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
     steps = 6 * design.d + len(rule.nodes) + 64
     rounding = _ROUNDING * steps * rule.condition * (half + xp.abs(c))
-    in_base = float(np.sum(np.abs(intercept)))
+    of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
     terms = float(design.m1 + np.sum(np.abs(common))) / V
-    bound = half * rule.error * slope + rounding * terms
-    return (
-        beta,
-        bound,
-        xp.sum(by_count * base, axis=-1) + c,
-        (half * rule.error + rounding) * in_base,
-    )
+    base_value = xp.sum(by_count * base, axis=-1) + c
+    return beta, of_f * slope + rounding * terms, base_value, (of_f + rounding) * in_base
 
 
 def _steps(

@@ -7,6 +7,7 @@ __all__ = [
     "all_keeps",
     "banzhaf_by_enumeration",
     "banzhaf_interactions_by_enumeration",
+    "banzhaf_weights",
     "lime_by_enumeration",
     "lime_weights",
     "ridge_solution",
@@ -128,7 +129,12 @@ def shapley_weights(d: int) -> Float[np.ndarray, "n d"]:
 
 def banzhaf_by_enumeration(game: RatioGame) -> Float[Array, "*batch C d"]:
     """The mean over all sets of the others of f(with j) − f(without j)."""
-    return _applied(game, _signs(all_keeps(game.d)) / 2 ** (game.d - 1))
+    return _applied(game, banzhaf_weights(game.d))
+
+
+def banzhaf_weights(d: int) -> Float[np.ndarray, "n d"]:
+    """The matrix that takes f on the rows of :func:`all_keeps` to the Banzhaf values."""
+    return _signs(all_keeps(d)) / 2 ** (d - 1)
 
 
 def _pairs(game: RatioGame, weight: Float[Array, " others"]) -> Float[Array, "*batch C d d"]:

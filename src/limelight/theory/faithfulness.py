@@ -11,6 +11,7 @@ E_p f, and Dinkelbach's method bounds it for all orders together (ceiling).
 __all__ = [
     "Certified",
     "SizeExtremes",
+    "certified_value",
     "change_area",
     "deletion_area",
     "deletion_curves",
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import device
 
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
@@ -99,6 +100,20 @@ def change_area(curve: Float[Array, "*n steps"]) -> Float[Array, "*n"]:
     return xp.mean(xp.abs(curve[..., 1:] - curve[..., :1]), axis=-1)
 
 
+def certified_value(game: RatioGame) -> Certified:
+    """f(N), with a bound on its rounding and on the error of the game."""
+    _need_one(game)
+    form = heavy_form(game)
+    error = form.error + form.magnitude * _ROUNDING * (8 + 2 * game.d)
+    bound = heads_mean(game, error)[0]
+    if not bool(bound < array_namespace(game.a).inf):
+        raise DomainError(
+            "double precision cannot bound the outputs of this model, so that no order of words "
+            "can be judged on them."
+        )
+    return Certified(value=full_value(game)[0], bound=bound)
+
+
 def mean_removed_value(game: RatioGame, *, tolerance: float = 1e-9) -> Certified:
     """(1/d) Σ_{k=1..d} E f(N ∖ S), S uniform among the sets of k words.
 
@@ -116,7 +131,7 @@ def mean_removed_value(game: RatioGame, *, tolerance: float = 1e-9) -> Certified
     mass = float(np.sum(np.abs(omega)))
     error = form.half_range * (residual + sums.error[:, None] * mass)
     error = error + form.magnitude * _ROUNDING * (8 + 2 * d)  # of c, f(N) and their sum
-    error = error + form.magnitude * sums.rounding[:, None] * mass
+    error = error + form.magnitude * sums.rounding[:, None] * mass + form.error
     mean = sums.total + form.c * ((d + 1) / d)
     found = heads_mean(game, mean)[0] - full_value(game)[0] / d
     return Certified(value=found, bound=xp.asarray(heads_mean(game, error)[0]))
@@ -157,7 +172,7 @@ def size_extremes(game: RatioGame) -> SizeExtremes:
     theta = theta + rows.margin
     N, D = _best_sets(rows, theta, every)
     excess = N - theta * D
-    top = theta + xp.where(excess > 0, excess, xp.zeros_like(excess))
+    top = theta + xp.where(excess > 0, excess, xp.zeros_like(excess)) + rows.error
     top = xp.mean(xp.reshape(top + rows.shift, (2, game.K, game.d)), axis=1)
     return SizeExtremes(low=-top[1], high=top[0])
 
@@ -171,6 +186,7 @@ class _Rows(NamedTuple):
     kept_is_heavy: Bool[Array, "heads d"]
     margin: Float[Array, " R"]
     shift: Float[Array, " R"]
+    error: Float[Array, " R"]  # of the game
 
 
 def _rows(form: HeavyForm) -> _Rows:
@@ -182,10 +198,10 @@ def _rows(form: HeavyForm) -> _Rows:
 
     # Four times the roundings of one sum of d terms: also for the sort that picks the words.
     margin = 4 * _ROUNDING * (d + 8) * form.magnitude[:, 0]
-    wide = [both(form.n0[:, 0], -1), both(margin, 1), both(form.c[:, 0], -1)]
-    n0, margin, shift = (xp.repeat(x, d) for x in wide)
+    wide = [(form.n0[:, 0], -1), (margin, 1), (form.c[:, 0], -1), (form.error[:, 0], 1)]
+    n0, margin, shift, error = (xp.repeat(both(x, sign), d) for x, sign in wide)
     heavy = xp.concat([form.kept_is_heavy, form.kept_is_heavy], axis=0)
-    return _Rows(n0, both(form.step[:, 0], -1), both(form.delta, 1), heavy, margin, shift)
+    return _Rows(n0, both(form.step[:, 0], -1), both(form.delta, 1), heavy, margin, shift, error)
 
 
 def _started(rows: _Rows) -> Float[Array, " R"]:

@@ -19,6 +19,7 @@ from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
+from limelight.theory.reciprocal_sum import MOST_RATIO
 
 _ROUNDING = 2.0**-52
 _STEPS = 6  # of Dinkelbach's method, which converges quadratically; fewer only widen the range
@@ -39,6 +40,9 @@ class HeavyForm(NamedTuple):
     half_range: Float[Array, "G C"]
     # At least Σ|terms of N|/D and |c|: what rounding errors scale with.
     magnitude: Float[Array, "G C"]
+    # How far f of the game lies from the f that is meant, whatever is removed: a functional
+    # Σ_S c_S f(S) is off by Σ|c_S| times that, beside what its computation costs.
+    error: Float[Array, "G C"]
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:
@@ -55,10 +59,10 @@ def heavy_form(game: RatioGame) -> HeavyForm:
             "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
         )
     # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
-    if not bool(xp.all((low >= _TINY) & (high / low < xp.inf))):
+    if not bool(xp.all((low >= _TINY) & (low >= high / MOST_RATIO))):
         raise DomainError(
-            f"a ratio game needs denominators D ≥ {_TINY:.1e} whose ratio is a finite number; "
-            "here double precision cannot tell one from 0."
+            f"a ratio game needs denominators D ≥ {_TINY:.1e} within a factor of {MOST_RATIO:g} of "
+            "each other; here double precision cannot tell one from 0."
         )
     weights = (game.D0[..., None], game.a, game.b)
     if any(bool(xp.any(x < 0)) for x in weights):
@@ -100,6 +104,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         c=c,
         half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
+        error=xp.zeros_like(magnitude) if game.error is None else _by_head(game, game.error),
     )
 
 

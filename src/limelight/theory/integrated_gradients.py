@@ -12,36 +12,50 @@ from array_api_compat import device
 from limelight.shapes import Array, Float
 from limelight.theory.attention import attention, head_outputs
 from limelight.theory.namespace import array_namespace
+from limelight.theory.path_quadrature import (
+    NODES,
+    Outer,
+    panels_needed,
+    path_size,
+    quadrature_error,
+    rounding_error,
+)
 
-MAX_PANELS = 128
 # Panels of a fixed rule rather than ever larger rules: what limits convergence is how near poles of
-# the softmax come to the path, and halving a panel doubles their distance in its own units. 64
-# nodes reach 1e-13 for moderate logits and 1e-9 where they move by 16, but far less at 80.
-_x, _w = np.polynomial.legendre.leggauss(32)
-NODES, WEIGHTS = (_x + 1) / 2, _w / 2  # one panel, on [0, 1]
+# the softmax come to the path, and halving a panel doubles their distance in its own units.
+_x, _w = np.polynomial.legendre.leggauss(NODES)
+PANEL, WEIGHTS = (_x + 1) / 2, _w / 2  # one panel, on [0, 1]
 Weigh = Callable[[Any], Any]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegratedGradients:
-    """Scores, the gap to completeness, and how far the last doubling of the nodes moved them."""
+    """Scores, a proven bound on the error of each sum of them, and the gap to completeness.
 
-    scores: Float[Array, "*n K T"]
-    gap: Float[Array, "*n"]
-    change: Float[Array, "*n"]
+    ``bound`` holds for the scores of any positions, added up over them and over the heads;
+    ``quadrature`` is its part that more nodes would lessen.
+    """
+
+    scores: Float[Array, "n K T"]
+    bound: Float[np.ndarray, " n"]
+    quadrature: Float[np.ndarray, " n"]
+    gap: Float[Array, " n"]
     nodes: int
 
 
 def integrated_gradients(
-    logit: Float[Array, "*n K T"],
-    u: Float[Array, "*n C K T"],
-    base_logit: Float[Array, "*n K T"],
-    base_u: Float[Array, "*n C K T"],
+    logit: Float[Array, "n K T"],
+    u: Float[Array, "n C K T"],
+    base_logit: Float[Array, "n K T"],
+    base_u: Float[Array, "n C K T"],
     *,
     weigh: Weigh,
     value_of: Weigh,
+    outer: Outer,
     tolerance: float,
+    logit_error: Float[np.ndarray, "n K"] | None = None,
+    value_error: Float[np.ndarray, "n C K"] | None = None,
 ) -> IntegratedGradients:
     r"""Return IG of a function of the C outputs, per head and position; heads are averaged in.
 
@@ -52,23 +66,31 @@ def integrated_gradients(
     .. math:: IG_t = \frac1K \sum_i \int_0^1 \alpha_t(x)
         \bigl[ \Delta \bar u_t + \Delta\ell_t (\bar u_t(x) - \bar f_i(x)) \bigr] dx .
 
-    Scores of one head sum, over heads and positions, to F(document) − F(baseline), F being
-    ``value_of`` the outputs. Panels of 32 Gauss–Legendre nodes double until that gap and the
-    change from one rule to the next meet ``tolerance``, or there are 128: the caller reads ``gap``.
+    Scores sum, over heads and positions, to F(document) − F(baseline), F being ``value_of`` the
+    outputs. There are as many panels of 32 Gauss–Legendre nodes as prove an error of at most
+    ``tolerance`` (`path_quadrature`), as far as rounding and 4,096 panels allow; ``bound`` says
+    what is proven. ``outer`` bounds the derivatives of F; the errors are those of the logits and
+    of the values.
     """
     xp = array_namespace(logit)
-    path = _Path(logit, u, base_logit, base_u, weigh)
+    size = path_size(logit, u, base_logit, base_u)
+    errors = {
+        "logit_error": np.zeros_like(size.logit) if logit_error is None else logit_error,
+        "value_error": np.zeros_like(size.value) if value_error is None else value_error,
+    }
+    # No node is worth its time once rounding outweighs what it adds.
+    least = rounding_error(size, 1, outer, **errors)
+    panels = panels_needed(size, outer, tolerance=np.maximum(tolerance, least))
+    scores = _Path(logit, u, base_logit, base_u, weigh).integral(panels)
     whole = value_of(_outputs(logit, u)) - value_of(_outputs(base_logit, base_u))
-    # Errors of single positions can cancel in the gap, hence the change. Even both can be fooled: a
-    # bump that falls between the first 96 nodes (logits that move by 3,000 along the path) leaves
-    # scores of 0 and a gap of 6e-12.
-    panels, scores = 1, path.integral(1)
-    while True:
-        panels, previous, scores = 2 * panels, scores, path.integral(2 * panels)
-        gap = xp.abs(xp.sum(scores, axis=(-2, -1)) - whole)
-        change = xp.max(xp.abs(scores - previous), axis=(-2, -1))
-        if panels == MAX_PANELS or bool(xp.all(xp.maximum(gap, change) <= tolerance)):
-            return IntegratedGradients(scores, gap, change, panels * len(NODES))
+    quadrature = quadrature_error(size, panels, outer)
+    return IntegratedGradients(
+        scores=scores,
+        bound=quadrature + rounding_error(size, panels, outer, **errors),
+        quadrature=quadrature,
+        gap=xp.abs(xp.sum(scores, axis=(-2, -1)) - whole),
+        nodes=panels * NODES,
+    )
 
 
 @final
@@ -95,7 +117,7 @@ class _Path:
             xp.reshape(
                 xp.asarray(numbers, dtype=self.logit.dtype, device=device(self.logit)), column
             )
-            for numbers in (start + width * NODES, width * WEIGHTS)
+            for numbers in (start + width * PANEL, width * WEIGHTS)
         )
         return xp.sum(weight[..., 0] * self._integrand(x), axis=0)
 

@@ -95,7 +95,7 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
     missed, mass, terms = (of_each_head(game, np.asarray(table)[:, i : i + 1]) for i in range(3))
     epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
-    error = error + 4 * form.magnitude * rounding * terms
+    error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
     pairs = heads_mean(game, xp.stack(scores, axis=0))
     return Pairs(
         scores=pairs * apart * real[..., None] * real[..., None, :], bound=heads_mean(game, error)

@@ -12,7 +12,8 @@ from limelight.theory.ratio_game import RatioGame, Valued
 def leave_one_out(game: RatioGame) -> Valued:
     """f(all) − f(all but j), mean over heads. Any d ≥ 1.
 
-    The bound holds rounding only. Computed on f − c with c the middle of the range of f.
+    The bound holds rounding only, and the error of the game. Computed on f − c with c the middle of
+    the range of f.
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)
@@ -25,7 +26,8 @@ def leave_one_out(game: RatioGame) -> Valued:
     scores = full[..., None] - less_N / less_D[:, None, :]
     # Four sums of d terms, N and D of both texts, and the few operations that put them together.
     rounding = 2.0**-52 * (4 * game.d + 16) * 4 * form.magnitude
-    return Valued(scores=heads_mean(game, scores), bound=heads_mean(game, rounding))
+    bound = heads_mean(game, rounding + 2 * form.error)
+    return Valued(scores=heads_mean(game, scores), bound=bound)
 
 
 def _without(x: Float[Array, "*G d"]) -> Float[Array, "*G d"]:

@@ -13,6 +13,7 @@ within the same tolerance.
 
 __all__ = ["Lime", "LimePlan", "ends", "lime", "lime_plan"]
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -36,6 +37,10 @@ from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
+# Sums over words and nodes are rounded differently in every batch; two words, which the recurrence
+# costs nothing, would amplify that 3,000 times.
+_AMPLIFIED = 100.0
+
 
 class Lime(NamedTuple):
     """Coefficients and intercept of the limit, with bounds on their numerical errors."""
@@ -54,6 +59,7 @@ class LimePlan(NamedTuple):
     by_size: tuple[float, float]  # error of the mixture over max|f − c|, in β and intercept
     by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
     by_rounding: tuple[float, float]
+    by_error: tuple[float, float]  # likewise of a unit error of f itself
 
     @property
     def corrections(self) -> tuple[float, float]:
@@ -68,7 +74,9 @@ class LimePlan(NamedTuple):
         # number of nodes λ, which only the game will tell.
         steps = 4 * self.design.d + 30 * len(self.mixture.p)
         return (
-            self.by_size[0] <= tolerance and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+            self.by_size[0] <= tolerance
+            and self.by_reciprocal[0] < _AMPLIFIED
+            and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
         )
 
 
@@ -103,8 +111,8 @@ def lime(
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    share = tolerance / max(plan.by_reciprocal[0] for plan in plans)
-    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=share)
+    shares = [tolerance / _rung(plan.by_reciprocal[0]) for plan in plans for _ in range(game.K)]
+    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=shares)
     table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
     beta, intercept = _regression(game, form, sums, table)
     error = _errors(form, sums, table)
@@ -130,7 +138,8 @@ def lime_plan(
     reached = np.abs(mixture.attained) + mixture.residual
     # Rounding grows with the terms before they cancel: both parts of c_j, and d of them in Σ c_k.
     mean = design.m1 / design.m0
-    at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + 1 / d)
+    ends_weigh = design.weight[0] + design.weight[-1]
+    at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + ends_weigh)
     summed = 1 + mean + 2 * d * abs(design.pull)
     in_beta = at_stake * summed / (design.V + penalty)
     in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + penalty)) / design.m0
@@ -140,7 +149,16 @@ def lime_plan(
         by_size=(float(slope @ mixture.residual), float(base @ mixture.residual)),
         by_reciprocal=(float(slope @ reached), float(base @ reached)),
         by_rounding=(in_beta, in_base),
+        by_error=design.reach(),
     )
+
+
+def _rung(amplification: float) -> float:
+    """Round up to 2.25 times a power of 2."""
+    # Documents share nodes for 1/D where they can, but what one gets must not depend on the others:
+    # a document has the same scores alone and in any batch. From nine words on at ν = 0.25 the
+    # amplification is 2.0 to 2.25.
+    return 2.25 * 2.0 ** math.ceil(math.log2(max(amplification, 1e-300) / 2.25))
 
 
 def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
@@ -156,12 +174,12 @@ def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
 def _numbers(plan: LimePlan) -> list[float]:
     design = plan.design
     moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
-    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding]
+    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding, *plan.by_error]
     return [*moments, *plan.corrections, *errors]
 
 
 def _regression(
-    game: RatioGame, form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+    game: RatioGame, form: HeavyForm, sums: Expectations, table: Float[Array, "G 14"]
 ) -> tuple[Float[Array, "G C d"], Float[Array, "G C"]]:
     """β and the intercept of each head."""
     xp = array_namespace(game.a)
@@ -199,15 +217,17 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
 
 
 def _errors(
-    form: HeavyForm, sums: Expectations, table: Float[Array, "G 12"]
+    form: HeavyForm, sums: Expectations, table: Float[Array, "G 14"]
 ) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
-    """|error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding, of β and of the intercept."""
+    """Bounds on the errors of β and of the intercept.
+
+    |error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding + Σ|c_S| · error of the game.
+    """
     epsilon, rounding = sums.error[:, None], sums.rounding[:, None]
 
     def error(i: int) -> Float[Array, "G C"]:
-        size, reciprocal, round_off = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4))
-        return (
-            form.half_range * (size + epsilon * reciprocal) + form.magnitude * rounding * round_off
-        )
+        size, reciprocal, round_off, reach = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4, 6))
+        by_sums = form.half_range * (size + epsilon * reciprocal)
+        return by_sums + form.magnitude * rounding * round_off + form.error * reach
 
     return error(0), error(1)

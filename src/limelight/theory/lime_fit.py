@@ -71,6 +71,9 @@ def _document(
     fitted = lime(game, tolerance=tolerance, **settings)
     form = heavy_form(game)
     square, error = _second_moment(form, plan, tolerance)
+    # E[ψ (f − c)²] of the f that is meant: it lies within ``moved`` of ours, whatever is removed.
+    moved = xp.mean(form.error, axis=0)
+    error = error + design.m0 * moved * (2 * xp.mean(form.half_range, axis=0) + moved)
     beta, off = fitted.scores[0], fitted.bound[0]
     slope = xp.sum(beta, axis=-1)
     # E[ψ (f − c)]/m_0, read backwards from the intercept, whose bound is known.

@@ -49,9 +49,9 @@ def lime_by_recurrence(
     ]
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
-    share = 2 * tolerance / max(float(x.weight @ x.amplification()) for x in designs)
+    shares = [2 * tolerance / x.reach()[0] for x in by_head]
     results: dict[int, tuple[Array, ...]] = {}
-    for rule, heads in grouped_by_rule(form, share):
+    for rule, heads in grouped_by_rule(form, shares):
         for i in heads:
             results[i] = _head(HeavyForm(*(x[i] for x in form)), by_head[i], rule)
     columns = zip(*(results[i] for i in sorted(results)), strict=True)
@@ -75,12 +75,12 @@ def _head(
     intercept = xp.sum(sums.by_count * base, axis=-1) + form.c
     # An error of 1/D is one of f, so it counts by what reaches β; one of rounding by the two sums
     # before they are subtracted, which may be larger.
-    slope = float(design.weight @ design.amplification())
-    in_base = float(design.weight @ np.abs(design.intercept()))
+    slope, in_base = design.reach()
     rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition
     terms = float(design.m1 + design.weight @ np.abs(design.common())) / V
-    bound = form.half_range * rule.error * slope + form.magnitude * rounding * terms
-    base_bound = form.half_range * rule.error * in_base + form.magnitude * rounding * in_base
+    of_f = form.half_range * rule.error + form.error
+    bound = of_f * slope + form.magnitude * rounding * terms
+    base_bound = (of_f + form.magnitude * rounding) * in_base
     return beta, bound, intercept, base_bound
 
 

@@ -53,6 +53,11 @@ class LimeDesign(NamedTuple):
         """Intercept = E[ψ f κ_s] with κ_s this array."""
         return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
+    def reach(self) -> tuple[float, float]:
+        """Σ_S |c_S| of β_j = Σ_S c_S f(S), and of the intercept: what a unit error of f can do."""
+        slope = float(self.weight @ self.amplification())
+        return slope, float(self.weight @ np.abs(self.intercept()))
+
     def amplification(self) -> Float[Array, " sizes"]:
         """The mean of |κ_s| over the sets of size s: what a unit of weight there can do to β_j."""
         kept, removed = self.coefficient()

@@ -73,7 +73,8 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
 def one_document(game: RatioGame, i: int) -> RatioGame:
     """Document ``i`` of a batch as a game of its own, without the padding of the batch."""
     d = sizes_of(game)[i]
-    own = {name: getattr(game, name)[i] for name in ("D0", "N0")}
+    names = ("D0", "N0") if game.error is None else ("D0", "N0", "error")
+    own = {name: getattr(game, name)[i] for name in names}
     words = {name: getattr(game, name)[i, ..., :d] for name in ("a", "b", "A", "B")}
     return RatioGame(**own, **words)
 

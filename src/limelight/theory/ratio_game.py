@@ -37,6 +37,8 @@ class RatioGame:
 
     Domain: a, b, D_0 ≥ 0 and D(Z) > 0 for every Z. ``sizes`` gives the number of real words of each
     item of a padded batch; the padding words come last and have a = b = A = B = 0.
+    ``error`` bounds how far f_i(Z) of the numbers here lies from the f_i(Z) that is meant, for
+    every Z (`table_rounding`); None where these numbers are what is meant.
     """
 
     D0: Float[Array, "*batch K"]
@@ -46,6 +48,7 @@ class RatioGame:
     A: Float[Array, "*batch C K d"]
     B: Float[Array, "*batch C K d"]
     sizes: Int[Array, "*batch"] | None = None
+    error: Float[Array, "*batch C K"] | None = None
 
     def __post_init__(self) -> None:
         K, d = self.a.shape[-2:]
@@ -58,6 +61,8 @@ class RatioGame:
             "A": (*batch, C, K, d),
             "B": (*batch, C, K, d),
         }
+        if self.error is not None:
+            wanted["error"] = (*batch, C, K)
         for name, shape in wanted.items():
             if (came := tuple(getattr(self, name).shape)) != shape:
                 raise InputError(f"{name} must have shape {shape} beside a; got {came}.")
@@ -162,6 +167,7 @@ def of_heads(game: RatioGame, heads: slice) -> RatioGame:
         N0=game.N0[..., heads],
         A=game.A[..., heads, :],
         B=game.B[..., heads, :],
+        error=None if game.error is None else game.error[..., heads],
     )
 
 
@@ -169,11 +175,13 @@ def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
     xp = array_namespace(game.a)
 
-    def mixed(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    def mixed(x: Float[Array, "..."], weights: Float[Array, "*batch C"]) -> Float[Array, "..."]:
         w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
         return xp.sum(w * x, axis=len(game.batch), keepdims=True)
 
-    return replace(game, N0=mixed(game.N0), A=mixed(game.A), B=mixed(game.B))
+    N0, A, B = (mixed(x, weights) for x in (game.N0, game.A, game.B))
+    error = None if game.error is None else mixed(game.error, xp.abs(weights))
+    return replace(game, N0=N0, A=A, B=B, error=error)
 
 
 def value_range(

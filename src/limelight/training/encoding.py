@@ -49,6 +49,11 @@ class Corpus:
     tails: EncodedTexts
     tail_of: Int[np.ndarray, " m"]
 
+    @property
+    def T_max(self) -> int:
+        """How many tokens the model reads, [cls] among them."""
+        return self.heads.ids.shape[1]
+
     def part(self, index: Int[np.ndarray, " m"], *, tails: bool) -> EncodedTexts:
         """Return the texts at ``index``, with ``tails`` also the ends of those among them."""
         heads = self.heads.rows(index)
@@ -58,9 +63,12 @@ class Corpus:
 
 
 def training_vocabulary(
-    data: LabelledTexts, *, T_max: int, size: int | None, min_count: int
+    data: LabelledTexts, *, T_max: int, fitted: bool, size: int | None, min_count: int
 ) -> tuple[Vocabulary, Corpus]:
-    """Return the vocabulary of all words of ``data``, and ``data`` encoded with it."""
+    """Return the vocabulary of all words of ``data``, and ``data`` encoded with it.
+
+    ``fitted``: the window is no longer than the longest text needs.
+    """
     counts: Counter[str] = Counter()
     number: dict[str, int] = {}  # of each word, in the order of first appearance
     rows = []
@@ -71,6 +79,8 @@ def training_vocabulary(
     common = {word: count for word, count in counts.items() if count >= min_count}
     vocabulary = Vocabulary.from_counts(common, size=size)
     row_of_number = vocabulary.encode(number)
+    if fitted:
+        T_max = min(T_max, 1 + max(map(len, rows)))
     return vocabulary, _corpus([row_of_number[row] for row in rows], data.labels, T_max)
 
 

@@ -21,14 +21,18 @@ from limelight.training.preparing import NOISE, ORDER, Prepared, random_numbers
 from limelight.training.recipe import Recipe
 from limelight.training.state import TrainingState, new_state
 
-_REPORT = 20  # steps between two looks at the loss: each one waits for the device
+_REPORT = 20  # steps between two looks at the loss or two checkpoints: each one waits
 _CHUNK = 1024  # documents at a time where no gradient is needed
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a run stands; ``accuracy`` is the last validation's, ``loss`` the epoch's mean."""
+    """Where a run stands; ``accuracy`` is the last validation's, ``loss`` the epoch's mean.
+
+    ``steps`` is where the run will end; one that stops by ``patience`` then has had no better
+    validation, and goes on for longer if it has. ``best`` is the best accuracy so far.
+    """
 
     epoch: int
     epochs: int
@@ -36,6 +40,8 @@ class Progress:
     steps: int
     loss: float
     accuracy: float | None
+    best: float | None
+    patience: int | None
     seconds: float
     epoch_ended: bool
 
@@ -114,6 +120,7 @@ class _Loop:
         self.progress, self.checkpoint = progress, checkpoint
         self.per_epoch = math.ceil(len(self.ids) / recipe.batch)
         self.last = self.saved = time.monotonic()
+        self.saved_step = 0
 
     def run_epoch(self, state: TrainingState) -> None:
         epoch, batch = len(state.history), self.recipe.batch
@@ -161,7 +168,7 @@ class _Loop:
         seconds = round(state.seconds, 3)
         state.history.append({"epoch": epoch, "loss": mean, "accuracy": score, "seconds": seconds})
         state.loss_sum.zero_()
-        if self.checkpoint:
+        if self.checkpoint and state.step - self.saved_step >= _REPORT:
             self._save(state)
         if self.progress:
             self.progress(self._standing(state, epoch, mean, ended=True))
@@ -177,12 +184,23 @@ class _Loop:
             epoch=epoch,
             epochs=self.recipe.epochs,
             step=state.step,
-            steps=self.per_epoch * self.recipe.epochs,
+            steps=self._last_step(state),
             loss=mean,
             accuracy=state.history[-1]["accuracy"] if state.history else None,
+            best=(state.best_epoch or {}).get("accuracy"),
+            patience=self.recipe.patience,
             seconds=state.seconds,
             epoch_ended=ended,
         )
+
+    def _last_step(self, state: TrainingState) -> int:
+        """Return the step at which the run ends if no validation gets better."""
+        recipe, every = self.recipe, self.per_epoch
+        if recipe.patience is None:
+            return every * recipe.epochs
+        best = (state.best_epoch or {"epoch": 1})["epoch"]
+        epochs = max(best + recipe.patience, math.ceil(recipe.least_steps / every))
+        return every * min(recipe.epochs, epochs)
 
     def _mean_loss(self, state: TrainingState, steps: int) -> float:
         mean = float(state.loss_sum) / steps
@@ -199,7 +217,7 @@ class _Loop:
     def _save(self, state: TrainingState) -> None:
         if self.checkpoint:
             self.checkpoint.save(state)
-            self.saved = time.monotonic()
+            self.saved, self.saved_step = time.monotonic(), state.step
 
     def _count_time(self, state: TrainingState) -> None:
         now = time.monotonic()
@@ -236,5 +254,7 @@ def share_right(answer: Callable[[Array], Array], texts: EncodedTexts, device: A
 def _out_of_patience(state: TrainingState, recipe: Recipe) -> bool:
     best = state.best_epoch
     if recipe.patience is None or best is None or best["accuracy"] is None:
+        return False
+    if state.step < recipe.least_steps:
         return False
     return len(state.history) - best["epoch"] >= recipe.patience

@@ -37,6 +37,11 @@ class Prepared:
     validation: EncodedTexts | None
     record: dict[str, Any]
 
+    @property
+    def T_max(self) -> int:
+        """The window: that of the recipe, or less where the recipe fits it to the texts."""
+        return self.training.ids.shape[1]
+
     def outputs(self, recipe: Recipe) -> int:
         """C: one logit for two classes if the recipe says so, else one per class."""
         return 1 if recipe.single_output and len(self.classes) == 2 else len(self.classes)
@@ -58,12 +63,16 @@ def prepare(
         recipe = replace(recipe, validation=float(validation))
     _check_classes(data)
     vocabulary, corpus = training_vocabulary(
-        data, T_max=recipe.T_max, size=recipe.vocabulary_size, min_count=recipe.min_count
+        data,
+        T_max=recipe.T_max,
+        fitted=recipe.fitted_window,
+        size=recipe.vocabulary_size,
+        min_count=recipe.min_count,
     )
     held: EncodedTexts | None = None
     fitted = np.arange(len(data))
     if isinstance(validation, LabelledTexts):
-        held = encode_texts(_with_classes_of(data, validation), vocabulary, T_max=recipe.T_max)
+        held = encode_texts(_with_classes_of(data, validation), vocabulary, T_max=corpus.T_max)
     elif recipe.validation:
         order = random_numbers(seed, SPLIT).permutation(len(data))
         count = round(recipe.validation * len(data))
@@ -73,6 +82,11 @@ def prepare(
                 "train or validate on; change the share or give more rows."
             )
         held, fitted = corpus.heads.rows(order[:count]), order[count:]
+    if held is None and recipe.patience is not None:
+        raise InputError(
+            "without held-out texts nothing says when to stop; give the number of epochs, or hold "
+            "texts out."
+        )
     record = {
         "data": data.source,
         "data_sha256": data.digest,

@@ -2,10 +2,11 @@
 
 __all__ = ["train", "usable_device"]
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import torch
 
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError, nearest
-from limelight.files import write_whole
+from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
 from limelight.models.attention.folder import FILES
 from limelight.training.checkpoint import CHECKPOINT, Checkpoint
+from limelight.training.learned import learned_nothing
 from limelight.training.loop import Progress, fit
 from limelight.training.preparing import Prepared, prepare
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
@@ -56,21 +58,36 @@ def train(
         settings, validation = replace(settings, validation=float(validation)), None
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
-    prepared = prepare(data, settings, validation=validation, seed=seed)
-    checkpoint = None
-    if folder is not None:
-        arguments = _arguments(prepared, settings, seed, device, validation)
-        checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
-        if not resume:
-            checkpoint.path.unlink(missing_ok=True)
-    state = fit(
-        prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
-    )
-    record = _record(prepared, settings, seed, device, state)
-    classifier = _classifier(prepared, state, record, precision)
-    if folder is not None:
-        _save(classifier, state, folder)
+    with contextlib.nullcontext() if folder is None else _alone(folder):
+        prepared = prepare(data, settings, validation=validation, seed=seed)
+        checkpoint = None
+        if folder is not None:
+            arguments = _arguments(prepared, settings, seed, device, validation)
+            checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
+            if not resume:
+                checkpoint.path.unlink(missing_ok=True)
+        state = fit(
+            prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
+        )
+        record = _record(prepared, settings, seed, device, state)
+        classifier = _classifier(prepared, state, record, precision)
+        if folder is not None:
+            _save(classifier, state, folder)
     return classifier
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another training is writing to."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone_in(folder))
+        except BlockingIOError:
+            raise InputError(
+                f"another training is writing to the output folder '{folder}'; wait for it to end, "
+                "or choose another folder."
+            ) from None
+        yield
 
 
 def usable_device(device: str | None) -> str:
@@ -133,6 +150,7 @@ def _record(
 ) -> dict[str, Any]:
     """Return what the config says about the training: no times, so that it can be repeated."""
     name, changed = _difference(recipe)
+    notice = learned_nothing(prepared, state, device)
     best = state.best_epoch if prepared.validation is not None else state.history[-1]
     return {
         "training": {
@@ -145,6 +163,7 @@ def _record(
             "validation_accuracy": [entry["accuracy"] for entry in state.history],
             "device": device,
             "torch": torch.__version__,
+            **({"notice": notice} if notice else {}),
         }
     }
 

@@ -94,7 +94,7 @@ def new_state(
     if module is None:
         module = AttentionModule(
             _first_weights(prepared, recipe, seed),
-            T_max=recipe.T_max,
+            T_max=prepared.T_max,
             position_base=recipe.position_base,
             position_scale=recipe.position_scale,
         )

@@ -37,9 +37,9 @@ class NetworkPlan:
 
     @property
     def recipe(self) -> Recipe:
-        """The default recipe with the rates that suit layers on layers."""
+        """The recipe of the shipped model with the rates that suit layers on layers."""
         return replace(
-            RECIPES["default"],
+            RECIPES["shipped"],
             heads=self.shape.heads,
             T_max=self.shape.T_max,
             dropout=0.5,

@@ -91,7 +91,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"of {len(right)} seeds (standard deviation {sd:.2%}, from {right.min():.2%} to "
             f"{right.max():.2%}); the reported {REPORTED:.2%} lies {abs(off):.1f} standard "
             f"deviations {'above' if off > 0 else 'below'} that mean.",
-            f"The model of this package (recipe `default`, one seed) reaches "
+            f"The model of this package (recipe `shipped`, one seed) reaches "
             f"{shipped['accuracy'][0]:.2%} (95 % interval {low:.2%} to {high:.2%}).",
         ],
         meaning=_meaning(off, float(shipped["accuracy"][0] - right.max())),

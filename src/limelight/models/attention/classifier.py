@@ -23,9 +23,16 @@ from limelight.models.attention.masked import (
     replacement_scorer,
 )
 from limelight.models.attention.on_device import DeviceTables, device_tables
-from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.positions import position_errors, sinusoidal_positions
 from limelight.models.attention.sound_weights import check_weights
-from limelight.models.attention.tables import Directions, Tables, collapse, predicted_logits
+from limelight.models.attention.table_errors import TableErrors, table_errors
+from limelight.models.attention.tables import (
+    Directions,
+    Tables,
+    collapse,
+    predicted_logits,
+    read_directions,
+)
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Capability, Link
 from limelight.shapes import Float
@@ -41,6 +48,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "chooses": None,
         "shuffles": None,
         "attends": _BY_TABLES,
+        "relays": _BY_TABLES,
         "differentiates": _BY_TABLES,
         "freezes": _BY_TABLES,
         "pieces": "the paper's classifier reads whole words, not pieces of them",
@@ -151,21 +159,31 @@ class AttentionClassifier:
     @cached_property
     def directions(self) -> Directions:
         """What each head reads of an embedding."""
-        W_q, W_k, W_v, W_l = (
-            array.astype(np.float64) for array in (self.W_q, self.W_k, self.W_v, self.W_l)
-        )
-        scale = 1 / np.sqrt(W_q.shape[1])
-        q = W_q @ (self.embedding[CLS].astype(np.float64) + self.positions[0])
-        return Directions(
-            key=scale * np.einsum("ka,kae->ke", q, W_k),
-            value=np.einsum("kco,koe->cke", W_l, W_v),
-            query=scale * np.einsum("kad,kae->kde", W_q, W_k),
-        )
+        weights = (array.astype(np.float64) for array in (self.W_q, self.W_k, self.W_v, self.W_l))
+        cls = self.embedding[CLS].astype(np.float64) + self.positions[0]
+        return read_directions(*weights, cls=cls, cls_error=self._position_errors[0])
 
     @cached_property
     def tables(self) -> Tables:
         """The model as two tables per head: all that a prediction needs."""
         return collapse(self.embedding.astype(np.float64), self.positions, self.directions)
+
+    @cached_property
+    def table_errors(self) -> TableErrors:
+        """How far the tables may be from what the weights say."""
+        embedding = self.embedding.astype(np.float64)
+        return table_errors(
+            embedding, self.positions, self._position_errors, self.directions, self.tables
+        )
+
+    @cached_property
+    def _position_errors(self) -> Float[np.ndarray, "T_max d_e"]:
+        return position_errors(
+            self.T_max,
+            self.embedding.shape[1],
+            base=self.position_base,
+            scale=self.position_scale,
+        )
 
     @cached_property
     def _factored(self) -> Factored | None:
@@ -208,7 +226,9 @@ class AttentionClassifier:
     @cached_property
     def device_tables(self) -> DeviceTables | None:
         """The tables on the device; None where NumPy computes."""
-        return None if self.device is None else device_tables(self.tables, self.device)
+        if self.device is None:
+            return None
+        return device_tables(self.tables, self.table_errors, self.device)
 
     def on(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""

@@ -11,6 +11,7 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.on_device import DeviceTables
+from limelight.models.attention.table_errors import Doubts, TableErrors
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -32,6 +33,10 @@ class Tabled(Protocol):
     @property
     def tables(self) -> Tables:
         """Logits and values of words and positions."""
+
+    @property
+    def table_errors(self) -> TableErrors:
+        """How far the tables may be from what the weights say."""
 
     @property
     def device_tables(self) -> DeviceTables | None:
@@ -139,15 +144,31 @@ class CollapsedDocuments:
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
         g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
         kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
+        D0, a, b = kept[..., -1], kept[..., :-1], self._by_feature(g_h)[..., :-1]
         return RatioGame(
-            D0=kept[..., -1],
-            a=kept[..., :-1],
-            b=self._by_feature(g_h)[..., :-1],
+            D0=D0,
+            a=a,
+            b=b,
             N0=kept_values[..., -1],
             A=kept_values[..., :-1],
             B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
             sizes=sizes,
+            error=self._doubts.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
+
+    @cached_property
+    def _doubts(self) -> Doubts:
+        return self.model.table_errors.of_text(self.ids)
+
+    @property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """How far a logit of each document may be from what the weights say."""
+        return self._doubts.logit_error
+
+    @property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """How far a value of each document may be from what the weights say."""
+        return self._doubts.value_error
 
     def _by_feature(
         self, x: Float[np.ndarray, "n *heads T_max"]
@@ -180,11 +201,15 @@ class CollapsedDocuments:
         g = np.exp(np.moveaxis(logit - top, -1, 0))
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
+        tail_g = _beside(padding, d)
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self.logit_error.shape)
+        error = self._doubts.of_outputs(smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
-            tail_g=_beside(padding, d),
+            tail_g=tail_g,
             tail_gu=_beside(padding_gu, d)[None],
+            error=np.abs(weights[i : i + 1]) @ error,
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:

@@ -4,21 +4,24 @@ and only where a device is asked for.
 
 __all__ = ["DeviceTables", "device_tables"]
 
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.models.attention.table_errors import TableErrors, doubts
 from limelight.models.attention.tables import Tables
 from limelight.shapes import Float, Int
-from limelight.theory.ratio_game import RatioGame
+from limelight.text import UNK
+from limelight.theory.ratio_game import RatioGame, denominator_range
 
 
 @final
 class DeviceTables:
     """Logits and values of words and positions in float64, and what is computed from them there."""
 
-    def __init__(self, tables: Tables, device: str) -> None:
+    def __init__(self, tables: Tables, errors: TableErrors, device: str) -> None:
         import torch
 
         self._torch, self._device = torch, device
@@ -31,6 +34,7 @@ class DeviceTables:
                 tables.position_value,
             )
         )
+        self._by_word = self._sent(errors.by_word)
 
     def outputs(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         """Return f for every document: the mean over heads of Σ_t α_t u_t."""
@@ -55,7 +59,7 @@ class DeviceTables:
         sums = terms.new_zeros((len(ids), d + 1, *terms.shape[2:]))
         sums.scatter_add_(1, place[:, :, None, None].expand_as(terms), terms)
         a, b, A, B = sums.movedim(1, -1).contiguous().split([1, 1, u.shape[2], u.shape[2]], dim=1)
-        return RatioGame(
+        game = RatioGame(
             D0=a[:, 0, :, -1],
             a=a[:, 0, :, :-1],
             b=b[:, 0, :, :-1],
@@ -64,6 +68,9 @@ class DeviceTables:
             B=B[..., :-1],
             sizes=self._sent(sizes),
         )
+        rows = self._by_word[self._sent(ids).long()]
+        known = doubts(torch.maximum(rows.amax(dim=1), self._by_word[UNK]), ids.shape[1])
+        return replace(game, error=known.of_outputs(denominator_range(game)[0]))
 
     def _read(self, ids: Int[np.ndarray, "n T_max"]) -> tuple[Any, Any]:
         """Logits (n, T_max, K) and values (n, T_max, C, K) of words at their places."""
@@ -77,7 +84,7 @@ class DeviceTables:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
 
 
-def device_tables(tables: Tables, device: str) -> DeviceTables:
+def device_tables(tables: Tables, errors: TableErrors, device: str) -> DeviceTables:
     """Return the tables on ``device``, or say what is missing for it."""
     try:
         import torch
@@ -91,4 +98,4 @@ def device_tables(tables: Tables, device: str) -> DeviceTables:
             f"device {device!r} cannot be used here ({reason.rstrip('.')}); "
             "leave device out to compute with NumPy."
         ) from None
-    return DeviceTables(tables, device)
+    return DeviceTables(tables, errors, device)

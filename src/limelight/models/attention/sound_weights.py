@@ -53,6 +53,8 @@ def _check_positions(model: Any) -> None:
             f"T_max must lie between 2 and {_LONGEST:,}, and position_base be positive; "
             f"got {model.T_max} and {model.position_base}."
         )
+    if (model.T_max - 1) / min(1.0, model.position_base) > 1e300:  # an angle, of which a sine
+        raise InputError(f"position_base is too small; got {model.position_base}.")
     if not np.isfinite([model.position_base, model.position_scale]).all():
         raise InputError(
             "position_base and position_scale must be finite; "

@@ -6,14 +6,16 @@ linear, so logits and values split into a part of the word and a part of the pos
 .. math:: \ell(w, t) = x_w + y_t, \qquad u(w, t) = x'_w + y'_t .
 """
 
-__all__ = ["Directions", "Tables", "collapse", "predicted_logits"]
+__all__ = ["Directions", "Tables", "collapse", "predicted_logits", "read_directions"]
 
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from limelight.errors import DomainError
 from limelight.shapes import Float, Int
+from limelight.theory.table_rounding import ROUNDING, product_error
 
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 
@@ -25,12 +27,15 @@ class Directions:
 
     ``key`` is :math:`W_k^\\top q / \\sqrt{d_{att}}`, ``value`` is :math:`W_\\ell W_v`, and
     ``query`` maps an embedding to :math:`W_q^\\top W_k e / \\sqrt{d_{att}}`, the direction in
-    which [cls] itself would be pulled.
+    which [cls] itself would be pulled. ``key_error`` and ``value_error`` bound what rounding made
+    of each number of ``key`` and ``value``.
     """
 
     key: Float[np.ndarray, "K d_e"]
     value: Float[np.ndarray, "C K d_e"]
     query: Float[np.ndarray, "K d_e d_e"]
+    key_error: Float[np.ndarray, "K d_e"]
+    value_error: Float[np.ndarray, "C K d_e"]
 
 
 @final
@@ -52,6 +57,35 @@ class Tables:
         return self.word_value[ids] + self.position_value[: ids.shape[-1]]
 
 
+def read_directions(
+    W_q: Float[np.ndarray, "K d_att d_e"],
+    W_k: Float[np.ndarray, "K d_att d_e"],
+    W_v: Float[np.ndarray, "K d_out d_e"],
+    W_l: Float[np.ndarray, "K C d_out"],
+    *,
+    cls: Float[np.ndarray, " d_e"],
+    cls_error: Float[np.ndarray, " d_e"],
+) -> Directions:
+    """Return what heads with these weights read, asked by [cls] as it is embedded.
+
+    ``cls_error`` is that of its position; that of the sum with its word is added here.
+    """
+    scale = 1 / np.sqrt(W_q.shape[1])
+    cls_error = cls_error + ROUNDING * np.abs(cls)
+    with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
+        q = W_q @ cls
+        key = scale * np.einsum("ka,kae->ke", q, W_k)
+        q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
+        key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
+        return Directions(
+            key=key,
+            value=np.einsum("kco,koe->cke", W_l, W_v),
+            query=scale * np.einsum("kad,kae->kde", W_q, W_k),
+            key_error=scale * key_error + 4 * ROUNDING * np.abs(key),
+            value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
+        )
+
+
 def collapse(
     embedding: Float[np.ndarray, "V d_e"],
     positions: Float[np.ndarray, "T_max d_e"],
@@ -61,11 +95,18 @@ def collapse(
     key, value = directions.key.T, np.moveaxis(directions.value, -1, 0)
     flat = value.reshape(len(value), -1)
     shape = value.shape[1:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits, values = ([x @ y for x in (embedding, positions)] for y in (key, flat))
+    if not all(np.isfinite(table).all() for table in (*logits, *values)):
+        raise DomainError(
+            "the weights of this model are so large that its logits or values overflow in double "
+            "precision; nothing can be computed from them."
+        )
     return Tables(
-        word_logit=embedding @ key,
-        word_value=(embedding @ flat).reshape(-1, *shape),
-        position_logit=positions @ key,
-        position_value=(positions @ flat).reshape(-1, *shape),
+        word_logit=logits[0],
+        word_value=values[0].reshape(-1, *shape),
+        position_logit=logits[1],
+        position_value=values[1].reshape(-1, *shape),
     )
 
 

@@ -12,6 +12,9 @@ from limelight.models.hugging_face.untouched import untouched
 from limelight.models.protocol import Attended, Weigh
 from limelight.shapes import Float, Int
 
+_SLACK = 0.02  # half precision rounds the sum of a row by this much
+_SINKS = "sinks"  # what transformers calls the logits of a place that is no token
+
 
 def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
@@ -49,9 +52,24 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
             f"the attention of {type(network).__name__} does not go from every token to every "
-            "token; use 'gxi', 'lime' or 'loo'."
+            "token; use 'lime', 'shapley' or 'loo'."
         )
+    _check_rows(network, layers)
     return layers
+
+
+def _check_rows(network: Any, layers: list[Any]) -> None:
+    """Weights are not negative and a row of them adds up to one; a learned sink may take a part."""
+    least = min(layer.detach().min().item() for layer in layers)
+    sums = [layer.detach().double().sum(dim=-1) for layer in layers]
+    low, high = min(s.min().item() for s in sums), max(s.max().item() for s in sums)
+    sinks = any(name.endswith(_SINKS) for name, _ in network.named_parameters())
+    if least < -_SLACK or high > 1 + _SLACK or (low < 1 - _SLACK and not sinks):
+        worst = high if high - 1 > 1 - low else low
+        raise DomainError(
+            f"what {type(network).__name__} shows as attention are not weights that add up to one "
+            f"(a row adds up to {worst:.3g}, its least is {least:.3g}); use 'gxi', 'lime' or 'loo'."
+        )
 
 
 def _reads(network: Any, logits: Any, last: Any) -> Float[np.ndarray, " T"]:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.models.hugging_face.input_table import input_table
 from limelight.models.hugging_face.untouched import untouched
 from limelight.models.protocol import Differentiated, Weigh
 from limelight.shapes import Float, Int
@@ -21,7 +22,7 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
     import torch
 
     with torch.inference_mode():
-        rows = network.get_input_embeddings()(torch.as_tensor(ids, device=network.device))
+        rows = input_table(network)(torch.as_tensor(ids, device=network.device))
         return rows.double().cpu().numpy()
 
 
@@ -73,7 +74,7 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
 
     alone = network.config.pad_token_id is None
     step = 1 if alone else max(1, _POINTS // points.shape[1])
-    weight = network.get_input_embeddings().weight
+    weight = input_table(network).weight
     for start in range(0, len(points), step):
         with torch.inference_mode(mode=False):
             here = torch.as_tensor(

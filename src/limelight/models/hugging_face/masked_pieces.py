@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.models.hugging_face.forward_pass import PADDING
+from limelight.models.hugging_face.network_call import MASKED_OUT
 from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
 from limelight.shapes import Bool, Int
 from limelight.text import Features
@@ -49,7 +49,7 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
         left = stays(keep)
         sizes = left.sum(axis=1)
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
-        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.ids[order], PADDING)
+        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.ids[order], MASKED_OUT)
         ids[sizes == 0, 0] = nothing
         return ids
 

@@ -9,8 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from limelight.models.engine import Engine
-from limelight.models.hugging_face.forward_pass import PADDING, ForwardPass
+from limelight.models.hugging_face.forward_pass import ForwardPass
 from limelight.models.hugging_face.masked_pieces import MaskedRows
+from limelight.models.hugging_face.network_call import MASKED_OUT
 from limelight.shapes import Bool, Float, Int
 
 
@@ -53,7 +54,7 @@ class MaskedText:
                 for g in np.unique(whose)
                 for own in [whose == g]
             ]
-            ids = np.full((len(places), max(part.shape[1] for _, part in rows)), PADDING)
+            ids = np.full((len(places), max(part.shape[1] for _, part in rows)), MASKED_OUT)
             for own, part in rows:
                 ids[own, : part.shape[1]] = part
             found: np.ndarray = games[0].forward(ids)

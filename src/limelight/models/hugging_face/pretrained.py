@@ -4,10 +4,12 @@ __all__ = ["from_objects", "from_pretrained"]
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.sound_folder import check_folder
 from limelight.text import one_line
 
 
@@ -18,7 +20,9 @@ def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
     """
     if tokenizer is None:
         raise InputError("a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…).")
-    return HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
+    return _checked(
+        HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
+    )
 
 
 def from_pretrained(name: str, *, network: bool, device: str | None = None) -> HuggingFace:
@@ -30,6 +34,8 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
+    if not network:
+        check_folder(Path(name))
     options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
     try:
         with _quiet():
@@ -55,7 +61,13 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
-    return HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer)
+    return _checked(HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer))
+
+
+def _checked(model: HuggingFace) -> HuggingFace:
+    """Try the model out now: one that cannot answer is refused here and not in a long run."""
+    _ = model.check
+    return model
 
 
 def _reason(error: BaseException) -> str:

@@ -3,7 +3,8 @@
 __all__ = ["HuggingFace"]
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, final
@@ -12,14 +13,21 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine
+from limelight.models.failing_texts import naming
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.forward_pass import PADDING, ForwardPass, padded
+from limelight.models.hugging_face.forward_pass import ForwardPass
 from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
+from limelight.models.hugging_face.input_table import embedding_rows
+from limelight.models.hugging_face.labels import class_names, link_of
+from limelight.models.hugging_face.longest_input import longest_input
 from limelight.models.hugging_face.masked_pieces import deleted, replaced
 from limelight.models.hugging_face.masked_text import MaskedText
+from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle
+from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.probe_ids import probe_of
 from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
@@ -28,9 +36,9 @@ from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, few_names
 
-_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
+    "relays": None,
     "differentiates": None,
     "pieces": None,
     "cuts": None,
@@ -74,31 +82,17 @@ class HuggingFace:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; of a single output, the second's is the label.
-
-        A regression has names of scores instead, which may be one. Classes of the same name are
-        told apart by their numbers.
-        """
-        labels = self.network.config.id2label
-        named = tuple(str(labels[i]) for i in sorted(labels))
-        if len(named) > 1:
-            return _apart(named)
-        if self.link == "none":
-            return ("score",) if named[0] == _UNNAMED else named
-        return f"not {named[0]}", named[0]
+        """Names of the classes; of a single output, the second's is the label."""
+        return class_names(self.network.config)
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities: by sigmoids where labels are independent, else softmax.
-
-        A regression has none.
-        """
-        links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
-        return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
+        """How outputs become probabilities."""
+        return link_of(self.network.config)
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows; what it predicts follows from its configuration."""
+        """What the network shows, as far as it was seen to; its configuration says the rest."""
         chooses = None
         if self.link == "none":
             chooses = "this one predicts scores and does not choose among them"
@@ -106,12 +100,21 @@ class HuggingFace:
                 chooses = "this one predicts a score and not a class"
         elif self.link == "sigmoid":
             chooses = "each label of this one is a yes or no of its own"
-        own = {"chooses": chooses, "freezes": self._why_not_frozen}
-        return MappingProxyType({**_CAPABILITIES, **own})
+        refused = self.check.refused
+        frozen = refused.get("differentiates") or self._why_not_frozen
+        own = {"chooses": chooses, "freezes": frozen}
+        return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
     def _why_not_frozen(self) -> str | None:
         return why_not_frozen(self)
+
+    @cached_property
+    def check(self) -> NetworkCheck:
+        """What a few calls showed about the network."""
+        self._forward.renew()
+        probe = probe_of(self.network, self.tokenizer, self.limit)
+        return checked_network(self.network, probe, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -125,21 +128,26 @@ class HuggingFace:
     @cached_property
     def limit(self) -> int:
         """How many pieces the model reads, special ones included."""
-        longest = [int(self.tokenizer.model_max_length)]
-        if (places := getattr(self.network.config, "max_position_embeddings", None)) and places > 0:
-            # RoBERTa counts places from after the index of the padding.
-            offsets = [
-                module.padding_idx + 1
-                for name, module in self.network.named_modules()
-                if name.endswith("position_embeddings")
-                and getattr(module, "padding_idx", None) is not None
-            ]
-            longest.append(places - max(offsets, default=0))
-        return min(longest)
+        return longest_input(self.network, self.tokenizer)
 
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
-        return document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+        document = document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+        self.check_ids(pieces_in(document).ids)
+        return replace(document, notices=document.notices + self.check.notices)
+
+    def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
+        """Refuse tokens that the embedding does not know."""
+        if self._rows is not None and (most := int(ids.max(initial=0))) >= self._rows:
+            token = self.tokenizer.convert_ids_to_tokens(most)
+            raise InputError(
+                f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
+                f"model has {self._rows} rows; load the tokenizer that belongs to the model."
+            )
+
+    @cached_property
+    def _rows(self) -> int | None:
+        return embedding_rows(self.network)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
@@ -156,6 +164,8 @@ class HuggingFace:
             if not isinstance(text, str):
                 raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
+        for some in pieces:
+            self.check_ids(some.ids)
         return self._outputs_of([p.ids[p.inside] for p in pieces])
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
@@ -171,8 +181,13 @@ class HuggingFace:
     @property
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
-        usable = {"delete", *self._tokens}
+        usable = {"delete", *self._tokens} - set(self.check.withdrawn)
         return tuple(one for one in ("mask", "unk", "delete", "pad") if one in usable)
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements that the network would have if it could read them, and why it cannot."""
+        return self.check.withdrawn
 
     @property
     def _tokens(self) -> dict[str, int]:
@@ -193,7 +208,7 @@ class HuggingFace:
         if replacement == "delete":
             masked = deleted(pieces, features, nothing=self._nothing)
         else:  # a piece that becomes padding is masked out; any other token is attended to
-            other = PADDING if replacement == "pad" else self._tokens[replacement]
+            other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
             masked = replaced(pieces, features, other)
         return MaskedText(self.engine, self._forward, masked)
 
@@ -207,7 +222,9 @@ class HuggingFace:
 
         In full precision, whatever the engine uses.
         """
-        yield attended(self.network, ids_read(document), weigh)
+        with self._naming(document):
+            found = attended(self.network, ids_read(document), weigh)
+        yield found
 
     def embedded(
         self, document: Document, features: Features | None = None, replacement: str = ""
@@ -215,17 +232,18 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         ids = ids_read(document)
         if features is not None:
-            tokens = self._tokens
+            tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
             if replacement not in tokens:
                 named = " or ".join(map(repr, tokens))
                 raise InputError(
                     "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {named}." if named else "use 'gxi' or 'lime'.")
+                    + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
                 )
             pieces = pieces_in(document)
             feature = feature_of_piece(pieces, features)[pieces.inside]
             ids = np.where(feature >= 0, tokens[replacement], ids)
-        return embedded(self.network, ids)
+        with self._naming(document):
+            return embedded(self.network, ids)
 
     def differentiated(
         self,
@@ -234,7 +252,8 @@ class HuggingFace:
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
-        return differentiated(self.network, ids_read(document), points, weigh)
+        with self._naming(document):
+            return differentiated(self.network, ids_read(document), points, weigh)
 
     def frozen_gradient(
         self,
@@ -243,13 +262,18 @@ class HuggingFace:
         weigh: Weigh | Float[np.ndarray, "n C"],
     ) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return frozen_gradient(self.network, ids_read(document), points, weigh)
+        with self._naming(document):
+            return frozen_gradient(self.network, ids_read(document), points, weigh)
 
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
     ) -> Float[np.ndarray, "n C"]:
         """Return the outputs at embedded ``points``."""
-        return outputs_at(self.network, ids_read(document), points)
+        with self._naming(document):
+            return outputs_at(self.network, ids_read(document), points)
+
+    def _naming(self, document: Document) -> AbstractContextManager[None]:
+        return naming(type(self.network).__name__, document.text)
 
     def in_windows(self, window: str | int) -> Any:
         """Return this model for whole texts, which it reads in windows of that many tokens."""
@@ -267,11 +291,12 @@ class HuggingFace:
         # Heads that look for the last piece refuse batches if they do not know the padding.
         alone = self.network.config.pad_token_id is None
         return Engine(
-            lambda rows: self._forward(padded(rows, nothing=self._nothing)),
+            self._answers,
             size=len,
             key=lambda ids: ids.tobytes(),
             budget=_BUDGET.get(self.network.device.type, 1024),
             most=1 if alone else 4096,
+            alike=self.check.alike,
         )
 
     @property
@@ -283,8 +308,11 @@ class HuggingFace:
 
     @cached_property
     def _forward(self) -> ForwardPass:
-        return ForwardPass(self.network, half=self.half)
+        return ForwardPass(self.network, half=self.half, shown=self._shown)
 
+    def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+        nothing = np.array([self._nothing])
+        return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
-def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names))
+    def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
+        return str(self.tokenizer.decode(ids))

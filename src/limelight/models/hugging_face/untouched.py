@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from limelight.models.hugging_face.input_table import input_table
+
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 
 
@@ -55,7 +57,7 @@ def _embeddings(model: Any) -> list[Any]:
     """The input embedding, and others that share its weight: those of encoder and decoder."""
     import torch
 
-    first = model.get_input_embeddings()
+    first = input_table(model)
     weight = getattr(first, "weight", None)
     tied = [
         module

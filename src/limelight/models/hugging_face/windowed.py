@@ -68,6 +68,11 @@ class Windowed:
         return self.inner.replacements
 
     @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements that the model would have if it could read them, and why it cannot."""
+        return self.inner.withdrawn
+
+    @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
@@ -80,6 +85,7 @@ class Windowed:
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return all of ``text``, and its windows with the model's outputs there."""
         whole = document_of(self.inner.tokenizer, text, limit=_ENDLESS, apart=pieces)
+        self.inner.check_ids(pieces_in(whole).ids)
         windows = tuple(
             Document(text, whole.tokens, input=part)
             for part in _parts(pieces_in(whole), self._ends(text, whole, apart=pieces), self.size)
@@ -92,7 +98,7 @@ class Windowed:
         return Document(
             text,
             whole.tokens,
-            notices=_notices(len(windows)),
+            notices=_notices(len(windows)) + self.inner.check.notices,
             input=InWindows(windows),
             windows=found,
         )

@@ -1,0 +1,92 @@
+"""Visit every sequence classifier of transformers, each in a process of its own.
+
+PYTHONPATH=scripts python -m zoo              visit all, write scripts/zoo/verdicts.json
+PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
+"""
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+import limelight.explainers.lime_methods  # noqa: F401, E402  loaded once, before any fork
+from zoo import animals  # noqa: E402
+from zoo.visit import visit  # noqa: E402
+
+VERDICTS = Path(__file__).parent / "verdicts.json"
+SECONDS = 300
+
+
+def main() -> None:
+    """Visit the families that were named, or all of them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--all", action="store_true", help="print refusals too")
+    given = parser.parse_args()
+    shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    found = {}
+    for family in given.families or animals.FAMILIES:
+        start = time.perf_counter()
+        found[family] = isolated(family)
+        print(
+            f"{family} ({time.perf_counter() - start:.0f} s): {summary(found[family], shown)}",
+            flush=True,
+        )
+        if given.output:
+            given.output.write_text(json.dumps(found, indent=1))
+
+
+def isolated(family: str) -> dict[str, Any]:
+    """Visit one family in a process of its own, for so many seconds at most."""
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe(duplex=False)
+    child = fork.Process(target=_send, args=(family, there))
+    child.start()
+    there.close()
+    found: dict[str, Any] = {"unbuilt": f"no answer within {SECONDS} s"}
+    if here.poll(SECONDS):
+        try:
+            found = here.recv()
+        except EOFError:
+            found = {"unbuilt": "its process died"}
+    child.terminate()
+    child.join()
+    return found
+
+
+def _send(family: str, pipe: Any) -> None:
+    try:
+        found = visit(family)
+    except Exception as error:
+        found = {"unbuilt": f"{type(error).__name__}: {error}"[:300]}
+    pipe.send(found)
+
+
+def summary(found: dict[str, Any], shown: set[str]) -> str:
+    """Say in a line what came of a visit."""
+    if "verdicts" not in found:
+        return str(found)
+    lines = [
+        f"\n    {name}: {verdict['word']} {verdict['said'][:240]}"
+        for name, verdict in found["verdicts"].items()
+        if verdict["word"] in shown
+    ]
+    words = [verdict["word"] for verdict in found["verdicts"].values()]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    return counts + "".join(f"\n    {n}" for n in found["notices"]) + "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""What the outputs of a transformers network are called, and what they are."""
+
+__all__ = ["class_names", "link_of"]
+
+from typing import Any
+
+from limelight.models.protocol import Link
+
+_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
+
+
+def class_names(config: Any) -> tuple[str, ...]:
+    """Return the names of the classes; of a single output, the second's is the label.
+
+    A regression has names of scores instead, which may be one. Classes of the same name are
+    told apart by their numbers.
+    """
+    labels = config.id2label
+    named = tuple(str(labels[i]) for i in sorted(labels))
+    if len(named) > 1:
+        return _apart(named)
+    if link_of(config) == "none":
+        return ("score",) if named[0] == _UNNAMED else named
+    return f"not {named[0]}", named[0]
+
+
+def link_of(config: Any) -> Link:
+    """Return how outputs become probabilities: by sigmoids of independent labels, else softmax.
+
+    A regression has none.
+    """
+    links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
+    return links.get(str(getattr(config, "problem_type", None)), "softmax")
+
+
+def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names))

@@ -1,0 +1,225 @@
+"""What a few calls show about a network before anybody relies on it."""
+
+__all__ = ["NetworkCheck", "checked_network"]
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.models.failing_texts import said
+from limelight.models.hugging_face.attention_rows import attended
+from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs, rectangle
+from limelight.models.hugging_face.probe_ids import Probe
+from limelight.models.hugging_face.token_mixing import why_not_attention_alone
+from limelight.models.protocol import Capability
+from limelight.shapes import Float, Int
+
+# Outputs of a float32 network differ by this part of the largest from one order of sums to another.
+_ROUNDING = 1e-4
+Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
+_DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NetworkCheck:
+    """What a network was seen to do with a few tokens.
+
+    ``refused`` says why a capability is withdrawn, ``withdrawn`` why a replacement is, and
+    ``alike`` that texts of different lengths must not stand in one batch.
+    """
+
+    refused: Mapping[Capability, str] = field(default_factory=dict)
+    withdrawn: Mapping[str, str] = field(default_factory=dict)
+    alike: bool = False
+    notices: tuple[str, ...] = ()
+
+
+def checked_network(
+    network: Any, probe: Probe, tokens: Mapping[str, int], *, asked: Ask
+) -> NetworkCheck:
+    """Ask ``network`` about a few ``probe`` tokens; ``tokens`` may stand for a removed word.
+
+    ``asked`` is how it will be asked from then on, perhaps in half precision. A network that
+    cannot answer at all is refused.
+    """
+    _check_ids(probe)
+    whole = _answer(network, probe.ids[None])
+    noise = _distance(_answer(network, probe.ids[None]), whole)
+    rounding = _rounding(network) * float(np.abs(whole).max() + 1)
+    alike = network.config.pad_token_id is not None and (
+        noise > rounding or _feels_padding(network, probe, rounding)
+    )
+    return NetworkCheck(
+        refused=MappingProxyType(_refused(network, probe, rounding)),
+        withdrawn=MappingProxyType(_withdrawn(network, probe, tokens, rounding)),
+        alike=alike,
+        notices=(
+            *_noise_notice(noise, rounding),
+            *_padding_notice(alike and noise <= rounding),
+            *_precision_notice(network, asked(probe.ids[None]), whole),
+        ),
+    )
+
+
+def _rounding(network: Any) -> float:
+    digits = _DIGITS.get(str(network.dtype))
+    return _ROUNDING if digits is None else 10.0 ** (1 - digits)
+
+
+def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) -> float:
+    return float(np.abs(one - other).max())
+
+
+def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+    try:
+        found = network_outputs(network, ids)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{type(network).__name__} cannot be asked about a text alone ({said(error)})."
+        ) from error
+    if not np.isfinite(found).all():
+        raise InputError("the model returns numbers that are not finite; check its weights.")
+    return found
+
+
+def _check_ids(probe: Probe) -> None:
+    """The tokens that stand around every text must be in the embedding."""
+    if probe.rows is not None and (most := int(probe.ids.max())) >= probe.rows:
+        raise InputError(
+            f"the tokenizer puts the token {most} around a text, but the embedding of the model "
+            f"has {probe.rows} rows; load the tokenizer that belongs to the model."
+        )
+
+
+def _feels_padding(network: Any, probe: Probe, rounding: float) -> bool:
+    """Whether the answer to a text changes when longer ones stand beside it."""
+    rows = [probe.ids, *probe.shorter]
+    try:
+        beside = network_outputs(network, rectangle([*rows, probe.longer]))[:-1]
+        alone = [network_outputs(network, row[None])[0] for row in rows]
+    except Exception:
+        return True  # a text that only padding makes long enough, or a batch that is refused
+    return _distance(beside, np.array(alone)) > rounding
+
+
+def _withdrawn(
+    network: Any, probe: Probe, tokens: Mapping[str, int], rounding: float
+) -> dict[str, str]:
+    """Say which tokens cannot stand for a removed word, and why."""
+    found = {
+        name: f"its token has the number {token}, and the embedding of the model has only "
+        f"{probe.rows} rows"
+        for name, token in tokens.items()
+        if probe.rows is not None and not 0 <= token < probe.rows
+    }
+    if "pad" in tokens and "pad" not in found and not _masks(network, probe, rounding):
+        found["pad"] = "masking a token out does not hide it from this model"
+    return found
+
+
+def _masks(network: Any, probe: Probe, rounding: float) -> bool:
+    """Whether a piece that is masked out has no say: whatever it is, the answer is the same."""
+    hidden = probe.ids.copy()
+    hidden[probe.middle] = MASKED_OUT
+    # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
+    fillers = (int(probe.ids[probe.middle]), int(probe.other[probe.middle]))
+    try:
+        one, other = (network_outputs(network, hidden[None], filler=f) for f in fillers)
+    except Exception:
+        return False
+    return _distance(one, other) <= rounding
+
+
+def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, str]:
+    """Say what the network cannot show, and why."""
+    found: dict[Capability, str] = {}
+    if (why := _tried(lambda: _why_no_gradient(network, probe, rounding))) is not None:
+        found["differentiates"] = why
+    layers: list[int] = []
+    why = _tried(lambda: layers.append(len(attended(network, probe.ids, _first).alpha)))
+    if why is not None:
+        found["attends"] = why
+    else:
+        why = _tried(lambda: why_not_attention_alone(network, probe.ids, layers[0]))
+    if why is not None:
+        found["relays"] = why
+    return found
+
+
+def _tried(look: Callable[[], str | None]) -> str | None:
+    """Return why not: what ``look`` says, or how it fails."""
+    try:
+        return look()
+    except DomainError as error:
+        return str(error).partition(";")[0].rstrip(".")
+    except MemoryError:
+        raise
+    except Exception as error:  # of any kind: it is somebody else's network
+        return f"this network fails when it is asked for them ({said(error)})"
+
+
+def _first(outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+    return np.eye(1, outputs.shape[1]).repeat(len(outputs), axis=0)
+
+
+def _why_no_gradient(network: Any, probe: Probe, rounding: float) -> str | None:
+    """Whether the embedded tokens are all that the outputs depend on, and move them smoothly.
+
+    The embedded tokens of one text take the place of those of another: what comes must be the
+    answer to the first, or the tokens enter by a second road that no gradient would show.
+    """
+    name = type(network).__name__
+    points = embedded(network, probe.other)[None]
+    told = network_outputs(network, probe.other[None])
+    if _distance(outputs_at(network, probe.ids, points), told) > rounding:
+        return f"{name} reads its tokens by more than one embedding"
+    gradient = differentiated(network, probe.ids, points, _first).gradient
+    if not np.isfinite(gradient).all():
+        return f"the gradients of {name} are not finite"
+    if not gradient.any():
+        return f"the gradient of {name} is zero whatever the text, so something in it has none"
+    return None
+
+
+def _noise_notice(noise: float, rounding: float) -> tuple[str, ...]:
+    if noise <= rounding:
+        return ()
+    return (
+        f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
+        "twice): scores of that size are noise. Switch off whatever is random in it.",
+    )
+
+
+def _padding_notice(alike: bool) -> tuple[str, ...]:
+    if not alike:
+        return ()
+    return (
+        "The answers of this model change with padding, so it is asked about texts of one length "
+        "at a time.",
+    )
+
+
+def _precision_notice(
+    network: Any, asked: Float[np.ndarray, "1 C"], whole: Float[np.ndarray, "1 C"]
+) -> tuple[str, ...]:
+    """Say that numbers are coarse: those of the model, or those that a GPU is ``asked`` for."""
+    kind = str(network.dtype)
+    if kind in _DIGITS:
+        return (
+            f"The model computes in half precision ({kind.removeprefix('torch.')}): its outputs "
+            f"have about {_DIGITS[kind]} digits, and smaller effects are rounding.",
+        )
+    if network.device.type != "cuda" or not (coarse := _distance(asked, whole)):
+        return ()
+    return (
+        "On a GPU the model is asked in half precision (float16), which moved its outputs by "
+        f"{coarse:.1g} on a short text; gradients and attention are in full precision.",
+    )

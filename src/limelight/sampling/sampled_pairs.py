@@ -1,0 +1,155 @@
+"""Pair interactions of any model from random masks, with standard errors."""
+
+__all__ = ["PairDraws", "PairFit", "fitted_pairs"]
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+
+from limelight.sampling.masks import coin_masks, sized_masks
+from limelight.sampling.pair_sums import PairShares, pair_sums
+from limelight.sampling.regression import left_out_residuals
+from limelight.sampling.sample import Sample
+from limelight.sampling.spread import Spread, unseen_error
+from limelight.shapes import Bool, Float
+
+_CELLS = 2**20  # rows × pairs that are looked at together
+_ROUNDING = 1e-9  # of the range of f: residuals below this are those of a perfect fit
+
+
+@final
+@dataclass(frozen=True)
+class PairDraws:
+    """Masks for pair interactions, all of weight 1.
+
+    For "banzhaf" fair coins. For "shapley" the number of kept words is drawn so that the mean
+    variance of a pair is least where f beyond its line varies alike at all sizes: in proportion to
+    the root of the mean square of the coefficients, which is about 1/m + 1/(d − m).
+    """
+
+    d: int
+    index: str
+
+    @cached_property
+    def shares(self) -> PairShares:
+        """The coefficients over the chance of a mask: their mean is an interaction."""
+        if self.index == "banzhaf":
+            four = np.full(self.d + 1, 4.0)
+            return PairShares(four, -four, four)
+        return _shapley_shares(self.d).over(self._chances)
+
+    @cached_property
+    def typical(self) -> float:
+        """The root of the mean square of a coefficient, over masks and pairs."""
+        if self.index == "banzhaf":
+            return 4.0
+        return float(np.sqrt(self._chances @ _mean_squares(self.d, self.shares)))
+
+    @cached_property
+    def _chances(self) -> Float[np.ndarray, " sizes"]:
+        chance = np.sqrt(_mean_squares(self.d, _shapley_shares(self.d)))
+        return chance / chance.sum()
+
+    def __call__(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+        """Return ``n`` masks and the weight of each."""
+        if self.index == "banzhaf":
+            return coin_masks(self.d, n, rng), np.ones(n)
+        removed = self.d - rng.choice(self.d + 1, n, p=self._chances)
+        return sized_masks(self.d, removed, rng), np.ones(n)
+
+
+def _shapley_shares(d: int) -> PairShares:
+    """Coefficients of the Shapley interaction index by how many sets are as large as S."""
+    # C(d, m) times those of `pair_shares`; written so that no binomial coefficient overflows.
+    m = np.arange(d + 1)
+    products = m * (m - 1), m * (d - m), (d - m) * (d - m - 1)
+    both, one, none = (np.where(x > 0, d / np.maximum(x, 1), 0.0) for x in products)
+    return PairShares(both, -one, none)
+
+
+def _mean_squares(d: int, shares: PairShares) -> Float[np.ndarray, " sizes"]:
+    """Return the mean over pairs of a squared coefficient, by the number of kept words."""
+    m = np.arange(d + 1)
+    chance = np.stack([m * (m - 1), 2 * m * (d - m), (d - m) * (d - m - 1)]) / (d * (d - 1))
+    return (chance * np.stack(shares.power(2))).sum(axis=0)
+
+
+class PairFit(NamedTuple):
+    """Interactions of all pairs for each output, their standard errors, and what was drawn."""
+
+    scores: Float[np.ndarray, "m d d"]
+    stderr: Float[np.ndarray, "m d d"]
+    samples: int
+    flat: Bool[np.ndarray, " m"]
+
+
+def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) -> PairFit:
+    r"""Return the mean over masks of each pair's coefficient times what f does beyond its line.
+
+    A linear f has no interactions, so subtracting one does not change their expectation; it takes
+    off most of the variance (at 14 words 200 times on smooth f, 2 on rare effects). Each
+    mask is compared with the line through the others, which makes the mean unbiased. Standard
+    errors are those of :class:`Spread`; the variance of a pair is at least the mean over pairs,
+    because the masks that weigh most for a pair are rare. Where the line is perfect, three masks
+    are allowed for that are off by ``known_range``, or by the largest difference between answers.
+    """
+    n, d, m = sample.n, sample.d, len(sample.origin)
+    spreads = [Spread.zero(d, d)] * m
+    farthest = np.zeros(m)
+    for keep, residual in left_out_residuals(sample):
+        spreads = [
+            spread.plus(_influence(keep, residual[:, column] / n, draws.shares))
+            for column, spread in enumerate(spreads)
+        ]
+        farthest = np.maximum(farthest, np.abs(residual).max(axis=0))
+    size = np.maximum(known_range, sample.range)
+    flat = farthest <= _ROUNDING * size
+    apart = 1 - np.eye(d)
+    errors = np.stack([_error(spread, n, d) for spread in spreads])
+    unseen = unseen_error(size * draws.typical / n)[:, None, None]
+    return PairFit(
+        scores=np.stack([spread.first for spread in spreads]),
+        stderr=np.where(flat[:, None, None], unseen, errors) * apart,
+        samples=n,
+        flat=flat,
+    )
+
+
+def _influence(
+    keep: Float[np.ndarray, "n d"], share: Float[np.ndarray, " n"], weights: PairShares
+) -> Spread:
+    """Return what each mask adds to the interaction of each pair, as sums of powers."""
+    first, second, fourth = (
+        pair_sums(keep, share**power, weights.power(power)) for power in (1, 2, 4)
+    )
+    return Spread(first, second, fourth, _largest(keep, np.abs(share), weights))
+
+
+def _largest(
+    keep: Float[np.ndarray, "n d"], share: Float[np.ndarray, " n"], weights: PairShares
+) -> Float[np.ndarray, "d d"]:
+    """Return the largest |addition| of a mask to each pair."""
+    n, d = keep.shape
+    size, kept = keep.sum(axis=1).astype(np.int64), keep.astype(np.int64)
+    by_count = np.stack([weights.none, weights.one, weights.both])[:, size]
+    by_count = share[:, None] * np.abs(by_count.T)
+    largest = np.zeros((d, d))
+    rows = max(1, _CELLS // d**2)
+    for i in range(0, n, rows):
+        some = slice(i, i + rows)
+        both = kept[some, :, None] + kept[some, None, :]
+        found = np.take_along_axis(by_count[some], both.reshape(len(both), -1), axis=1)
+        largest = np.maximum(largest, found.max(axis=0).reshape(d, d))
+    return largest
+
+
+def _error(spread: Spread, n: int, d: int) -> Float[np.ndarray, "d d"]:
+    off = ~np.eye(d, dtype=bool)
+    low = spread.second < (mean := float(spread.second[off].mean()))
+    fourth = np.where(low, float(spread.fourth[off].mean()), spread.fourth)
+    seen = spread._replace(second=np.where(low, mean, spread.second), fourth=fourth)
+    return seen.error(n, degrees=n - d - 1)

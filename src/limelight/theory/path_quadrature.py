@@ -1,0 +1,149 @@
+"""How many panels integrated gradients need, and a proven bound on every score, known in advance.
+
+On the path from UNK to the text logits and values are linear in x, so attention is analytic around
+it: where |Im x| ≤ H and φ = HS/2 < π/2, S being the range of the slopes of a head's logits,
+
+    Σ_t |α_t(x)| ≤ 1/cos φ .
+
+This bounds the integrand on an ellipse around every panel, and with it the error of Gauss–Legendre
+nodes. Statement and proof: ``docs/theorems/integrated-gradients.md``.
+"""
+
+__all__ = [
+    "NODES",
+    "Outer",
+    "PathSize",
+    "panels_needed",
+    "path_size",
+    "quadrature_error",
+    "rounding_error",
+]
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from limelight.shapes import Array, Float
+from limelight.theory.namespace import array_namespace, host_array
+from limelight.theory.table_rounding import ROUNDING
+
+NODES = 32  # of Gauss–Legendre on each panel
+MAX_PANELS = 4096
+_HEIGHTS = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.93, 0.97])
+
+
+class Outer(NamedTuple):
+    """What is known of the explained number F as a function of the outputs f.
+
+    ``weights`` bounds |∂F/∂f_c| where no output has an imaginary part beyond ψ; ``curvature``
+    bounds Σ_k |∂²F/∂f_c ∂f_k|, 0 for a logit.
+    """
+
+    weights: Callable[[Float[np.ndarray, "*n"]], Float[np.ndarray, "*n C"]]
+    curvature: float
+
+
+class PathSize(NamedTuple):
+    """What logits and values do along the path, per document, class and head."""
+
+    swing: Float[np.ndarray, "n K"]  # S: largest less smallest slope of a logit
+    steepest: Float[np.ndarray, "n K"]  # largest |Δℓ|
+    logit: Float[np.ndarray, "n K"]  # largest |ℓ|
+    moved: Float[np.ndarray, "n C K"]  # largest |Δu|
+    spread: Float[np.ndarray, "n C K"]  # the ranges of u at both ends, added
+    value: Float[np.ndarray, "n C K"]  # largest |u|
+    positions: int
+
+
+def path_size(
+    logit: Float[Array, "n K T"],
+    u: Float[Array, "n C K T"],
+    base_logit: Float[Array, "n K T"],
+    base_u: Float[Array, "n C K T"],
+) -> PathSize:
+    """The sizes of a path from the logits and values of its ends."""
+    xp = array_namespace(logit)
+
+    def largest(x: Array) -> Array:
+        return xp.max(xp.abs(x), axis=-1)
+
+    def extent(x: Array) -> Array:
+        return xp.max(x, axis=-1) - xp.min(x, axis=-1)
+
+    slope = logit - base_logit
+    return PathSize(
+        swing=host_array(extent(slope)),
+        steepest=host_array(largest(slope)),
+        logit=host_array(xp.maximum(largest(logit), largest(base_logit))),
+        moved=host_array(largest(u - base_u)),
+        spread=host_array(extent(u) + extent(base_u)),
+        value=host_array(xp.maximum(largest(u), largest(base_u))),
+        positions=int(logit.shape[-1]),
+    )
+
+
+def panels_needed(size: PathSize, outer: Outer, *, tolerance: Float[np.ndarray, " n"]) -> int:
+    """The fewest panels whose error is proven to be within ``tolerance``, or the most allowed."""
+    # A panel serves up to a swing of 16 or so: this starts below, and grows by a quarter.
+    panels = max(1, min(MAX_PANELS, int(size.swing.max() / 32)))
+    while panels < MAX_PANELS and (quadrature_error(size, panels, outer) > tolerance).any():
+        panels = min(MAX_PANELS, panels + 1 + panels // 4)
+    return panels
+
+
+def quadrature_error(size: PathSize, panels: int, outer: Outer) -> Float[np.ndarray, " n"]:
+    """A bound on the error of Σ over any positions of IG_t, NODES nodes on each of the panels.
+
+    4 M ρ^{−2m}/(1 − 1/ρ), M the bound of the integrand on ellipses of radius ρ around the panels:
+    the least over several ρ.
+    """
+    H = _HEIGHTS[:, None] / _flatness(size, outer)  # half the height of an ellipse
+    b = 2 * H * panels
+    rho = b + np.sqrt(1 + b * b)
+    reach = 1 + (rho - 1) / (2 * panels)  # at least |x| and |1 − x| on the ellipse
+    secant = 1 / np.cos(H[..., None] * size.swing / 2)[..., None, :]
+    apart = secant * reach[..., None, None] * size.spread  # at least |u_t − f_i|
+    slope = secant * (size.moved + size.swing[:, None] / 2 * apart)  # at least |f_i′|
+    bracket = secant * (size.moved + size.steepest[:, None] * apart)
+    # f is real on the path, so at height H its imaginary part is at most H max|f′|.
+    imaginary = H * slope.mean(axis=-1).max(axis=-1)
+    with np.errstate(invalid="ignore", over="ignore"):  # past a pole nothing is known: ∞ · 0
+        M = (outer.weights(imaginary) * bracket.mean(axis=-1)).sum(axis=-1)
+        error = np.fmin.reduce(4 * M * np.exp(-2 * NODES * np.log(rho)) / (1 - 1 / rho), axis=0)
+    return np.where(error < np.inf, error, np.inf)
+
+
+def _flatness(size: PathSize, outer: Outer) -> Float[np.ndarray, " n"]:
+    """1/H of the height at which attention, or the weights of the outputs, may have a pole."""
+    attention = size.swing.max(axis=-1) / math.pi
+    slope = size.moved + size.swing[:, None] / 2 * size.spread
+    outputs = slope.mean(axis=-1).max(axis=-1) * (2 / math.pi if outer.curvature else 0.0)
+    return np.maximum(attention + outputs, 1e-3)
+
+
+def rounding_error(
+    size: PathSize,
+    panels: int,
+    outer: Outer,
+    *,
+    logit_error: Float[np.ndarray, "n K"],
+    value_error: Float[np.ndarray, "n C K"],
+) -> Float[np.ndarray, " n"]:
+    """A bound on what errors of logits and values, and rounding, do to Σ over positions of IG_t."""
+    T, n = size.positions, panels * NODES
+    # ε and η of what stands at a node: its ends, their roundings, and the rounding of the node.
+    epsilon = (logit_error + ROUNDING * (16 * size.logit + T + 16))[:, None]
+    eta = value_error + ROUNDING * (T + 16) * size.value
+    apart = size.spread + 2 * eta
+    f_off = eta + epsilon * apart
+    steepest = size.steepest[:, None] + 2 * epsilon
+    bracket = size.moved + 2 * eta + steepest * apart
+    bracket_off = 2 * eta + 2 * epsilon * apart + steepest * (f_off + eta)
+    # 64 units for the weights of the nodes, which NumPy has to 50 in all (a test checks it).
+    each = bracket_off + (np.expm1(2 * epsilon) + ROUNDING * (n + T + 128)) * bracket
+    weights = outer.weights(np.zeros(len(each)))
+    weights_off = outer.curvature * f_off.mean(axis=-1).max(axis=-1, keepdims=True) + ROUNDING * 32
+    total = (weights * each.mean(axis=-1) + weights_off * bracket.mean(axis=-1)).sum(axis=-1)
+    return np.where(total < np.inf, total, np.inf)

@@ -1,0 +1,228 @@
+"""Banzhaf values and pair interactions of any model: against the definition, mask by mask."""
+
+import io
+import itertools
+import math
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import limelight
+from limelight.errors import DomainError
+from limelight.sampling import CoinDraws, PairDraws, Sample, fitted_lime, fitted_pairs
+
+WORDS = [f"w{i}" for i in range(20)]
+
+
+def bumpy(seed, d):
+    """A function of which words are there, with effects of one, two and three of them."""
+    rng = np.random.default_rng(seed)
+    terms = [
+        (frozenset(rng.choice(d, size, replace=False).tolist()), float(rng.standard_normal()))
+        for size in (1, 1, 1, 2, 2, 2, 3)
+    ]
+    return lambda kept: math.tanh(sum(value for words, value in terms if words <= kept)) + 3.0
+
+
+def wrapped(score):
+    asked = []
+
+    def answer(texts):
+        asked.extend(texts)
+        return np.array([[score(frozenset(int(w[1:]) for w in t.split()))] for t in texts])
+
+    return limelight.wrap(answer, classes=["no", "yes"], scale="logit"), asked
+
+
+def banzhaf_by_definition(score, d):
+    values = np.zeros(d)
+    for j in range(d):
+        others = [k for k in range(d) if k != j]
+        for size in range(d):
+            for sets in itertools.combinations(others, size):
+                values[j] += (score(frozenset((*sets, j))) - score(frozenset(sets))) / 2 ** (d - 1)
+    return values
+
+
+def pair_by_definition(score, d, j, k, index):
+    others = [i for i in range(d) if i not in (j, k)]
+    total = 0.0
+    for size in range(d - 1):
+        count = math.comb(d - 2, size)
+        weight = 1 / ((d - 1) * count) if index == "shapley" else 0.5 ** (d - 2)
+        for sets in map(frozenset, itertools.combinations(others, size)):
+            both, one, two, none = (score(sets | x) for x in ({j, k}, {j}, {k}, frozenset()))
+            total += weight * (both - one - two + none)
+    return total
+
+
+def test_few_words_have_banzhaf_values_without_sampling():
+    d = 7
+    score = bumpy(0, d)
+    model, asked = wrapped(score)
+    e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf")
+    np.testing.assert_allclose(e.scores, banzhaf_by_definition(score, d), atol=1e-12)
+    assert e.stderr is None
+    assert not e.notices
+    assert len(set(asked)) == 2**d
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_few_words_have_interactions_without_sampling(index):
+    d = 6
+    score = bumpy(1, d)
+    e = limelight.explain(
+        wrapped(score)[0], " ".join(WORDS[:d]), "interactions", index=index, top=None
+    )
+    assert len(e.pairs.scores) == d * (d - 1) // 2
+    for (j, k), found in zip(e.pairs.features.tolist(), e.pairs.scores, strict=True):
+        assert found == pytest.approx(pair_by_definition(score, d, j, k, index), abs=1e-12)
+    assert e.pairs.stderr is None
+    assert e.stderr is None
+
+
+@pytest.mark.usefixtures("short_texts_are_sampled")
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_values_lie_within_their_errors(seed):
+    d = 9
+    score = bumpy(seed, d)
+    model, text = wrapped(score)[0], " ".join(WORDS[:d])
+    e = limelight.explain(model, text, "banzhaf", samples=300, seed=seed)
+    assert (np.abs(e.scores - banzhaf_by_definition(score, d)) <= 5 * e.stderr).all()
+    assert 0 < e.stderr.max() < 0.3
+    for index in ("shapley", "banzhaf"):
+        e = limelight.explain(
+            model, text, "interactions", index=index, samples=500, top=None, seed=seed
+        )
+        truth = [pair_by_definition(score, d, j, k, index) for j, k in e.pairs.features.tolist()]
+        assert (np.abs(e.pairs.scores - truth) <= 5 * e.pairs.stderr).all()
+        assert 0 < e.pairs.stderr.max() < 1.0
+
+
+def test_sampled_values_of_a_long_text_are_those_of_its_exact_game():
+    """Another road: the closed forms of the paper's classifier, which sample nothing."""
+    model = limelight.load()
+    text = (
+        "The plot is predictable and slow, and nobody will remember the dull music, but the two "
+        "leads are superb, often funny, and worth every minute of a long, bad, beautiful film."
+    )
+    game = limelight.game(model, text)
+    d = len(game)
+    assert d > 20
+    exact = limelight.explain(model, text, "banzhaf")
+    sample = Sample(
+        lambda keep: (game(keep) - game(~keep))[:, -1:] / 2,
+        CoinDraws(d),
+        np.random.default_rng(0),
+        row0=False,
+    )
+    sample.grow(1000)
+    fit = fitted_lime(sample, ridge=0.0)
+    assert (np.abs(fit.scores[0] - exact.scores) <= 5 * fit.stderr[0]).all()
+    for index in ("shapley", "banzhaf"):
+        exact = limelight.explain(model, text, "interactions", index=index, top=None)
+        draws = PairDraws(d, index)
+        sample = Sample(
+            lambda keep: game(keep)[:, -1:], draws, np.random.default_rng(1), row0=False
+        )
+        sample.grow(3000)
+        fit = fitted_pairs(sample, draws=draws)
+        i, j = exact.pairs.features.T
+        off, stderr = fit.scores[0, i, j] - exact.pairs.scores, fit.stderr[0, i, j]
+        assert (np.abs(off) <= 5 * stderr).all()
+        assert np.abs(off).max() > 0.2 * stderr.mean()  # the errors are not idle
+
+
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_the_mean_of_many_samples_is_the_interaction(index):
+    """Unbiased although the line is fitted to the same masks: 40 masks of 6 words, 400 times."""
+    d, score = 6, bumpy(2, 6)
+    game = lambda keep: np.array([[score(frozenset(np.flatnonzero(row)))] for row in keep])  # noqa: E731
+    draws, found = PairDraws(d, index), []
+    for seed in range(400):
+        sample = Sample(game, draws, np.random.default_rng(seed), row0=False)
+        sample.grow(40)
+        found.append(fitted_pairs(sample, draws=draws).scores[0])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(len(found))
+    for j, k in itertools.combinations(range(d), 2):
+        truth = pair_by_definition(score, d, j, k, index)
+        assert abs(mean[j, k] - truth) <= 5 * error[j, k]
+
+
+def test_a_model_without_interactions_says_that_nothing_was_seen():
+    model, _ = wrapped(lambda kept: float(sum(kept)))
+    text = " ".join(WORDS[:14])
+    e = limelight.explain(model, text, "interactions", samples=1000)
+    assert (
+        "All 1,000 masks fit one linear model, which is no proof: an effect that shows in fewer "
+        "than 0.3 % of all masks may have gone unseen. The standard errors allow for one as large "
+        "as 91."
+    ) in e.notices
+    assert e.notices[0].startswith("No pair stands out: the strongest of 91 would lie as far")
+    assert (e.pairs.stderr > 0).all()
+    e = limelight.explain(model, text, "banzhaf")
+    np.testing.assert_allclose(e.scores, np.arange(14), atol=1e-9)
+    assert e.notices[0].startswith("All 500 pairs of masks fit one linear model")
+
+
+def test_a_constant_model_has_the_notice_alone():
+    model, _ = wrapped(lambda _: 1.5)
+    e = limelight.explain(model, " ".join(WORDS[:14]), "lime")
+    np.testing.assert_array_equal(e.stderr, 0)
+    assert e.notices == (
+        "All 1,000 masks fit one linear model, which is no proof: an effect that shows in fewer "
+        "than 0.3 % of all masks may have gone unseen. The standard errors are 0 only because "
+        "nothing has moved the output so far.",
+    )
+    e = limelight.explain(model, " ".join(WORDS[:14]), "shapley")
+    np.testing.assert_array_equal(e.stderr, 0)
+    assert e.notices[0].startswith("All 25 pairs of orders give the same scores, which is no proof")
+
+
+def test_a_probability_that_never_moves_may_yet_move_by_one():
+    """A 0/1 function whose effect 1,000 masks of 14 words do not see."""
+    whole = " ".join(WORDS[:14])
+    model = limelight.wrap(
+        lambda texts: np.array([[1.0, 0.0] for _ in texts]), classes=["no", "yes"]
+    )
+    for method, step in (("shapley", 1 / 25), ("lime", None)):
+        e = limelight.explain(model, whole, method, scale="probability")
+        np.testing.assert_allclose(e.scores, 0, atol=1e-12)
+        assert (e.stderr > 0).all()
+        if step is not None:
+            np.testing.assert_allclose(e.stderr, 1.5 * step)
+
+
+@pytest.mark.parametrize(("method", "least"), [("banzhaf", 44), ("interactions", 22)])
+def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
+    model, asked = wrapped(lambda kept: float(len(kept)))
+    text = " ".join(WORDS)
+    with pytest.raises(DomainError, match=f"need at least {least} samples; got {least - 1}"):
+        limelight.explain(model, text, method, samples=least - 1)
+    assert not asked
+    limelight.explain(model, text, method, samples=least)
+
+
+def test_pairs_show_their_errors_everywhere():
+    model, _ = wrapped(bumpy(4, 12))
+    e = limelight.explain(model, " ".join(WORDS[:12]), "interactions", samples=400, top=5)
+    again = limelight.Explanation.from_json(e.to_json())
+    np.testing.assert_array_equal(again.pairs.stderr, e.pairs.stderr)
+    assert '<th scope="col">standard error</th>' in e.as_html()
+    console = Console(file=io.StringIO(), width=90)
+    console.print(e)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["pair", "score", "±"] in lines
+    (row,) = [line for line in lines if "×" in line and len(line) == 5][:1]
+    assert float(row[-1]) == pytest.approx(e.pairs.stderr[0], abs=5e-4)
+
+
+def test_compare_refuses_settings_before_the_model_is_asked():
+    model, asked = wrapped(lambda kept: float(len(kept)))
+    with pytest.raises(DomainError, match="LIME needs more samples than words"):
+        limelight.compare(model, " ".join(WORDS), methods=["loo", "lime"], samples=10)
+    assert not asked
+    c = limelight.compare(model, " ".join(WORDS), samples=10)  # nobody asked for LIME by name
+    assert [e.method for e in c.explanations] == ["loo", "shapley"]
+    assert any(notice.startswith("LIME is left out") for notice in c.notices)

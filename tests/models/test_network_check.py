@@ -1,0 +1,245 @@
+"""What a network was seen to do when it was loaded: notices, refusals, replacements withdrawn."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from zoo import animals
+
+import limelight
+from limelight import InputError
+
+from tiny_transformers import FAMILIES, byte_pairs, tiny, word_pieces
+
+TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
+TEXTS = [TEXT, "good plot", "bad film. " * 8, "a plot is good", "superb film"]
+TOLERANCE = 1e-5  # of the largest output: what float32 rounds when a batch adds in another order
+
+
+def wrapped(network, tokenizer=None):
+    return limelight.wrap(network, tokenizer=tokenizer or word_pieces())
+
+
+def animal(family):
+    return wrapped(animals.build(family), animals.word_pieces())
+
+
+def test_a_sound_network_has_nothing_to_say():
+    check = wrapped(tiny("bert")[0]).check
+    assert (check.refused, check.withdrawn, check.alike, check.notices) == ({}, {}, False, ())
+
+
+@pytest.fixture
+def mask_outside():
+    """A model whose mask token is not in its embedding, as one on PyPI is."""
+    network, tokenizer = tiny("bert")
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})
+    assert tokenizer.mask_token_id == network.config.vocab_size
+    return wrapped(network, tokenizer)
+
+
+def test_a_mask_outside_the_embedding_is_withdrawn_and_others_remain(mask_outside):
+    assert mask_outside.replacements == ("unk", "delete", "pad")
+    for method in ("loo", "lime", "ig"):
+        e = limelight.explain(mask_outside, TEXT, method, target=0)
+        assert e.settings["replacement"] == "unk"
+    for method in ("loo", "ig"):
+        with pytest.raises(InputError) as error:
+            limelight.explain(mask_outside, TEXT, method, replacement="mask")
+        assert str(error.value) == (
+            "replacement 'mask' cannot be used: its token has the number 17, and the embedding of "
+            "the model has only 17 rows. Use 'unk', 'delete' or 'pad' instead."
+        )
+
+
+def test_it_is_withdrawn_in_windows_too(mask_outside):
+    with pytest.raises(InputError, match="replacement 'mask' cannot be used: its token"):
+        limelight.explain(mask_outside, TEXT, "loo", replacement="mask", window="auto")
+
+
+def test_a_word_outside_the_embedding_is_named(mask_outside):
+    for asked in (mask_outside.logits, lambda texts: limelight.explain(mask_outside, texts, "loo")):
+        with pytest.raises(InputError, match="reads '<mask>' as the token 17, but the embedding"):
+            asked(["a <mask> film"])
+
+
+def test_a_tokenizer_of_another_model_is_refused():
+    network, _ = tiny("bert", vocab_size=3)
+    with pytest.raises(InputError, match="puts the token 3 around a text, but the embedding of"):
+        wrapped(network)
+
+
+@pytest.mark.parametrize("family", ["xlnet", "convbert", "fnet", "yoso", "canine"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_network_that_feels_padding_is_asked_about_equal_lengths(family):
+    model = animal(family)
+    assert model.check.alike
+    assert model.read(TEXT).notices == (
+        "The answers of this model change with padding, so it is asked about texts of one length "
+        "at a time.",
+    )
+    assert not set(model.check.notices) - set(limelight.explain(model, TEXT, "loo").notices)
+    sizes = []
+    forward = model.network.forward
+    model.network.forward = lambda **given: (
+        sizes.append(given["attention_mask"].min().item()) or forward(**given)
+    )
+    limelight.explain(model, TEXT, "loo", replacement="delete")
+    assert set(sizes) == {1}  # nothing was padded
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "xlnet", "convbert", "fnet"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_texts_alone_or_in_a_list_in_any_order_have_equal_scores(family):
+    if family in FAMILIES:
+        network, tokenizer = tiny(family)
+        model = wrapped(network, tokenizer)
+    else:
+        model = animal(family)
+    for method, settings in (("loo", {}), ("lime", {"samples": 60})):
+        alone = [limelight.explain(model, text, method, target=1, **settings) for text in TEXTS]
+        rows = [limelight.explain(model, TEXTS, method, target=1, **settings)]
+        rows.append(limelight.explain(model, TEXTS[::-1], method, target=1, **settings)[::-1])
+        for several in rows:
+            for one, same in zip(alone, several, strict=True):
+                size = max(map(abs, one.prediction.values()))
+                np.testing.assert_allclose(same.scores, one.scores, atol=20 * TOLERANCE * size)
+                for name, value in one.prediction.items():
+                    assert abs(same.prediction[name] - value) <= TOLERANCE * size
+
+
+def test_a_learned_sink_is_counted():
+    model = animal("gpt_oss")
+    with torch.no_grad():
+        for name, sink in model.network.named_parameters():
+            if name.endswith("sinks"):
+                sink.fill_(2.0)
+    e = limelight.explain(model, "a superb film", "alpha-avg")
+    (notice,) = [n for n in e.notices if "attention goes" in n]
+    words, others, sink = (int(n) for n in re.findall(r"(\d+)%", notice))
+    assert "to no token at all, but to the sink of the model" in notice
+    assert words == round(100 * e.scores.sum())
+    assert abs(words + others + sink - 100) <= 1
+    assert sink > 5
+
+
+def test_a_network_that_answers_at_random_is_said_to():
+    network, tokenizer = tiny("bert")
+    network.classifier.register_forward_hook(lambda _m, _g, out: out + torch.rand_like(out))
+    (notice,) = wrapped(network, tokenizer).check.notices
+    assert re.match(r"The model answers the same text differently from call to call \(by ", notice)
+
+
+def test_dropout_that_was_left_on_is_off_while_we_ask():
+    network, tokenizer = tiny("bert")
+    network.train()
+    model = wrapped(network, tokenizer)
+    assert model.check.notices == ()
+    np.testing.assert_array_equal(model.logits([TEXT]), model.logits([TEXT]))
+    assert network.training
+
+
+@pytest.mark.parametrize(("kind", "digits"), [("bfloat16", 2), ("float16", 3)])
+def test_half_precision_is_said(kind, digits):
+    network, tokenizer = tiny("bert")
+    model = wrapped(network.to(getattr(torch, kind)), tokenizer)
+    assert model.check.notices == (
+        f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
+        "and smaller effects are rounding.",
+    )
+    assert model.capabilities["attends"] is None
+
+
+def test_a_second_embedding_withdraws_gradients():
+    """Tokens that enter by two roads: the gradient at one of them is not the whole."""
+    network, tokenizer = tiny("bert")
+    second, forward = torch.nn.Embedding(17, 3), network.forward
+
+    def both(input_ids, **given):
+        out = forward(input_ids=input_ids, **given)
+        weight = torch.arange(1, input_ids.shape[1] + 1)[None, :, None]
+        out.logits = out.logits + (weight * second(input_ids)).mean(dim=1)
+        return out
+
+    network.forward = both
+    model = wrapped(network, tokenizer)
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, TEXT, "gxi")
+    assert str(error.value) == (
+        "method 'gxi' needs the gradients of the model, and BertForSequenceClassification reads "
+        "its tokens by more than one embedding; use 'shapley', 'lime' or 'loo'."
+    )
+    assert limelight.methods(model)["ig"].refused is not None
+
+
+def test_a_network_without_gradients_is_refused_where_they_are_needed():
+    network, tokenizer = tiny("bert")
+    network.classifier.register_forward_hook(lambda _m, _g, out: out.round())
+    model = wrapped(network, tokenizer)
+    with pytest.raises(InputError, match="is zero whatever the text, so something in it has none"):
+        limelight.explain(model, TEXT, "gxi")
+    assert limelight.explain(model, TEXT, "loo").features
+
+
+def test_a_text_on_which_a_network_fails_is_shown():
+    network, tokenizer = tiny("gpt2")
+    model, forward = wrapped(network, tokenizer), network.forward
+
+    def fails(input_ids, **given):
+        if "A is a Film" in tokenizer.batch_decode(input_ids, skip_special_tokens=True):
+            raise KeyError("no film")
+        return forward(input_ids=input_ids, **given)
+
+    network.forward = fails
+    with pytest.raises(InputError) as error:
+        limelight.explain(model, "A film is a Film", "loo")
+    assert str(error.value) == (
+        "GPT2ForSequenceClassification fails on the text 'A is a Film' (KeyError: 'no film')."
+    )
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_a_network_that_cannot_answer_is_refused_when_it_is_wrapped():
+    network, tokenizer = tiny("bert")
+    network.forward = lambda **_: 1 / 0
+    with pytest.raises(InputError) as error:
+        wrapped(network, tokenizer)
+    assert str(error.value) == (
+        "BertForSequenceClassification cannot be asked about a text alone (ZeroDivisionError: "
+        "division by zero)."
+    )
+
+
+def test_weights_that_are_not_finite_are_refused_when_they_are_wrapped():
+    network, tokenizer = tiny("bert")
+    with torch.no_grad():
+        network.classifier.bias.fill_(torch.nan)
+    with pytest.raises(InputError, match="returns numbers that are not finite; check its weights"):
+        wrapped(network, tokenizer)
+
+
+def test_a_scikit_pipeline_that_fails_on_a_text_is_named_with_it():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    def cut(text):
+        if text == "a good":
+            raise KeyError("film")
+        return text.split()
+
+    pipeline = make_pipeline(CountVectorizer(analyzer=cut), MultinomialNB())
+    pipeline.fit(["a good film", "a bad film"], ["x", "y"])
+    pipeline.steps[0][1].set_params(analyzer=lambda text: text.split())
+    model = limelight.wrap(pipeline)
+    pipeline.steps[0][1].set_params(analyzer=cut)
+    with pytest.raises(InputError, match=r"fails on the text 'a good' \(KeyError: 'film'\)\.$"):
+        limelight.explain(model, "a good film", "loo")
+
+
+def test_the_probe_reads_nothing_of_the_random_stream():
+    network, tokenizer = tiny("gpt2", vocab_size=len(byte_pairs()))
+    before = torch.get_rng_state()
+    wrapped(network, tokenizer)
+    assert torch.equal(before, torch.get_rng_state())

@@ -1,0 +1,226 @@
+"""Bounds hold from the weights on: 60 digits against every exact method, cancelling keys too."""
+
+from dataclasses import replace
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weights_oracle import (
+    exact_deletion_game,
+    exact_game,
+    exact_path,
+    exact_scores,
+    exact_tables,
+    largest_error,
+)
+
+import limelight
+from limelight import DomainError
+from limelight.explainers import read
+from path_integrals import by_tanh_sinh
+
+from tiny_models import tiny_model
+
+SIZES = {"V": 5, "d_e": 3, "K": 2, "d_att": 2, "d_out": 3, "T_max": 6}
+TEXT = "w0 w1 w2 w1"
+METHODS = ("lime", "shapley", "banzhaf", "interactions", "loo")
+SETTINGS = {method: {} if method == "loo" else {"tolerance": 1e-12} for method in METHODS}
+
+
+def plain(seed, scale=1.0):
+    return tiny_model(seed, scale=scale, **SIZES)
+
+
+def cancelling(seed, c=1e8):
+    """Keys of two large rows whose parts of every logit cancel but for what a plain model has."""
+    model = plain(seed)
+    start = model.embedding[0] + model.positions[0]
+    q = np.einsum("kad,d->ka", model.W_q, start)
+    W_k = model.W_k.copy()
+    W_k[:, 0] *= c
+    W_k[:, 1] -= W_k[:, 0] * (q[:, 0] / q[:, 1])[:, None]
+    return replace(model, W_k=W_k)
+
+
+def steep(seed, largest=700.0):
+    """Logits of the text up to ±700."""
+    model = plain(seed)
+    logit = read(model, [TEXT]).collapsed.logit
+    return replace(model, W_k=model.W_k * (largest / np.abs(logit).max()))
+
+
+def offset(seed, size=1e7):
+    """Values that share a huge offset, which every average takes along."""
+    model = plain(seed)
+    W_v = model.W_v.copy()
+    W_v[:, :, 0] += size
+    return replace(model, W_v=W_v)
+
+
+def long_angles(seed):
+    """Positions that turn so fast that their sines have lost digits."""
+    return replace(plain(seed), position_base=1e-9)
+
+
+KINDS = {
+    "plain": plain,
+    "half": lambda seed: plain(seed).rounded("float16"),
+    "cancelling": cancelling,
+    "steep": steep,
+    "offset": offset,
+    "long angles": long_angles,
+}
+
+
+@cache
+def answers(kind, seed):
+    model = KINDS[kind](seed)
+    reading = read(model, [TEXT])
+    return model, exact_game(model, reading.documents[0], reading.features[0])
+
+
+def explained(model, method):
+    """The explanation, or the sentence in which it is refused."""
+    try:
+        return limelight.explain(model, TEXT, method, **SETTINGS[method])
+    except DomainError as error:
+        return str(error)
+
+
+def assert_bounded(kind, seed):
+    model, f = answers(kind, seed)
+    for method in METHODS:
+        e = explained(model, method)
+        if isinstance(e, str):
+            assert kind == "steep"
+            assert e.startswith("a ratio game needs")
+        else:
+            assert largest_error(e.scores, exact_scores(f, method)) <= e.bound, method
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_within_the_bound_of_what_the_weights_say(kind):
+    for seed in range(3):
+        assert_bounded(kind, seed)
+
+
+@pytest.mark.slow
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 9999))
+@settings(max_examples=40, deadline=None)
+def test_scores_of_any_model_are_within_the_bound(kind, seed):
+    assert_bounded(kind, seed)
+
+
+def exact_ig(model):
+    reading = read(model, [TEXT])
+    logit, base, u, base_u = exact_path(model, reading.documents[0], reading.features[0])
+    tokens = by_tanh_sinh(logit, base, u, base_u, halvings=14)[1:].astype(float)
+    return reading.collapsed.pooled(tokens[None])[0]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "steep"])
+def test_integrated_gradients_are_within_the_bound_of_what_the_weights_say(kind):
+    for seed in range(4):
+        model = KINDS[kind](seed)
+        e = limelight.explain(model, TEXT, "ig")
+        assert np.abs(e.scores - exact_ig(model)).max() <= e.bound
+
+
+def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound():
+    model = cancelling(0)
+    exact, e = exact_ig(model), limelight.explain(forgotten(model), TEXT, "ig")
+    assert np.abs(e.scores - exact).max() > 10 * e.bound
+    assert limelight.explain(model, TEXT, "ig").bound < 1e-3
+
+
+def forgotten(model):
+    """The same model without the errors of its tables."""
+    errors = model.table_errors
+    names = ("word_logit", "word_value", "position_logit", "position_value")
+    none = replace(errors, **{name: 0 * getattr(errors, name) for name in names})
+    copy = replace(model)
+    copy.__dict__["table_errors"] = none
+    return copy
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method):
+    model, f = answers("cancelling", 0)
+    exact = exact_scores(f, method)
+    e = limelight.explain(forgotten(model), TEXT, method, **SETTINGS[method])
+    assert largest_error(e.scores, exact) > 10 * e.bound
+    e = limelight.explain(model, TEXT, method, **SETTINGS[method])
+    assert largest_error(e.scores, exact) <= e.bound < 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_entry_of_the_tables_is_further_off_than_said(kind):
+    model, _ = answers(kind, 0)
+    reading = read(model, [TEXT])
+    _, logit, value = exact_tables(model, reading.documents[0])
+    tables, errors = model.tables, model.table_errors
+    with mpmath.workdps(60):
+        for (k, word, t), exact in logit.items():
+            found = tables.word_logit[word, k] + tables.position_logit[t, k]
+            allowed = errors.word_logit[word, k] + errors.position_logit[k]
+            assert abs(mpmath.mpf(float(found)) - exact) <= allowed
+        for (k, c, word, t), exact in value.items():
+            found = tables.word_value[word, c, k] + tables.position_value[t, c, k]
+            allowed = errors.word_value[word, c, k] + errors.position_value[c, k]
+            assert abs(mpmath.mpf(float(found)) - exact) <= allowed
+
+
+def test_a_device_carries_the_same_errors():
+    torch = pytest.importorskip("torch")
+    model = cancelling(1)
+    texts = [TEXT, "w2 w0", "never w1"]
+    here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
+    assert isinstance(there.error, torch.Tensor)
+    np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
+    for method in METHODS:
+        one, other = (
+            limelight.explain(m, TEXT, method, **SETTINGS[method]) for m in (model, model.on("cpu"))
+        )
+        assert other.bound == pytest.approx(one.bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deletion_is_within_the_bound_of_what_the_weights_say(seed):
+    model, text = cancelling(seed), "w0 w1 w2"
+    exact = exact_scores(exact_deletion_game(model, model.read(text)), "lime")
+    options = {"replacement": "delete", "tolerance": 1e-12}
+    e = limelight.explain(model, text, "lime", **options)
+    assert largest_error(e.scores, exact) <= e.bound < 1e-3
+    without = limelight.explain(forgotten(model), text, "lime", **options)
+    assert largest_error(without.scores, exact) > 10 * without.bound
+
+
+def test_an_ordinary_bound_stays_tiny(shipped):
+    text = "The plot is predictable, but the acting is superb."
+    for method in METHODS:
+        e = limelight.explain(shipped, text, method, **SETTINGS[method])
+        assert e.bound < 2e-10
+
+
+def test_values_that_overflow_are_refused():
+    model = plain(0)
+    with pytest.raises(DomainError, match="overflow in double precision"):
+        replace(model, W_v=model.W_v * 1e200, W_l=model.W_l * 1e200).logits(["w0"])
+
+
+def test_where_no_error_is_finite_the_bound_is_infinite_and_a_notice_says_so():
+    model = plain(0)
+    huge = replace(model, W_v=model.W_v * 1e154, W_l=model.W_l * 1e153)
+    assert np.isfinite(huge.tables.word_value).all()
+    broken = replace(huge)
+    infinite = replace(
+        huge.table_errors, word_value=np.full_like(huge.table_errors.word_value, np.inf)
+    )
+    broken.__dict__["table_errors"] = infinite
+    e = limelight.explain(broken, TEXT, "loo")
+    assert e.bound == np.inf
+    assert any("no finite bound" in notice for notice in e.notices)
+    assert limelight.Explanation.from_json(e.to_json()) == e

@@ -1,0 +1,194 @@
+"""The paper's classifier from its weights in 60 digits, and exact methods by their definitions."""
+
+from itertools import combinations, product
+from math import comb
+
+import mpmath
+import numpy as np
+
+from limelight.models.attention import encoded
+from limelight.models.attention.documents import padded_ids
+from limelight.text import CLS, UNK
+
+DIGITS = 60
+
+
+def exact_tables(model, document):
+    """The window of a document, and ℓ and u of its words and of UNK in their places."""
+    (ids,) = padded_ids([encoded(document).ids], T_max=model.T_max).tolist()
+    places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
+    return ids, *exact_entries(model, places)
+
+
+def exact_entries(model, places):
+    """{(head, word, t): ℓ} and {(head, class, word, t): u} of words at positions."""
+    K, d_att, d_e = model.W_q.shape
+    C = model.W_l.shape[1]
+    root = mpmath.sqrt(d_att)
+
+    def vector(word, t):
+        e = []
+        for i in range(d_e):
+            angle = t / mpmath.mpf(model.position_base) ** (mpmath.mpf(i - i % 2) / d_e)
+            wave = mpmath.cos(angle) if i % 2 else mpmath.sin(angle)
+            e.append(mpmath.mpf(float(model.embedding[word, i])) + model.position_scale * wave)
+        return e
+
+    def times(W, x):
+        return [
+            mpmath.fsum(mpmath.mpf(float(w)) * y for w, y in zip(row, x, strict=True)) for row in W
+        ]
+
+    def dot(x, y):
+        return mpmath.fsum(a * b for a, b in zip(x, y, strict=True))
+
+    queries = [times(model.W_q[k], vector(CLS, 0)) for k in range(K)]
+    logit, value = {}, {}
+    for word, t in places:
+        e = vector(word, t)
+        for k in range(K):
+            logit[k, word, t] = dot(queries[k], times(model.W_k[k], e)) / root
+            outputs = times(model.W_l[k], times(model.W_v[k], e))
+            for c in range(C):
+                value[k, c, word, t] = outputs[c]
+    return logit, value
+
+
+def exact_game(model, document, features, c=-1):
+    """{kept: f} of class ``c`` over all sets of kept features, removed ones replaced by UNK."""
+    with mpmath.workdps(DIGITS):
+        ids, logit, value = exact_tables(model, document)
+        place = [-1, *features.of_token.tolist()]
+        place += [-1] * (len(ids) - len(place))
+        K, C = model.W_l.shape[:2]
+        f = {}
+        for kept in product((0, 1), repeat=len(features)):
+            words = [w if j < 0 or kept[j] else UNK for w, j in zip(ids, place, strict=True)]
+            f[kept] = _output(words, logit, value, K, c % C)
+        return f
+
+
+def exact_deletion_game(model, document, c=-1):
+    """The same where every token is a word, removed ones vanish and later ones move up."""
+    tokens = encoded(document).ids.tolist()
+    K, C = model.W_l.shape[:2]
+    with mpmath.workdps(DIGITS):
+        places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
+        logit, value = exact_entries(model, places)
+        f = {}
+        for kept in product((0, 1), repeat=len(tokens)):
+            words = [CLS, *(w for w, stays in zip(tokens, kept, strict=True) if stays)]
+            words += [UNK] * (model.T_max - len(words))
+            f[kept] = _output(words, logit, value, K, c % C)
+        return f
+
+
+def _output(words, logit, value, K, c):
+    heads = (
+        _average(
+            [logit[k, w, t] for t, w in enumerate(words)],
+            [value[k, c, w, t] for t, w in enumerate(words)],
+        )
+        for k in range(K)
+    )
+    return mpmath.fsum(heads) / K
+
+
+def _average(logits, values):
+    top = max(logits)
+    g = [mpmath.exp(x - top) for x in logits]
+    return mpmath.fsum(a * b for a, b in zip(g, values, strict=True)) / mpmath.fsum(g)
+
+
+def exact_path(model, document, features, c=-1):
+    """Logits and values of class ``c`` at both ends of the path from UNK, as (K, T) arrays."""
+    with mpmath.workdps(DIGITS):
+        ids, logit, value = exact_tables(model, document)
+        K, C = model.W_l.shape[:2]
+        place = [-1, *features.of_token.tolist()]
+        base = [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
+
+        def table(words, entry):
+            rows = [[entry(k, w, t) for t, w in enumerate(words)] for k in range(K)]
+            return np.array([[np.longdouble(mpmath.nstr(x, 25)) for x in row] for row in rows])
+
+        return [
+            table(words, entry)
+            for entry in (
+                lambda k, w, t: logit[k, w, t],
+                lambda k, w, t: value[k, c % C, w, t],
+            )
+            for words in (ids, base)
+        ]
+
+
+def exact_scores(f, method):
+    """Scores of all words from the table of f, by definition."""
+    d = len(next(iter(f)))
+    with mpmath.workdps(DIGITS):
+        if method == "lime":
+            return _regressed(f, d)
+        if method == "loo":
+            whole = (1,) * d
+            return [f[whole] - f[_with(whole, j, 0)] for j in range(d)]
+        if method == "interactions":
+            pairs = {pair: _together(f, pair, d) for pair in combinations(range(d), 2)}
+            return [
+                mpmath.fsum(abs(x) for pair, x in pairs.items() if j in pair) / (d - 1)
+                for j in range(d)
+            ]
+        return [_mean_change(f, j, d, method) for j in range(d)]
+
+
+def _with(kept, j, state):
+    return (*kept[:j], state, *kept[j + 1 :])
+
+
+def _mean_change(f, j, d, method):
+    terms = []
+    for kept in f:
+        if kept[j]:
+            continue
+        weight = mpmath.mpf(1) / 2 ** (d - 1)
+        if method == "shapley":
+            weight = mpmath.mpf(1) / (d * comb(d - 1, sum(kept)))
+        terms.append(weight * (f[_with(kept, j, 1)] - f[kept]))
+    return mpmath.fsum(terms)
+
+
+def _together(f, pair, d):
+    i, j = pair
+    terms = []
+    for kept in f:
+        if kept[i] or kept[j]:
+            continue
+        one, two = _with(kept, i, 1), _with(kept, j, 1)
+        weight = mpmath.mpf(1) / ((d - 1) * comb(d - 2, sum(kept)))
+        terms.append(weight * (f[_with(one, j, 1)] - f[one] - f[two] + f[kept]))
+    return mpmath.fsum(terms)
+
+
+def _regressed(f, d, bandwidth=0.25):
+    """Weighted least squares over all non-empty removals, sizes drawn uniformly."""
+    G, r = mpmath.zeros(d + 1), mpmath.zeros(d + 1, 1)
+    for kept, value in f.items():
+        s = d - sum(kept)
+        if not s:
+            continue
+        far = 1 - mpmath.sqrt(1 - mpmath.mpf(s) / d)
+        weight = mpmath.exp(-(far**2) / (2 * mpmath.mpf(bandwidth) ** 2)) / comb(d, s)
+        row = [1, *kept]
+        for a in range(d + 1):
+            r[a] += weight * row[a] * value
+            for b in range(d + 1):
+                G[a, b] += weight * row[a] * row[b]
+    return list(mpmath.lu_solve(G, r))[1:]
+
+
+def largest_error(scores, exact):
+    """max |score − exact| as a float."""
+    with mpmath.workdps(DIGITS):
+        return max(
+            float(abs(mpmath.mpf(x) - y))
+            for x, y in zip(np.ravel(scores).tolist(), exact, strict=True)
+        )
