@@ -20,6 +20,7 @@ from limelight.corpus.student_t import t_quantile, two_sided_p
 from limelight.corpus.word_sums import Moments
 from limelight.shapes import Float
 
+_NO_SIGN = 1.95
 _FEWEST = 5  # texts on either side, or a variance means little
 
 
@@ -72,13 +73,16 @@ class Compared(NamedTuple):
 def compared_words(first: Moments, second: Moments, *, fewest: int = _FEWEST) -> Compared:
     """Return Welch's test for every word that ``fewest`` texts of either group have.
 
-    Intervals are 95 % each, not corrected for the number of words.
+    Intervals are 95 % each, not corrected for the number of words. Where |t| < 1.95 no number of
+    texts makes p smaller than 0.05; it stands as 1 there, and is computed for the others.
     """
     word = np.flatnonzero((first.texts >= fewest) & (second.texts >= fewest))
     one, two = (Moments(*(field[word] for field in m)) for m in (first, second))
     difference, error, freedom = welch(one, two)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, difference / error, np.where(difference == 0, 0.0, np.inf))
+    p, able = np.ones(len(word)), np.abs(t) >= _NO_SIGN
+    p[able] = two_sided_p(t[able], freedom[able])
     reach = t_quantile(np.maximum(np.floor(freedom), 1)) * error
     return Compared(
         word=word,
@@ -87,7 +91,7 @@ def compared_words(first: Moments, second: Moments, *, fewest: int = _FEWEST) ->
         difference=difference,
         low=difference - reach,
         high=difference + reach,
-        p=two_sided_p(t, freedom) if len(word) else np.zeros(0),
+        p=p,
         texts=(one.texts.astype(np.int64), two.texts.astype(np.int64)),
     )
 

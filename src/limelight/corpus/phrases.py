@@ -7,12 +7,12 @@ one character stands between them, so that no phrase reaches over a comma and a 
 There are far more phrases than words, and most occur once. A first pass counts occurrences in
 buckets (Park, Chen and Yu, 1995): a phrase of at least ``FEWEST`` texts is in a bucket of at least
 as many occurrences, so the second pass adds up what may be frequent, exactly, in little memory.
-Then, too, it is known what a word carries per occurrence, over all texts: a phrase is one that all
-its words carry, on one side and none with less than a fifth, or most would be a strong word with an
-article before it.
+Then, too, it is known what a word carries per occurrence, over all texts. A phrase is one that all
+its words carry: each is in the quarter of words that carry most, all are on one side, and none has
+less than a fifth of the sum. Most phrases would otherwise be a strong word after an article.
 """
 
-__all__ = ["FEWEST", "PhraseCounts", "phrase_words", "phrases_of"]
+__all__ = ["FEWEST", "PhraseCounts", "carrying", "phrase_words", "phrases_of"]
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.corpus.shard_words import ShardWords, Vocabulary
+from limelight.corpus.word_sums import Moments
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 5  # texts
@@ -52,6 +53,18 @@ class PhraseCounts:
         return self._counts[_bucket(key)] >= FEWEST
 
 
+def carrying(words: Moments) -> Float[np.ndarray, " V"]:
+    """Return what an occurrence of each word carries in the mean; 0 for three quarters of them.
+
+    The quarter is of the words that ``FEWEST`` texts have; without any, of all.
+    """
+    each = words.total / np.maximum(words.occurrences, 1)
+    usual = words.texts >= FEWEST
+    known = np.abs(each[usual if usual.any() else words.texts > 0])
+    floor = float(np.quantile(known, 0.75)) if len(known) else 0.0
+    return np.where(np.abs(each) >= floor, each, 0.0)
+
+
 def phrases_of(
     shard: ShardWords,
     counts: PhraseCounts,
@@ -60,7 +73,7 @@ def phrases_of(
 ) -> ShardWords:
     """Return the shard with its frequent phrases in the place of its words.
 
-    ``carried`` is, by view, what an occurrence of each word carries in the mean.
+    ``carried`` is what :func:`carrying` says of the words, by view.
     """
     places = _places(shard)
     view = shard.view[places.at]
@@ -72,7 +85,10 @@ def phrases_of(
             found = _neighbours(here)
             found = found.only(counts.frequent(found.key))
         last = here
-        kept = found.only(_together(found.key, carried[v]))
+        strong = carried[v][here.word] != 0
+        able = np.flatnonzero((strong[found.place] | ~found.inside).all(axis=1))
+        kept = found.only(able)
+        kept = kept.only(_together(kept.key, carried[v]))
         share = here.share[kept.place].sum(axis=1, where=kept.inside)
         parts.append((kept.key, here.at[kept.place[:, 0]], share))
     key, at, share = (np.concatenate(one) for one in zip(*parts, strict=True))
@@ -135,7 +151,7 @@ class _Neighbours(NamedTuple):
     place: Int[np.ndarray, "m 3"]
     inside: Bool[np.ndarray, "m 3"]
 
-    def only(self, kept: Bool[np.ndarray, " m"]) -> "_Neighbours":
+    def only(self, kept: Any) -> "_Neighbours":
         return _Neighbours(*(values[kept] for values in self))
 
 
@@ -144,9 +160,11 @@ def _places(shard: ShardWords) -> _Places:
     outer = _lengths(table["starts"])
     starts, ends = (_flat(table[name]) for name in ("starts", "ends"))
     inner = _lengths(starts)
-    named = pc.dictionary_encode(_flat(table["features"]))
-    # The same strings in the same order as when the shard was read: the numbers are its own.
-    codes = named.indices.to_numpy(zero_copy_only=False)
+    codes = shard.word
+    if len(codes) != len(inner):  # names that a text has twice: its features are not its entries
+        named = pc.dictionary_encode(_flat(table["features"]))
+        # The same strings in the same order as when the shard was read: the numbers are its own.
+        codes = named.indices.to_numpy(zero_copy_only=False)
     word = shard.own[codes] if len(codes) else np.zeros(0, dtype=np.int64)
     score = _flat(table["scores"]).to_numpy(zero_copy_only=False).astype(np.float64)
     entry = np.repeat(np.arange(len(inner)), inner)

@@ -27,7 +27,7 @@ class RunTally:
     """Sums over the texts of a run; ``outcomes`` of a view counts texts.
 
     ``outcomes[view][c, k]`` are the texts for which class c is predicted, with k = 0 where that is
-    right, 1 where it is wrong, 2 where no label is known.
+    right, 1 where it is wrong, 2 where no label is known. ``lengths[n]`` rows have n words.
     """
 
     classes: tuple[str, ...]
@@ -39,6 +39,7 @@ class RunTally:
     views: tuple[View, ...] = ()
     outcomes: dict[int, Int[np.ndarray, "C 3"]] = field(default_factory=dict)
     failed: int = 0
+    lengths: Int[np.ndarray, " n"] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def moments(self, view: int, *, predicted: int | None = None, wrong: int | None = None) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some outcomes."""
@@ -71,10 +72,19 @@ class RunTally:
         there, group = np.unique(joint, return_inverse=True)
         keys = [(int(j) // 3 // classes, int(j) // 3 % classes, int(j) % 3) for j in there]
         self.sums.add(shard, group, keys)
+        words = np.bincount(shard.at, minlength=len(shard.row))
+        self.lengths = _added(self.lengths, np.bincount(words))
         self.mistakes.add(shard)
         self.candidates.add(shard)
         if phrases:
             self.phrase_counts.add(shard)
+
+
+def _added(a: Int[np.ndarray, " n"], b: Int[np.ndarray, " m"]) -> Int[np.ndarray, " k"]:
+    whole = np.zeros(max(len(a), len(b)), dtype=np.int64)
+    whole[: len(a)] += a
+    whole[: len(b)] += b
+    return whole
 
 
 def tallied(run: "Run", *, method: str | None = None, phrases: bool = False) -> RunTally:

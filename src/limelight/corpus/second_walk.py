@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from limelight.corpus.phrases import phrases_of
+from limelight.corpus.phrases import carrying, phrases_of
 from limelight.corpus.run_tally import RunTally
 from limelight.corpus.shard_rows import explanation_of
 from limelight.corpus.shard_words import ShardWords, Vocabulary, words_of_shards
@@ -77,8 +77,7 @@ def walked_again(
     """
     walk = SecondWalk(WordExamples(chosen, tally.vocabulary.words()), rule)
     wanted = frozenset(picked)
-    sums = {view: tally.moments(view) for view in range(len(tally.views))}
-    carried = {view: m.total / np.maximum(m.occurrences, 1) for view, m in sums.items()}
+    carried = {view: carrying(tally.moments(view)) for view in range(len(tally.views))}
     more = _EXPLAINED if rule is None else (*_EXPLAINED, rule.column)
     for shard in words_of_shards(run, tally.vocabulary, more=more, counts=True, method=method):
         if not len(shard.row):

@@ -7,6 +7,7 @@ the sum of theirs. Rows that failed are left out and counted.
 __all__ = ["ShardWords", "View", "Vocabulary", "words_of_shards"]
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -94,13 +95,22 @@ def words_of_shards(
     """
     views: dict[View, int] = {}
     columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *more))]
-    for table in run.tables(columns):
+    for table in _read_ahead(run.tables(columns)):
         if method is not None:
             table = table.filter(pc.equal(table["method"], method))
         good = pc.is_null(table["error"])
         failed = len(table) - int(pc.sum(good).as_py() or 0)
         kept = table.filter(good) if failed else table
         yield _shard_words(kept.combine_chunks(), run.classes, vocabulary, views, failed, counts)
+
+
+def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the tables while a thread reads the next one: Arrow decodes without Python's lock."""
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, tables, None)
+        while (table := coming.result()) is not None:
+            coming = reader.submit(next, tables, None)
+            yield table
 
 
 def _shard_words(

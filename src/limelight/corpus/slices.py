@@ -50,13 +50,18 @@ class SliceRule:
         return np.where(missing, self.names.index(_MISSING) if _MISSING in self.names else -1, found)
 
 
-def slice_rule(run: "Run", by: str) -> SliceRule:
-    """Return the rule for "length", "label" or a column that is carried along."""
+def slice_rule(run: "Run", by: str, lengths: Int[np.ndarray, " n"]) -> SliceRule:
+    """Return the rule for "length", "label" or a column that is carried along.
+
+    ``lengths[n]`` is how many rows have n words.
+    """
     carried = run.record.data.columns.carried
     choices = [LENGTH, *(["label"] if run.record.data.columns.label else []), *carried]
     if by not in choices:
         raise InputError(nearest("column to slice by", by, choices))
-    column = "features" if by == LENGTH else by if by == "label" else stored_name(by)
+    if by == LENGTH:
+        return _rule(by, "features", pa.chunked_array([np.repeat(np.arange(len(lengths)), lengths)]))
+    column = by if by == "label" else stored_name(by)
     several = run.record.rows_per_text
     tables = run.tables([column])
     parts = [_measured(t.take(list(range(0, len(t), several))), column) for t in tables]

@@ -15,7 +15,7 @@ from limelight.corpus.second_walk import SecondWalk, walked_again
 from limelight.corpus.shares import share_of
 from limelight.corpus.slices import slice_rule
 from limelight.corpus.word_sums import Moments
-from limelight.corpus.word_table import shrunken, strength, word_columns
+from limelight.corpus.word_table import RARE, shrunken, strength, word_columns
 from limelight.errors import InputError
 from limelight.results.run_summary import (
     MistakenText,
@@ -41,10 +41,10 @@ def summarized(
     for name, given in (("top", top), ("representatives", representatives)):
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
             raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
-    rule = None if by is None else slice_rule(run, by)
     tally = tallied(run, method=method, phrases=True)
     if not tally.outcomes:
         raise InputError(f"'{run.path}' holds no explanations: {_why_none(run, tally)}")
+    rule = None if by is None else slice_rule(run, by, tally.lengths)
     chosen = {view: _leading(run, tally, view, top) for view in range(len(tally.views))}
     picks = {
         view: tally.candidates.pick(view, tally.moments(view).size, representatives)
@@ -95,9 +95,10 @@ def _signed(run: "Run", method: str) -> bool:
 
 def _leading(run: "Run", tally: RunTally, view: int, top: int) -> dict[int, int]:
     """Return the words furthest from 0 for certain, with the side they are on."""
-    found = shrunken(tally.moments(view))
+    moments = tally.moments(view)
+    found = shrunken(moments)
     size = strength(found)
-    order = np.lexsort((-np.abs(found.mean), -size))
+    order = np.lexsort((-np.abs(found.mean), -size, moments.texts < RARE))
     sides = np.sign(found.mean).astype(int)
     signed = _signed(run, tally.views[view].method)
     chosen: dict[int, int] = {}

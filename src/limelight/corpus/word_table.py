@@ -81,7 +81,10 @@ def _population(
 def word_table(
     view: View, words: Sequence[str], moments: Moments, *, sort: str = "strength"
 ) -> pa.Table:
-    """Return one row per word that any text has, sorted by ``sort``, largest first."""
+    """Return one row per word that any text has, sorted by ``sort``, largest first.
+
+    By "strength" rare words come after the others.
+    """
     if sort not in SORTS:
         raise InputError(nearest("way to sort words", sort, SORTS))
     found = shrunken(moments)
@@ -118,7 +121,7 @@ def word_columns(moments: Moments, found: Shrunken) -> dict[str, Any]:
 def strength(found: Shrunken) -> Float[np.ndarray, " V"]:
     """Return how far from 0 a mean is for certain: the end of its interval that is nearer to 0.
 
-    It is 0 where the interval holds 0, so that a rare word leads a table only if it must.
+    It is 0 where the interval holds 0.
     """
     return np.maximum(np.maximum(found.low, -found.high), 0.0)
 
@@ -131,4 +134,5 @@ def _order(sort: str, there: Any, words: Sequence[str], columns: dict[str, Any])
         first = strength(found)[there]
     else:
         first = columns[sort][there]
-    return np.lexsort((-np.abs(columns["shrunken"][there]), -first))
+    rare = columns["rare"][there] & (sort == "strength")  # what one text says leads no table
+    return np.lexsort((-np.abs(columns["shrunken"][there]), -first, rare))
