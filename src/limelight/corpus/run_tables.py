@@ -120,5 +120,3 @@ def _table(
             for name in names
         }
     )
-
-

@@ -41,7 +41,9 @@ class RunTally:
     failed: int = 0
     lengths: Int[np.ndarray, " n"] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def moments(self, view: int, *, predicted: int | None = None, wrong: int | None = None) -> Moments:
+    def moments(
+        self, view: int, *, predicted: int | None = None, wrong: int | None = None
+    ) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some outcomes."""
         asked = (predicted, wrong)
         keys = [

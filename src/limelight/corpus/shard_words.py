@@ -87,15 +87,17 @@ def words_of_shards(
     counts: bool = False,
     more: Sequence[str] = (),
     method: str | None = None,
+    shards: Sequence[int] | None = None,
 ) -> Iterator[ShardWords]:
     """Yield the words of every shard, in order; nothing of one is kept when the next is read.
 
     ``counts`` reads how often each word occurs; ``more`` are further columns of ``table``, which
-    holds the rows that did not fail. ``method`` leaves out the others.
+    holds the rows that did not fail. ``method`` leaves out the others, and ``shards`` are all if none
+    are numbered.
     """
     views: dict[View, int] = {}
     columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *more))]
-    for table in _read_ahead(run.tables(columns)):
+    for table in _read_ahead(run.tables(columns, shards=shards)):
         if method is not None:
             table = table.filter(pc.equal(table["method"], method))
         good = pc.is_null(table["error"])
@@ -176,9 +178,7 @@ def _view_numbers(table: pa.Table, views: dict[View, int]) -> Int[np.ndarray, " 
     return numbers[inverse]
 
 
-def predictions(
-    logits: Any, classes: int
-) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+def predictions(logits: Any, classes: int) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Return the predicted class of each row, and the softmax probability it has.
 
     One output for two classes is the log-odds of the last. Without outputs the class is −1.

@@ -47,7 +47,9 @@ class SliceRule:
             placed = pc.index_in(column, pa.array(self.values, column.type))
             others = self.names.index(_OTHERS) if _OTHERS in self.names else -1
             found = np.asarray(placed.fill_null(others)).astype(np.int64)
-        return np.where(missing, self.names.index(_MISSING) if _MISSING in self.names else -1, found)
+        return np.where(
+            missing, self.names.index(_MISSING) if _MISSING in self.names else -1, found
+        )
 
 
 def slice_rule(run: "Run", by: str, lengths: Int[np.ndarray, " n"]) -> SliceRule:
@@ -60,7 +62,9 @@ def slice_rule(run: "Run", by: str, lengths: Int[np.ndarray, " n"]) -> SliceRule
     if by not in choices:
         raise InputError(nearest("column to slice by", by, choices))
     if by == LENGTH:
-        return _rule(by, "features", pa.chunked_array([np.repeat(np.arange(len(lengths)), lengths)]))
+        return _rule(
+            by, "features", pa.chunked_array([np.repeat(np.arange(len(lengths)), lengths)])
+        )
     column = by if by == "label" else stored_name(by)
     several = run.record.rows_per_text
     tables = run.tables([column])
@@ -103,13 +107,17 @@ def _measured(table: pa.Table, column: str) -> Any:
 
 
 def _ordered(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    )
 
 
 def _numbers(values: Any) -> Any:
     """Return numbers, or times as numbers, that are ordered as they are; NaN where there is none."""
     if pa.types.is_temporal(values.type):
-        values = values.cast(pa.timestamp("us") if not pa.types.is_time(values.type) else values.type)
+        values = values.cast(
+            pa.timestamp("us") if not pa.types.is_time(values.type) else values.type
+        )
         values = values.cast(pa.int64())
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
 

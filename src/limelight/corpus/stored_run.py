@@ -5,7 +5,7 @@ __all__ = ["Run"]
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,10 +16,8 @@ from limelight.corpus.shard_rows import explanation_of, text_hash
 from limelight.corpus.shard_schema import stored_name
 from limelight.errors import InputError, nearest
 from limelight.results import Explanation
+from limelight.results.run_difference import RunDifference
 from limelight.results.run_summary import RunSummary
-
-if TYPE_CHECKING:
-    from limelight.corpus.two_runs import TwoRuns
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
 
@@ -99,9 +97,14 @@ class Run:
                 if row["error"] is None:
                     yield self._explanation(row, None)
 
-    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows shard by shard, in order; ``columns`` are all if none are named."""
-        for number in self.shards:
+    def tables(
+        self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows shard by shard, in order; ``columns`` are all if none are named.
+
+        So are ``shards``, which are numbers.
+        """
+        for number in self.shards if shards is None else shards:
             yield self._folder.read(number, None if columns is None else list(columns))
 
     def texts(self) -> pa.Table:
@@ -171,7 +174,7 @@ class Run:
 
     def against(
         self, other: "Run", method: str | None = None, *, other_method: str | None = None
-    ) -> "TwoRuns":
+    ) -> RunDifference:
         """Return how this run differs from ``other``: words and texts that changed most.
 
         Texts are matched by what they say (their hash); two models, two methods, or before and

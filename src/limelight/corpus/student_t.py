@@ -16,7 +16,9 @@ _TERMS, _TINY, _WHOLE = 300, 1e-300, 400
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
-def two_sided_p(t: Float[np.ndarray, " n"], freedom: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def two_sided_p(
+    t: Float[np.ndarray, " n"], freedom: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
     """Return P(|T| > |t|) for ``freedom`` > 0 degrees of freedom; they need not be whole."""
     t, nu = np.broadcast_arrays(np.abs(np.asarray(t, float)), np.asarray(freedom, float))
     x = nu / (nu + t * t)

@@ -71,7 +71,9 @@ def summarized(
 def _why_none(run: "Run", tally: RunTally) -> str:
     if not run.shards:
         return "no shard is finished yet; start the run again."
-    return f"all {tally.failed:,} rows failed; see Run.errors()." if tally.failed else "it is empty."
+    return (
+        f"all {tally.failed:,} rows failed; see Run.errors()." if tally.failed else "it is empty."
+    )
 
 
 def _notices(run: "Run", tally: RunTally) -> list[str]:
@@ -150,16 +152,16 @@ def _summarized_words(
         for name, values in word_columns(moments, shrunken(moments)).items()
         if name != "total"
     }
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     return [
         SummarizedWord(word=names[i], examples=examples(i), **row)
         for i, row in zip(chosen, rows, strict=True)
     ]
 
 
-def _phrases(
-    tally: RunTally, walk: SecondWalk, v: int, top: int
-) -> tuple[SummarizedWord, ...]:
+def _phrases(tally: RunTally, walk: SecondWalk, v: int, top: int) -> tuple[SummarizedWord, ...]:
     """Return the phrases of enough texts, the strongest first."""
     keys = [int(key) for key in walk.phrases.words()]
     moments = walk.phrase_sums.moments([v], len(keys))
@@ -222,5 +224,3 @@ def _slices(run: "Run", tally: RunTally, walk: SecondWalk, v: int) -> tuple[RunS
             )
         )
     return tuple(found)
-
-

@@ -117,7 +117,14 @@ def _phrases(view: SummarizedView) -> list[Html]:
 def _mistakes(view: SummarizedView) -> list[Html]:
     count = (view.right.of - view.right.count) if view.right else 0
     if view.differing:
-        heads = ("word", "called", "where right (texts)", "where wrong (texts)", "difference", "p (Holm)")
+        heads = (
+            "word",
+            "called",
+            "where right (texts)",
+            "where wrong (texts)",
+            "difference",
+            "p (Holm)",
+        )
         said = difference_table(heads, view.differing)
     else:
         said = element("p", "No word's mean score differs for certain between right and wrong.")
@@ -127,7 +134,8 @@ def _mistakes(view: SummarizedView) -> list[Html]:
     )
     shown = [
         _text(
-            f"{one.id}: labelled {one.label}, predicted {one.predicted} at {percent(one.confidence)}",
+            f"{one.id}: labelled {one.label}, predicted {one.predicted} at "
+            f"{percent(one.confidence)}",
             one.explanation,
             unfolded=i < 1,
         )
@@ -143,7 +151,9 @@ def _representatives(view: SummarizedView) -> list[Html]:
         "other. No choice of as many texts covers more than 1.58 times as much (1/(1 − 1/e))."
     )
     shown = [
-        _text(f"{one.id}: {one.covered:.1%} of importance so far", one.explanation, unfolded=i < _OPEN)
+        _text(
+            f"{one.id}: {one.covered:.1%} of importance so far", one.explanation, unfolded=i < _OPEN
+        )
         for i, one in enumerate(view.representatives)
     ]
     explained = [one.explanation for one in view.representatives if one.explanation is not None]

@@ -86,7 +86,11 @@ def word_data(view: SummarizedView) -> list[Any]:
         [
             visible(one.word),
             [
-                [visible(e.id), float(f"{e.score:.4g}"), *map(visible, (e.before, e.found, e.after))]
+                [
+                    visible(e.id),
+                    float(f"{e.score:.4g}"),
+                    *map(visible, (e.before, e.found, e.after)),
+                ]
                 for e in one.examples
             ],
         ]

@@ -42,23 +42,28 @@ class _SummaryView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
         look, width = look_of(console, options), min(options.max_width, _WIDEST)
         view, *others = self.summary.views
-        parts = [_heading(self.summary, view, look), _words(view, look, width)]
+        parts = [_heading(view, look), _words(view, look, width)]
         parts += _lines(view, look, width)
         if view.slices:
             parts += [Text(), _slices(view, look, width)]
         also = ", ".join(f"{one.method} ({one.aim})" for one in others)
-        said = [f"Also in this run: {also}; --method shows one, --output page.html all."] * bool(also)
+        said = [f"Also in this run: {also}; --method shows one, --output page.html all."] * bool(
+            also
+        )
         parts += [Text(look.safe(line), "dim", overflow="fold") for line in said]
         parts += [Text(look.safe(f"! {n}"), "bold", overflow="fold") for n in self.summary.notices]
         yield Group(*parts)
 
 
-def _heading(summary: RunSummary, view: SummarizedView, look: Look) -> Text:
+def _heading(view: SummarizedView, look: Look) -> Text:
     texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
     said = f"{texts}, {view.label}: what drives {view.aim}"
     text = Text(look.safe(said), "bold", overflow="fold")
     if view.right is not None:
-        text.append(look.safe(f"\nright on {_share(view.right)} of {view.right.of:,} labelled texts"), "not bold")
+        text.append(
+            look.safe(f"\nright on {_share(view.right)} of {view.right.of:,} labelled texts"),
+            "not bold",
+        )
     note = "means over texts, 95 % intervals, shrunken for rare words"
     return text.append(look.safe(f"\n{note}; {view.vocabulary:,} words\n"), "not bold dim")
 
@@ -80,7 +85,9 @@ def _words(view: SummarizedView, look: Look, width: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     bar = max(0, width // 2 - 41) if width >= _WIDE else 0
     for title, _, _ in lists:
-        table.add_column(look.safe(one_line(title, 18)), no_wrap=True, max_width=18, overflow="ellipsis")
+        table.add_column(
+            look.safe(one_line(title, 18)), no_wrap=True, max_width=18, overflow="ellipsis"
+        )
         table.add_column("mean", justify="right", no_wrap=True)
         table.add_column("interval", no_wrap=True)
         table.add_column("texts", justify="right", no_wrap=True)

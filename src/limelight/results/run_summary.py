@@ -110,7 +110,7 @@ class MistakenText:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepresentativeText:
-    """A text that was picked; ``covered`` is the share of importance that it and earlier ones have."""
+    """A text that was picked; ``covered`` is what it and those before it cover of importance."""
 
     row: int
     id: str
