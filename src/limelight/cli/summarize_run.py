@@ -9,6 +9,8 @@ from cyclopts import Parameter
 
 from limelight.cli.result import FIGURES, chosen_format, show, write
 from limelight.errors import InputError
+from limelight.results.run_difference import RunDifference
+from limelight.results.run_summary import RunSummary
 
 
 def summarize(
@@ -50,6 +52,7 @@ def summarize(
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
     opened = Run(run)
+    found: RunSummary | RunDifference
     if against is not None:
         found = opened.against(Run(against), method)
     else:

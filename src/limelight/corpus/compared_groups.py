@@ -1,4 +1,4 @@
-"""Words whose scores differ between groups of texts: wrong ones from right, a slice from the rest."""
+"""Words whose scores differ between texts: wrong ones and right, a slice and the rest."""
 
 __all__ = ["differing_mistakes", "differing_slices"]
 
@@ -57,7 +57,9 @@ def corrected(words: list[str], groups: list[tuple[str, Compared]]) -> list[Diff
     for name, found in groups:
         own = p[place : place + len(found.word)]
         place += len(found.word)
-        rows += [_differing(words, name, found, i, own[i]) for i in np.flatnonzero(own < _SURE)]
+        rows += [
+            _differing(words, name, found, i, own[i]) for i in np.flatnonzero(own < _SURE).tolist()
+        ]
     return sorted(rows, key=lambda one: -abs(one.difference))
 
 

@@ -99,7 +99,7 @@ def phrases_of(
         at=joint // max(len(distinct), 1),
         word=joint % max(len(distinct), 1),
         score=np.bincount(inverse, weights=share, minlength=len(joint)),
-        count=np.bincount(inverse, minlength=len(joint)),
+        times=np.bincount(inverse, minlength=len(joint)),
     )
 
 

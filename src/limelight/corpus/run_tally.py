@@ -48,7 +48,7 @@ class RunTally:
         asked = (predicted, wrong)
         keys = [
             key
-            for key in self.sums.keys()
+            for key in self.sums.groups()
             if isinstance(key, tuple)
             and key[0] == view
             and all(want is None or want == is_ for want, is_ in zip(asked, key[1:], strict=True))

@@ -57,7 +57,8 @@ class ShardWords(NamedTuple):
     Of row i: its text ``row``, ``view`` (a number in ``views``), ``predicted`` class, ``label``
     (−1 where it is not known) and ``confidence``, the probability of the predicted class or, for a
     model without probabilities, its margin. Of an entry: its row ``at``, its ``word`` (a number in
-    ``vocabulary``, or in ``own``, the words of this shard), ``score`` and ``count``.
+    ``vocabulary``, or in ``own``, the words of this shard), ``score`` and the
+    ``times`` it occurs.
     """
 
     views: tuple[View, ...]
@@ -71,7 +72,7 @@ class ShardWords(NamedTuple):
     at: Int[np.ndarray, " m"]
     word: Int[np.ndarray, " m"]
     score: Float[np.ndarray, " m"]
-    count: Int[np.ndarray, " m"]
+    times: Int[np.ndarray, " m"]
     table: Any
 
     @property
@@ -92,8 +93,8 @@ def words_of_shards(
     """Yield the words of every shard, in order; nothing of one is kept when the next is read.
 
     ``counts`` reads how often each word occurs; ``more`` are further columns of ``table``, which
-    holds the rows that did not fail. ``method`` leaves out the others, and ``shards`` are all if none
-    are numbered.
+    holds the rows that did not fail. ``method`` leaves out the others, and ``shards``, numbers, are
+    all if none are given.
     """
     views: dict[View, int] = {}
     columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *more))]
@@ -145,7 +146,7 @@ def _shard_words(
         at=at,
         word=codes,
         score=score,
-        count=times,
+        times=times,
         table=table,
     )._replace(views=tuple(views))
 

@@ -6,6 +6,7 @@ texts each; by a time column they show drift. Names are in the order of their fr
 
 __all__ = ["LENGTH", "SliceRule", "slice_rule"]
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -81,8 +82,8 @@ def _rule(by: str, column: str, values: pa.ChunkedArray) -> SliceRule:
     if ordered and len(distinct) > _MOST:
         edges = np.unique(np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1)))
         if len(edges) > 2:
-            names = _range_names(edges, values.type)
-            return SliceRule(by=by, column=column, names=(*names, *missing), edges=edges)
+            ranges = (*_range_names(edges, values.type), *missing)
+            return SliceRule(by=by, column=column, names=ranges, edges=edges)
     if ordered:
         order = np.argsort(_numbers(distinct), kind="stable")
     else:
@@ -113,7 +114,7 @@ def _ordered(kind: pa.DataType) -> bool:
 
 
 def _numbers(values: Any) -> Any:
-    """Return numbers, or times as numbers, that are ordered as they are; NaN where there is none."""
+    """Return numbers, or times as numbers in their order; NaN where there is none."""
     if pa.types.is_temporal(values.type):
         values = values.cast(
             pa.timestamp("us") if not pa.types.is_time(values.type) else values.type
@@ -124,7 +125,7 @@ def _numbers(values: Any) -> Any:
 
 def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
     shown = [_shown(edge, kind) for edge in edges]
-    pairs = list(zip(shown[:-1], shown[1:], strict=True))
+    pairs = list(itertools.pairwise(shown))
     return [f"{a} to below {b}" for a, b in pairs[:-1]] + [f"{pairs[-1][0]} to {pairs[-1][1]}"]
 
 

@@ -151,7 +151,7 @@ class Run:
         return summarized(self, method=method, by=by, top=top, representatives=representatives)
 
     def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
-        """Return the most confident mistakes, where labels are known, with their strongest words."""
+        """Return the most confident mistakes with their strongest words, where labels are known."""
         from limelight.corpus.run_tables import mistakes_of_run
 
         return mistakes_of_run(self, method or self.methods[0], most=most)

@@ -151,7 +151,7 @@ class _Walk:
         ):
             part = one._replace(own=distinct, at=at, word=code, score=score[joined.both])
             self.sums[name].add(
-                part._replace(count=np.ones(len(at), dtype=np.int64)),
+                part._replace(times=np.ones(len(at), dtype=np.int64)),
                 np.zeros(len(pairs), dtype=np.int64),
                 [key],
             )

@@ -54,7 +54,7 @@ class WordSums:
         inside = of >= 0
         whole = bool(inside.all())
         word, score, count = (
-            values if whole else values[inside] for values in (shard.word, shard.score, shard.count)
+            values if whole else values[inside] for values in (shard.word, shard.score, shard.times)
         )
         size = len(shard.own)
         code = (of if whole else of[inside]) * size + word
@@ -68,7 +68,7 @@ class WordSums:
             sums = self._room(keys[number], int(shard.own.max(initial=-1)) + 1)
             sums[:, shard.own] += local[:, number]  # the words of a shard are distinct
 
-    def keys(self) -> list[Hashable]:
+    def groups(self) -> list[Hashable]:
         """Return the groups in which there is anything."""
         return list(self._sums)
 

@@ -49,9 +49,13 @@ class _DifferenceView:
             Text(look.safe(head), "bold", overflow="fold"),
             *(Text(look.safe(note), "dim", overflow="fold") for note in notes),
             Text(),
-            *([_words(d, look), Text()] if d.words else []),
-            _texts(d, look),
+            *_tables(d, look),
         )
+
+
+def _tables(d: RunDifference, look: Look) -> list[RenderableType]:
+    words: list[RenderableType] = [_words(d, look), Text()] if d.words else []
+    return [*words, *([_texts(d, look)] if d.changed else [])]
 
 
 def _words(d: RunDifference, look: Look) -> Table:

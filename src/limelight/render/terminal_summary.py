@@ -42,7 +42,7 @@ class _SummaryView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
         look, width = look_of(console, options), min(options.max_width, _WIDEST)
         view, *others = self.summary.views
-        parts = [_heading(view, look), _words(view, look, width)]
+        parts: list[RenderableType] = [_heading(view, look), _words(view, look, width)]
         parts += _lines(view, look, width)
         if view.slices:
             parts += [Text(), _slices(view, look, width)]
