@@ -20,12 +20,15 @@ ORDER = (
     "perturbation",
     "corpus",
     "corpus_cuda",
+    "datasets",
     "judging",
     "judging_deep",
     "judging_cuda",
+    "judging_cuda_every",
     "ceilings",
     "huggingface",
     "huggingface_cuda",
+    "model_speed_cuda",
     "coverage",
 )
 GAMES = {

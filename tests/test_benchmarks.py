@@ -61,6 +61,13 @@ IDS = {
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
+    "datasets": {
+        "datasets_bare_speed",
+        "datasets_pool_bare",
+        "datasets_here_pool",
+        "datasets_pool_memory",
+        "datasets_four_size",
+    },
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {
         "corpus_reading",
@@ -74,6 +81,7 @@ NEEDS = {
     "gradients": ("torch", "captum"),
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
+    "datasets": ("pyarrow",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
 }

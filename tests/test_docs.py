@@ -154,7 +154,7 @@ def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeyp
         piped, _, call = command.rpartition(" | ")
         program, *arguments = shlex.split(call)
         assert program == "limelight", command
-        if arguments[0] in NEEDS_FILES or "--model" in arguments:
+        if arguments[0] in NEEDS_FILES or {"--model", "--data"} & set(arguments):
             check_options(limelight, arguments)
             continue
         if piped:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
+    from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.judging import Judgement, judge
@@ -28,10 +29,12 @@ _HOME = {
     "Judgement": "limelight.judging",
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
+    "Run": "limelight.corpus",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",
     "explain": "limelight.verbs",
     "explain_classes": "limelight.verbs",
+    "explain_data": "limelight.corpus",
     "game": "limelight.verbs",
     "judge": "limelight.judging",
     "load": "limelight.models",
@@ -42,11 +45,13 @@ _HOME = {
     "verify": "limelight.checks",
     "wrap": "limelight.models",
 }
+_EXTRAS = {"torch": "train", "pyarrow": "data"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
     "explain",
     "explain_classes",
+    "explain_data",
     "compare",
     "judge",
     "game",
@@ -57,6 +62,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "Explanation",
     "Comparison",
     "Judgement",
+    "Run",
     "Check",
     "Evaluation",
     "LabelledTexts",
@@ -76,11 +82,12 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in _EXTRAS:
             raise
         from limelight.errors import MissingExtraError
 
-        raise MissingExtraError(f"limelight.{name} needs torch", "train") from None
+        needs = f"limelight.{name} needs {error.name}"
+        raise MissingExtraError(needs, _EXTRAS[error.name]) from None
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight import verbs
+from limelight.cli.data_run import DataRun
 from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import only, show, write
 from limelight.errors import InputError
@@ -20,23 +21,38 @@ def explain(
     method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     question: Question = Question(),  # noqa: B008  (it is frozen)
+    data_run: DataRun = DataRun(),  # noqa: B008
 ) -> None:
-    """Show which words of a text move the model, by one method.
+    """Show which words of a text move the model, by one method; or of a whole data set, by several.
 
     Parameters
     ----------
     text
         The text to explain; "-" reads standard input.
     method
-        A name from "limelight methods".
+        A name from "limelight methods". With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
     """
-    form = question.form  # refused before any work is done
     if all_classes and question.target is not None:
         raise InputError("give --target or --all-classes, not both.")
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
+    if data_run.given(text, question):
+        data_run.explain(method.split(","), question, all_classes=all_classes)
+        return
+    form = question.form  # refused before any work is done
+    if "," in method:
+        raise InputError(
+            f"a text is explained by one method; got {method}. Use limelight compare, or --data "
+            "for a whole data set."
+        )
+    _explain_texts(text, method, form, question, all_classes=all_classes)
+
+
+def _explain_texts(
+    text: tuple[str, ...], method: str, form: str, question: Question, *, all_classes: bool
+) -> None:
     if all_classes:
         answers = question.asked(verbs.explain_classes, text, method)
     else:

@@ -2,8 +2,9 @@
 
 __all__ = ["Candidate", "Scored", "candidates_of"]
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -32,7 +33,8 @@ class Candidate:
 
     ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
     model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
-    from any model that is given, as those of stored explanations do not.
+    from any model that is given, as those of stored explanations do not. ``settings`` says what was
+    set, to tell two of one method apart.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Candidate:
     again: Callable[[Reading], list[Any]] | None = None
     asks: Callable[[int], int] | None = None
     portable: bool = True
+    settings: str = ""
 
 
 def candidates_of(
@@ -118,7 +121,14 @@ def _registered(
         _explained(chosen),
         again=None if (other := _reseeded(chosen)) is None else _explained(other),
         asks=_asks(chosen),
+        settings="" if isinstance(one, str) else _departures(one),
     )
+
+
+def _departures(settings: Any) -> str:
+    """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
+    own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
+    return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
 
 
 def _asks(chosen: Chosen) -> Callable[[int], int]:
@@ -157,8 +167,10 @@ def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Sco
         except Exception as error:  # somebody's function may raise anything it likes
             return f"{type(error).__name__}: {one_line(str(error), 120)}"
         d = len(reading.features[i])
-        if found.shape != (d,) or not np.isfinite(found).all():
+        if found.shape != (d,):
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
+        if unknown := int(np.count_nonzero(~np.isfinite(found))):
+            return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
         return found
 
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
@@ -187,10 +199,14 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:
-    """Number those that share a name: two settings of one method are two candidates."""
+    """Tell those that share a name apart: by what was set, and where that is the same by number."""
+    shared = Counter(one.name for one in found)
     seen: dict[str, int] = {}
     own = []
     for one in found:
+        if one.settings and shared[one.name] > 1:
+            more = f" ({one.settings})"
+            one = replace(one, name=one.name + more, label=one.label + more)
         seen[one.name] = seen.get(one.name, 0) + 1
         number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
         own.append(replace(one, name=one.name + number, label=one.label + number))

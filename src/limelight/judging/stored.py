@@ -54,7 +54,17 @@ def _not_explanations(first: Any) -> str:
 
 
 def _of_file(path: Path) -> list[Explanation]:
-    content = path.read_text("utf-8")
+    if path.is_dir():
+        raise InputError(
+            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
+            "limelight.Run(folder)."
+        )
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"'{path}' is not a JSON file of explanations.") from None
     try:
         json.loads(content)
         records = [content]

@@ -1,12 +1,13 @@
 """Models by path, by hub id, or the one that comes with this package."""
 
-__all__ = ["SHIPPED", "load"]
+__all__ = ["SHIPPED", "ModelSource", "load", "source_of"]
 
 import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import overload
+from typing import Any, NamedTuple, overload
+from weakref import WeakKeyDictionary
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.attention import AttentionClassifier, load_folder
@@ -16,6 +17,21 @@ from limelight.parsing import bounded_bytes, bounded_json
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB = "hub:"
 _MOST_CONFIG = 1 << 24  # bytes
+
+
+class ModelSource(NamedTuple):
+    """What ``load`` was given, with an absolute path: enough to load the same model elsewhere."""
+
+    path: str | None
+    device: str | None
+
+
+_SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
+
+
+def source_of(model: Model) -> ModelSource | None:
+    """Return where ``model`` was loaded from; None for one that was made or wrapped in memory."""
+    return _SOURCES.get(model)
 
 
 @overload
@@ -36,6 +52,15 @@ def load(path: str | os.PathLike[str] | None = None, *, device: str | None = Non
 
     A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
+    model = _loaded(path, device)
+    place = None if path is None else os.fspath(path)
+    if place is not None and not place.startswith(_HUB):
+        place = str(Path(place).resolve())
+    _SOURCES[model] = ModelSource(place, device)
+    return model
+
+
+def _loaded(path: str | os.PathLike[str] | None, device: str | None) -> Model:
     if path is None:
         return _moved(_shipped(), device)
     if not isinstance(path, str | os.PathLike):

@@ -1,0 +1,177 @@
+"""``limelight explain --data``: a whole data set, into a folder."""
+
+__all__ = ["DataRun"]
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+from cyclopts import Parameter
+
+from limelight.cli.console import error_console, output_console
+from limelight.cli.question import Question, number_or_name
+from limelight.cli.result import parsed_settings
+from limelight.cli.run_bar import run_shown
+from limelight.errors import InputError, nearest
+from limelight.models import load
+
+if TYPE_CHECKING:
+    from limelight.corpus import Run
+
+ENGINES = ("pool", "here", "ray")
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class DataRun:
+    """A whole data set.
+
+    Parameters
+    ----------
+    data
+        Explain every row of this file (.parquet, .csv, .tsv, .jsonl) or of the files of this
+        folder; --output then names the folder of the run. May be repeated. The same command goes
+        on where an earlier one was interrupted.
+    text_column
+        Column of the texts; by default one of a usual name, such as "text" or "review".
+    id_column
+        Column of the ids; by default one of a usual name, else the number of the row.
+    label_column
+        Column of the labels; by default one of a usual name, else there are none.
+    engine
+        "pool": processes of this machine; "here": this process; "ray": a Ray cluster. By default
+        the pool, and this process where there is one GPU.
+    workers
+        Processes or actors; by default one per core, or as many as the cluster has room for.
+    gpus_per_worker
+        GPUs that a worker on a Ray cluster needs; parts of one are possible.
+    address
+        Address of the Ray cluster, or "auto"; by default one is started on this machine.
+    retry
+        Try the texts again that failed before.
+    no_texts
+        Store no texts, only their hashes and explanations.
+    shard_texts
+        Texts in a shard, the part that is lost if a worker is; by default 1,000 or fewer.
+    log
+        "json": a line of JSON on standard error for every shard, instead of a bar.
+    """
+
+    data: Annotated[
+        tuple[Path, ...], Parameter(name=["--data", "-d"], negative=(), consume_multiple=True)
+    ] = ()
+    text_column: str | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    engine: str | None = None
+    workers: int | None = None
+    gpus_per_worker: float = 0.0
+    address: str | None = None
+    retry: Annotated[bool, Parameter(negative=())] = False
+    no_texts: Annotated[bool, Parameter(negative=())] = False
+    shard_texts: int | None = None
+    log: str | None = None
+
+    def given(self, text: tuple[str, ...], question: Question) -> bool:
+        """Return whether a data set is to be explained; refuse options that mean nothing then."""
+        if not self.data:
+            for field in fields(self):
+                if getattr(self, field.name) != field.default:
+                    raise InputError(f"--{_dashed(field.name)} is about a data set; add --data.")
+            return False
+        for name, there in (
+            ("a text", bool(text)),
+            ("--file", question.file is not None),
+            ("--lines", question.lines),
+            ("--format", question.format is not None),
+        ):
+            if there:
+                raise InputError(f"give --data or {name}, not both.")
+        if question.output is None:
+            raise InputError("--data needs a folder for the run; add --output FOLDER.")
+        if self.engine not in (None, *ENGINES):
+            raise InputError(nearest("engine", self.engine, ENGINES))
+        if self.log not in (None, "json"):
+            raise InputError(nearest("log", self.log, ["json"]))
+        return True
+
+    def explain(self, methods: Sequence[str], question: Question, *, all_classes: bool) -> None:
+        """Explain the data set, show how far it is, and say at the end where it lies."""
+        from limelight import explain_data
+
+        model = load(question.model, device=question.device)
+        names, output = [name.strip() for name in methods], Path(question.output or "")
+        with run_shown(output, self.log) as shown:
+            run = explain_data(
+                model,
+                list(self.data),
+                names if len(names) > 1 else names[0],
+                output=output,
+                target=number_or_name(question.target),
+                against=number_or_name(question.against),
+                all_classes=all_classes,
+                features=question.features,
+                scale=question.scale,
+                protect=question.protect,
+                window=number_or_name(question.window),
+                text_column=self.text_column,
+                id_column=self.id_column,
+                label_column=self.label_column,
+                texts_kept=not self.no_texts,
+                shard_texts=self.shard_texts,
+                retry=self.retry,
+                progress=shown,
+                **self._where(question.device),
+                **parsed_settings(question.set),
+            )
+        _say_end(run)
+
+    def _where(self, device: str | None) -> dict[str, Any]:
+        """Return executor and workers."""
+        engine = self.engine or ("here" if _on_gpu(device) else "pool")
+        if engine != "ray" and (self.gpus_per_worker or self.address is not None):
+            raise InputError("--address and --gpus-per-worker are for --engine ray.")
+        if engine == "here":
+            if self.workers not in (None, 1):
+                raise InputError(f"--engine here has one worker; got {self.workers}.")
+            return {}
+        if engine == "ray":
+            from limelight.corpus import RayActors
+
+            actors = RayActors(
+                self.workers, address=self.address, gpus_per_worker=self.gpus_per_worker
+            )
+            return {"executor": actors}
+        from limelight.corpus.local_engines import usable_cores
+
+        return {"workers": usable_cores() if self.workers is None else self.workers}
+
+
+def _on_gpu(device: str | None) -> bool:
+    """Return whether the model that was just loaded is on a GPU, which one process uses best."""
+    if device is not None:
+        return not device.startswith("cpu")
+    torch = sys.modules.get("torch")  # our own classifier does without, unless a device is named
+    return torch is not None and bool(torch.cuda.is_available())
+
+
+def _say_end(run: "Run") -> None:
+    failed, rows = run.failed, len(run) * run.record.rows_per_text
+    if failed:
+        (first, *_) = run.errors().column("error").to_pylist()
+        if failed == rows:
+            raise InputError(f"none of the {len(run):,} texts could be explained: {first}")
+        error_console().print(
+            f"{failed:,} of {rows:,} rows have an error instead of scores, the first: {first} "
+            "--retry tries them again.",
+            markup=False,
+        )
+    said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"
+    output_console().print(said, markup=False, soft_wrap=True)
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

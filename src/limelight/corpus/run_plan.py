@@ -1,0 +1,105 @@
+"""The plan of a run: what is asked, of which model and data, in which shards."""
+
+__all__ = ["plan_run"]
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from limelight import __version__
+from limelight.corpus.data_set import DataSet
+from limelight.corpus.run_record import (
+    MethodRecord,
+    ModelRecord,
+    QuestionRecord,
+    RunRecord,
+    ShardPlan,
+)
+from limelight.errors import InputError
+from limelight.explainers.method import Chosen
+from limelight.explainers.registry import configured
+from limelight.explainers.several_methods import several_methods
+from limelight.explainers.targets import explained_scale
+from limelight.models import Model
+from limelight.models.loading import source_of
+from limelight.results.plain_values import plain_value, written_value
+
+_SHARD = 1000  # texts, where a text costs little
+_CALLS = 50_000  # of a model in a shard, so that little is lost with it
+_FEWEST = 16
+_USUAL_WORDS = 150  # features of a text, to guess how often a model is asked about it
+
+
+def plan_run(
+    model: Model,
+    data: DataSet,
+    method: Any,
+    settings: Mapping[str, Any],
+    *,
+    target: str | int | None,
+    against: str | int | None,
+    all_classes: bool,
+    features: str,
+    scale: str,
+    protect: Collection[str],
+    window: str | int | None,
+    texts_kept: bool,
+    shard_texts: int | None,
+) -> RunRecord:
+    """Return the plan; the same question always has the same one."""
+    for name, given in (("target", target), ("against", against)):
+        if all_classes and given is not None:
+            raise InputError(f"give {name} or all_classes, not both.")
+    if isinstance(protect, str):
+        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
+    if not isinstance(features, str):
+        raise InputError("groups of tokens are for one text; over many, name the features.")
+    chosen = _chosen(model, method, settings)
+    size = _shard_size(chosen, shard_texts)
+    found = data.record(texts_kept=texts_kept)
+    source = source_of(model)
+    return RunRecord(
+        schema="limelight.run/1",
+        version=__version__,
+        model=ModelRecord(
+            fingerprint=model.fingerprint,
+            classes=list(model.classes),
+            link=model.link,
+            source=None if source is None else source.path,
+        ),
+        methods=[_method_record(one) for one in chosen],
+        question=QuestionRecord(
+            target=target,
+            against=against,
+            all_classes=all_classes,
+            features=features,
+            scale=explained_scale(scale, model.link),
+            protect=sorted(protect),
+            window=window,
+        ),
+        data=found,
+        shards=ShardPlan(texts=size, count=-(-found.rows // size)),
+    )
+
+
+def _chosen(model: Model, method: Any, settings: Mapping[str, Any]) -> list[Chosen]:
+    if isinstance(method, Sequence) and not isinstance(method, str):
+        return several_methods(model, method, settings)
+    return [configured(method, model, settings)]
+
+
+def _method_record(one: Chosen) -> MethodRecord:
+    asked = written_value(plain_value(one.asked(), "settings"))
+    return MethodRecord(
+        id=one.method.id, label=one.method.label, signed=one.method.signed, settings=asked
+    )
+
+
+def _shard_size(chosen: Sequence[Chosen], given: int | None) -> int:
+    """Return how many texts make a shard: fewer where each costs many calls of the model."""
+    if given is not None:
+        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+            raise InputError(f"shard_texts must be a whole number from 1; got {given!r}.")
+        return given
+    asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
+    calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
+    return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)

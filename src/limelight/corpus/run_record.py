@@ -1,0 +1,201 @@
+"""``run.json``: what a run is about, so that only the same question may go on with it."""
+
+__all__ = [
+    "RUN_SCHEMA",
+    "DataColumns",
+    "DataFileRecord",
+    "DataRecord",
+    "MethodRecord",
+    "ModelRecord",
+    "QuestionRecord",
+    "RunRecord",
+    "ShardPlan",
+    "difference",
+    "read_record",
+    "write_record",
+]
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from limelight.errors import InputError
+from limelight.files import write_whole
+from limelight.parsing import bounded_bytes
+
+RUN_SCHEMA = "limelight.run/1"
+_MOST_BYTES = 1 << 28  # a data set may have many files
+_SHOWN = 16  # characters of a fingerprint
+
+
+class _Record(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class ModelRecord(_Record, frozen=True):
+    """The model; ``source`` is where it was loaded from, null for one that was in memory."""
+
+    fingerprint: str
+    classes: list[str]
+    link: Literal["softmax", "sigmoid", "none"]
+    source: str | None
+
+
+class MethodRecord(_Record, frozen=True):
+    """A method with the settings that this model uses."""
+
+    id: str
+    label: str
+    signed: bool
+    settings: dict[str, Any]
+
+
+class QuestionRecord(_Record, frozen=True):
+    """What is asked of every text, whatever the method."""
+
+    target: str | int | None
+    against: str | int | None
+    all_classes: bool
+    features: str
+    scale: str
+    protect: list[str]
+    window: str | int | None
+
+
+class DataFileRecord(_Record, frozen=True):
+    """A data file: where it was, and the digest of its bytes, which is what it is known by."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class DataColumns(_Record, frozen=True):
+    """Columns of the data; ``carried`` ones are stored as they are."""
+
+    text: str
+    id: str | None
+    label: str | None
+    carried: list[str]
+
+    @property
+    def used(self) -> list[str]:
+        """All of them, each once, that of the texts first."""
+        chosen = (self.text, self.id, self.label, *self.carried)
+        return list(dict.fromkeys(name for name in chosen if name is not None))
+
+
+class DataRecord(_Record, frozen=True):
+    """The data files, in order."""
+
+    files: list[DataFileRecord]
+    columns: DataColumns
+    texts_kept: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of texts."""
+        return sum(file.rows for file in self.files)
+
+
+class ShardPlan(_Record, frozen=True):
+    """``texts`` consecutive texts to a shard, the last one may have fewer."""
+
+    texts: int
+    count: int
+
+
+class RunRecord(_Record, frozen=True):
+    """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
+
+    schema: Literal["limelight.run/1"]
+    version: str
+    model: ModelRecord
+    methods: list[MethodRecord]
+    question: QuestionRecord
+    data: DataRecord
+    shards: ShardPlan
+
+    @property
+    def targets_per_text(self) -> int:
+        """How many classes are explained of every text."""
+        return len(self.model.classes) if self.question.all_classes else 1
+
+    @property
+    def rows_per_text(self) -> int:
+        """One row for every method and explained class, the same for all texts."""
+        return len(self.methods) * self.targets_per_text
+
+    def texts_of(self, shard: int) -> range:
+        """Return the numbers of the texts in a shard."""
+        first = shard * self.shards.texts
+        return range(first, min(first + self.shards.texts, self.data.rows))
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return what the file at ``path`` says; refuse what is not a run of this library."""
+    content = bounded_bytes(path, _MOST_BYTES)
+    try:
+        return msgspec.json.decode(content, type=RunRecord)
+    except RecursionError:
+        raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InputError(f"'{path}' is not a limelight run: {error}.") from None
+
+
+def write_record(path: Path, record: RunRecord) -> None:
+    """Write ``record``, whole or not at all."""
+    write_whole(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
+
+def difference(old: RunRecord, new: RunRecord) -> str | None:
+    """Return what keeps ``new`` from going on with ``old``, as a clause; None if nothing does.
+
+    Files are compared by their bytes and models by their fingerprints: both may have moved.
+    """
+    return next(_differences(old, new), None)
+
+
+def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    if old.version != new.version:
+        yield f"it was begun with limelight {old.version}, and this is {new.version}"
+    if old.model.fingerprint != new.model.fingerprint:
+        ours, theirs = (one.model.fingerprint[:_SHOWN] for one in (old, new))
+        yield f"it is about another model ({ours}…, not {theirs}…)"
+    if (ours := _ids(old)) != (theirs := _ids(new)):
+        yield f"its methods are {ours}, not {theirs}"
+    for mine, other in zip(old.methods, new.methods, strict=True):
+        yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
+    yield from _unequal("its {}", _fields(old.question), _fields(new.question))
+    yield from _other_data(old.data, new.data)
+    if old.shards != new.shards:
+        yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
+
+
+def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
+    if len(old.files) != len(new.files):
+        yield f"its data are {len(old.files)} files, not {len(new.files)}"
+    for mine, other in zip(old.files, new.files, strict=False):
+        if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
+            yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
+    yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
+    if old.texts_kept != new.texts_kept:
+        kept = {True: "it stores the texts", False: "it stores no texts"}
+        yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
+
+
+def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for name in old | new:
+        if old.get(name) != new.get(name):
+            yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
+
+
+def _fields(record: _Record) -> dict[str, Any]:
+    return msgspec.structs.asdict(record)
+
+
+def _ids(record: RunRecord) -> str:
+    return ", ".join(method.id for method in record.methods)

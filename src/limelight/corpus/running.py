@@ -1,0 +1,151 @@
+"""Explain a whole data set, and go on where it was left."""
+
+__all__ = ["explain_data"]
+
+import os
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Unpack
+
+from limelight.corpus.data_set import opened_data
+from limelight.corpus.given_executor import GivenExecutor
+from limelight.corpus.local_engines import SpawnedProcesses, ThisProcess, usable_cores
+from limelight.corpus.run_folder import RunFolder
+from limelight.corpus.run_job import RunJob
+from limelight.corpus.run_plan import plan_run
+from limelight.corpus.run_progress import Meter, Watcher
+from limelight.corpus.shard_task import Engine, finished_by
+from limelight.corpus.shard_work import ShardWork
+from limelight.corpus.stored_run import Run
+from limelight.errors import InputError
+from limelight.explainers.settings import Settings
+from limelight.models import Model, checked_model
+from limelight.models.loading import ModelSource, source_of
+
+
+def explain_data(
+    model: Model,
+    data: Any,
+    method: str | object | Sequence[str | object] = "lime",
+    *,
+    output: str | os.PathLike[str],
+    target: str | int | None = None,
+    against: str | int | None = None,
+    all_classes: bool = False,
+    features: str = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    texts_kept: bool = True,
+    shard_texts: int | None = None,
+    executor: Executor | Engine | None = None,
+    workers: int | None = None,
+    retry: bool = False,
+    progress: Watcher | None = None,
+    **settings: Unpack[Settings],
+) -> Run:
+    """Explain every text of a data set and store the explanations in a folder.
+
+    Called again, it does what is missing there; a run that was killed at any moment ends up equal
+    to one that was not. Another model, method or data set in the same folder is refused.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+    data
+        The path of a .parquet, .csv, .tsv or .jsonl file, a list of them, a folder of them, or a
+        table in memory: {"text": [...]}, or what speaks Arrow, such as a data frame.
+    method
+        A method, or a list of several, which share what is computed of a text.
+    output
+        The folder of the run.
+    target
+        Class by name or index, or "predicted"; by default the last of two, else the predicted one.
+    against
+        Class that the target is held against, by name or index: the difference is explained.
+    all_classes
+        Explain every class of the model, one row each.
+    features
+        As :func:`limelight.explain` takes them; ``scale``, ``protect`` and ``window`` too.
+    text_column
+        The column of the texts; by default one of a usual name, such as "text" or "review".
+    id_column
+        The column of ids; by default one of a usual name, else the number of the row.
+    label_column
+        The column of labels; by default one of a usual name, else there are none.
+    texts_kept
+        Store the texts with their explanations.
+    shard_texts
+        Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
+    executor
+        Where to compute: a :class:`concurrent.futures.Executor` (a thread pool, dask, MPI, Slurm)
+        or :class:`limelight.corpus.RayActors`; by default in this process.
+    workers
+        New processes on this machine, if there is no executor, else shards in flight there. A
+        model that travels must have been loaded from a path: live models and functions do not.
+    retry
+        Try those texts again that failed.
+    progress
+        Called with a :class:`limelight.corpus.RunProgress` for every few texts.
+    settings
+        Settings of the methods, such as ``tolerance``.
+    """
+    checked_model(model)
+    opened = opened_data(data, text=text_column, id=id_column, label=label_column)
+    record = plan_run(
+        model,
+        opened,
+        method,
+        settings,
+        target=target,
+        against=against,
+        all_classes=all_classes,
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=window,
+        texts_kept=texts_kept,
+        shard_texts=shard_texts,
+    )
+    work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)
+    _check_workers(workers)
+    with folder.locked():
+        folder.begin(record)
+        job = RunJob(folder=folder, record=record, data=opened, retry=retry)
+        meter = job.meter(progress)
+        engine = _engine(executor, workers if len(job.to_do) > 1 else None, work, source, meter)
+        job.do(engine, work, source, meter)
+    return Run(output)
+
+
+def _engine(
+    executor: Executor | Engine | None,
+    workers: int | None,
+    work: ShardWork,
+    source: ModelSource | None,
+    meter: Meter,
+) -> Engine:
+    if executor is None and workers in (None, 1):
+        return ThisProcess(work, meter.heard)
+    if isinstance(executor, ThreadPoolExecutor):
+        return GivenExecutor(executor, workers or usable_cores(), partial(finished_by, work))
+    if source is None:
+        raise InputError(
+            "other processes need a model that was loaded from a path, with limelight.load; this "
+            "one is in memory only. Leave executor and workers out to compute in this process."
+        )
+    if executor is None:
+        return SpawnedProcesses(workers or usable_cores())
+    if isinstance(executor, Executor):
+        return GivenExecutor(executor, workers or usable_cores())
+    return executor
+
+
+def _check_workers(workers: int | None) -> None:
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")

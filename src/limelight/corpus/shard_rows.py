@@ -1,0 +1,244 @@
+"""Explanations as rows of a shard, and rows as explanations.
+
+Scores are stored in float32. The scores of single attention heads, which some methods find on the
+way, are not stored: they would be half of a run.
+"""
+
+__all__ = ["Answer", "DataText", "explanation_of", "shard_table", "text_hash"]
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from limelight.corpus.run_record import RunRecord
+from limelight.corpus.shard_schema import OWN_COLUMNS
+from limelight.results import Explanation
+from limelight.results.finding import Anchor, Pairs
+from limelight.results.plain_values import read_value, written_value
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class DataText(NamedTuple):
+    """A text of the data, as far as a shard tells of it."""
+
+    row: int
+    id: str
+    text: str | None
+    label: str | None
+
+
+class Answer(NamedTuple):
+    """What one method says about one text and class, or the sentence that says why it does not."""
+
+    about: DataText
+    method: str
+    target: str | None
+    found: Explanation | str
+
+
+def text_hash(text: str) -> str:
+    """Return the first 128 bits of the SHA-256 of ``text``, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def shard_table(
+    answers: Sequence[Answer], carried: Mapping[str, Any], *, keep_texts: bool
+) -> pa.Table:
+    """Return the rows of ``answers``, in their order; ``carried`` has one value for each."""
+    told = [_told(answer) for answer in answers]
+    found = [None if isinstance(one, str) else one for one in told]
+    columns = {
+        "row": [one.about.row for one in answers],
+        "id": [one.about.id for one in answers],
+        "text_hash": [_map(text_hash, one.about.text) for one in answers],
+        "text": [one.about.text if keep_texts else None for one in answers],
+        "label": [one.about.label for one in answers],
+        "method": [one.method for one in answers],
+        "target": [
+            a.target if e is None else e.target for a, e in zip(answers, found, strict=True)
+        ],
+        "error": [one if isinstance(one, str) else None for one in told],
+        **{name: _lists(found, of, name) for name, of in _LISTS.items()},
+        **{name: [_map(of, e) for e in found] for name, of in _VALUES.items()},
+        **_spans(found),
+    }
+    arrays = {
+        name: one if isinstance(one, pa.Array) else pa.array(one, kind)
+        for name, kind in OWN_COLUMNS.items()
+        for one in [columns[name]]
+    }
+    return pa.table(arrays | dict(carried))
+
+
+def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
+    """Return the explanation that a ``row`` without error stores, of the text ``text``."""
+    method = next(one for one in record.methods if one.id == row["method"])
+    classes = tuple(record.model.classes)
+    scores = row["scores"]
+    spans = zip(row["starts"], row["ends"], strict=True)
+    return Explanation(
+        text=text,
+        features=tuple(row["features"]),
+        spans=tuple(tuple(zip(starts, ends, strict=True)) for starts, ends in spans),
+        scores=np.array(scores, dtype=np.float64),
+        stderr=_map(_doubles, row["stderr"]),
+        bound=row["bound"],
+        method=method.id,
+        label=method.label,
+        signed=method.signed,
+        target=row["target"],
+        against=row["against"],
+        classes=classes,
+        link=record.model.link,
+        scale=record.question.scale,
+        prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
+        base_value=row["base_value"],
+        intercept=row["intercept"],
+        pairs=_map(_pairs, row["pairs"]),
+        anchor=_map(_anchor, row["anchor"]),
+        cut=row["cut"],
+        notices=tuple(row["notices"]),
+        settings=read_value(json.loads(row["settings"])),
+        diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
+        model=record.model.fingerprint,
+        version=record.version,
+    )
+
+
+def _told(answer: Answer) -> Explanation | str:
+    """Return the answer, or an error where its numbers are too large for the columns."""
+    e = answer.found
+    if isinstance(e, str):
+        return e
+    numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
+    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs and e.pairs.scores]
+    largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
+    if largest > _LARGEST:
+        return f"a number of {largest:.3g} is too large for the float32 of a run."
+    return e
+
+
+def _bound(e: Explanation) -> float | None:
+    """Return the bound of the scores as they are stored: rounding them adds its own error."""
+    if e.bound is None or math.isinf(e.bound):
+        return e.bound
+    rounded = np.abs(e.scores - e.scores.astype(np.float32)).max(initial=0.0)
+    return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
+
+
+def _lists(
+    found: Sequence[Explanation | None], of: Callable[[Explanation], Any], name: str
+) -> pa.Array:
+    """Return a list column from flat values and offsets: a tenth of the time of nested lists."""
+    lists = [None if e is None else of(e) for e in found]
+    kind = OWN_COLUMNS[name].value_type
+    if kind == pa.string():
+        flat = pa.array(list(chain.from_iterable(one for one in lists if one is not None)), kind)
+    else:
+        parts = [np.asarray(one, dtype=np.float32) for one in lists if one is not None]
+        flat = pa.array(np.concatenate(parts) if parts else np.empty(0, np.float32), kind)
+    return _cut(flat, [None if one is None else len(one) for one in lists], OWN_COLUMNS[name])
+
+
+def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """Return ``flat`` as lists of these lengths, null where the length is."""
+    sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
+    offsets = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
+    missing = pa.array([length is None for length in lengths], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
+
+
+def _spans(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
+    flat: list[np.ndarray] = []
+    places: list[int] = []
+    features: list[int | None] = []
+    known: tuple[Any, np.ndarray, list[int]] | None = None  # methods of one text share their spans
+    for e in found:
+        if e is None:
+            features.append(None)
+            continue
+        if known is None or known[0] is not e.spans:
+            edges = np.array(list(chain.from_iterable(chain.from_iterable(e.spans))), np.uint32)
+            known = e.spans, edges.reshape(-1, 2), [len(one) for one in e.spans]
+        flat.append(known[1])
+        places += known[2]
+        features.append(len(known[2]))
+    edges = np.concatenate(flat) if flat else np.empty((0, 2), np.uint32)
+    columns = {"starts": edges[:, 0], "ends": edges[:, 1]}
+    kind = OWN_COLUMNS["starts"]
+    return {
+        name: _cut(
+            _cut(pa.array(np.ascontiguousarray(column)), places, kind.value_type), features, kind
+        )
+        for name, column in columns.items()
+    }
+
+
+def _pair_rows(pairs: Pairs) -> list[dict[str, Any]]:
+    stderr = [None] * len(pairs.scores) if pairs.stderr is None else pairs.stderr.tolist()
+    rows = zip(pairs.features.tolist(), pairs.scores.tolist(), stderr, strict=True)
+    return [{"first": i, "second": j, "score": s, "stderr": error} for (i, j), s, error in rows]
+
+
+def _pairs(rows: list[dict[str, Any]]) -> Pairs:
+    errors = [row["stderr"] for row in rows]
+    features = np.array([(row["first"], row["second"]) for row in rows], dtype=np.int64)
+    return Pairs(
+        features=features.reshape(-1, 2),
+        scores=_doubles([row["score"] for row in rows]),
+        stderr=None if None in errors or not rows else _doubles(errors),
+    )
+
+
+def _anchor_row(anchor: Anchor) -> dict[str, Any]:
+    low, high = anchor.precision_interval
+    shares = {"precision": anchor.precision, "low": low, "high": high, "coverage": anchor.coverage}
+    return {"features": list(anchor.features), **shares}
+
+
+def _anchor(row: dict[str, Any]) -> Anchor:
+    return Anchor(
+        features=tuple(row["features"]),
+        precision=row["precision"],
+        precision_interval=(row["low"], row["high"]),
+        coverage=row["coverage"],
+    )
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(written_value(dict(values)), ensure_ascii=False, sort_keys=True)
+
+
+def _doubles(values: Any) -> np.ndarray:
+    return np.array(values, dtype=np.float64)
+
+
+def _map(of: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else of(value)
+
+
+_LISTS: dict[str, Callable[[Explanation], Any]] = {
+    "prediction": lambda e: list(e.prediction.values()),
+    "features": lambda e: e.features,
+    "scores": lambda e: e.scores,
+    "stderr": lambda e: e.stderr,
+    "notices": lambda e: e.notices,
+}
+_VALUES: dict[str, Callable[[Explanation], Any]] = {
+    "against": lambda e: e.against,
+    "base_value": lambda e: e.base_value,
+    "bound": _bound,
+    "intercept": lambda e: e.intercept,
+    "cut": lambda e: e.cut,
+    "pairs": lambda e: _map(_pair_rows, e.pairs),
+    "anchor": lambda e: _map(_anchor_row, e.anchor),
+    "settings": lambda e: _json(e.settings),
+    "diagnostics": lambda e: _json(e.diagnostics) if e.diagnostics else None,
+}

@@ -1,0 +1,252 @@
+"""A run that is stored in a folder: its texts, its explanations, its table."""
+
+__all__ = ["Run"]
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from limelight.corpus.run_folder import RunFolder
+from limelight.corpus.run_record import RunRecord
+from limelight.corpus.shard_rows import explanation_of, text_hash
+from limelight.corpus.shard_schema import stored_name
+from limelight.errors import InputError, nearest
+from limelight.results import Explanation
+from limelight.results.run_difference import RunDifference
+from limelight.results.run_summary import RunSummary
+
+_ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
+
+
+@final
+class Run:
+    """The explanations that ``limelight explain --data`` has stored in a folder.
+
+    One row for every text, method and explained class, in the order of the data; nothing but the
+    plan is kept in memory. A run that is not finished shows what it has.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._folder = RunFolder(path)
+        self.record: RunRecord = self._folder.record()
+        self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
+
+    def __repr__(self) -> str:
+        methods = ", ".join(self.methods)
+        stored, total = len(self), self.total
+        texts = f"{stored:,} texts" if stored == total else f"{stored:,} of {total:,} texts"
+        failed = self.failed
+        said = f", {failed:,} row{'s' * (failed > 1)} failed" if failed else ""
+        return f"<Run '{self.path}': {texts}, {methods}{said}>"
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods, in the order of the rows of a text."""
+        return tuple(method.id for method in self.record.methods)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of the model."""
+        return tuple(self.record.model.classes)
+
+    @property
+    def total(self) -> int:
+        """The number of texts in the data, explained or not."""
+        return self.record.data.rows
+
+    @property
+    def finished(self) -> bool:
+        """Whether every shard is there."""
+        return len(self.shards) == self.record.shards.count
+
+    @property
+    def shards(self) -> list[int]:
+        """The numbers of the shards that are there."""
+        return self._folder.stored(self.record)
+
+    @property
+    def failed(self) -> int:
+        """The number of rows that hold an error; it is read from the ends of the shards."""
+        return sum(self._failed_rows(number) for number in self.shards)
+
+    @property
+    def dataset(self) -> ds.Dataset:
+        """All rows as an Arrow data set, for queries that do not load them; duckdb takes it."""
+        paths = [str(self._folder.shard(number)) for number in self.shards]
+        if not paths:
+            raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
+        schema = self._folder.opened(self.shards[0]).schema_arrow
+        return ds.dataset(paths, schema=schema, format="parquet")
+
+    def __len__(self) -> int:
+        """Return the number of texts that are stored."""
+        return sum(len(self.record.texts_of(number)) for number in self.shards)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        """Yield every explanation in the order of the data, a shard in memory at a time."""
+        for table in self.tables():
+            for row in _rows(table):
+                if row["error"] is None:
+                    yield self._explanation(row, None)
+
+    def tables(
+        self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows shard by shard, in order; ``columns`` are all if none are named.
+
+        So are ``shards``, which are numbers.
+        """
+        for number in self.shards if shards is None else shards:
+            yield self._folder.read(number, None if columns is None else list(columns))
+
+    def texts(self) -> pa.Table:
+        """Return one row per text: number, id, hash, text, label, columns carried along."""
+        several = self.record.rows_per_text
+        names = [*_ABOUT_TEXT, *map(stored_name, self.record.data.columns.carried)]
+        parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
+        return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
+
+    def errors(self) -> pa.Table:
+        """Return the rows that failed: number, id, method and the sentence that says why."""
+        names = ["row", "id", "method", "target", "error"]
+        return self.dataset.to_table(columns=names, filter=ds.field("error").is_valid())
+
+    def words(
+        self, method: str | None = None, *, target: str | None = None, sort: str = "strength"
+    ) -> pa.Table:
+        """Return one row per word and explained class: texts, occurrences, means, intervals.
+
+        ``method`` is the first if none is named; classes are kept apart, and ``target`` chooses
+        one. ``sort`` is "strength" (how far the interval is from 0), "mean", "mean_abs", "total",
+        "texts", "occurrences" or "word". Words of fewer than five texts are marked ``rare``.
+        """
+        from limelight.corpus.run_tables import words_of_run
+
+        return words_of_run(self, method or self.methods[0], target=target, sort=sort)
+
+    def summary(
+        self,
+        method: str | None = None,
+        *,
+        by: str | None = "length",
+        top: int = 20,
+        representatives: int = 8,
+    ) -> RunSummary:
+        """Return what drives the model: words, phrases, mistakes, representative texts, slices.
+
+        All methods have a view of their own, or only ``method``. ``by`` is what the run is sliced
+        by: "length", "label", a column that was carried along, or None. ``top`` is how many words
+        are shown on either side, and how many phrases and mistakes.
+        """
+        from limelight.corpus.summarizing import summarized
+
+        return summarized(self, method=method, by=by, top=top, representatives=representatives)
+
+    def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
+        """Return the most confident mistakes with their strongest words, where labels are known."""
+        from limelight.corpus.run_tables import mistakes_of_run
+
+        return mistakes_of_run(self, method or self.methods[0], most=most)
+
+    def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
+        """Return texts that together show the words that matter most, by submodular pick.
+
+        ``covered`` is the share of importance after each; no other choice of as many of the texts
+        looked at covers more than 1/(1 − 1/e) times as much.
+        """
+        from limelight.corpus.run_tables import representatives_of_run
+
+        return representatives_of_run(self, method or self.methods[0], count=count)
+
+    def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
+        """Return one row per slice and class: texts, how many are predicted, how many are right."""
+        from limelight.corpus.run_tables import slices_of_run
+
+        return slices_of_run(self, by, method or self.methods[0])
+
+    def against(
+        self, other: "Run", method: str | None = None, *, other_method: str | None = None
+    ) -> RunDifference:
+        """Return how this run differs from ``other``: words and texts that changed most.
+
+        Texts are matched by what they say (their hash); two models, two methods, or before and
+        after. ``other_method`` is ``method`` where the other run has it, else its first.
+        """
+        from limelight.corpus.two_runs import compared_runs
+
+        return compared_runs(self, other, method or self.methods[0], other_method)
+
+    def explanation(
+        self,
+        row: int,
+        method: str | None = None,
+        *,
+        target: str | None = None,
+        text: str | None = None,
+    ) -> Explanation:
+        """Return what ``method``, by default the first, says about text number ``row``.
+
+        ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
+        """
+        stored = self._row(row, method, target)
+        if stored["error"] is not None:
+            raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
+        return self._explanation(stored, text)
+
+    def _row(self, row: int, method: str | None, target: str | None) -> dict[str, Any]:
+        if isinstance(row, bool) or not hasattr(row, "__index__"):
+            raise InputError(f"a text is named by its number in the data; got {row!r}.")
+        if not 0 <= row < self.total:
+            raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row}.")
+        method = self.methods[0] if method is None else method
+        if method not in self.methods:
+            raise InputError(nearest("method of this run", method, self.methods))
+        number = row // self.record.shards.texts
+        if number not in self.shards:
+            raise InputError(f"text {row} is not explained yet; start the run again to go on.")
+        several = self.record.rows_per_text
+        first = (row - self.record.texts_of(number)[0]) * several
+        if self._latest is None or self._latest[0] != number:
+            self._latest = number, self._folder.read(number)
+        rows = _rows(self._latest[1].slice(first, several))
+        found = {one["target"]: one for one in rows if one["method"] == method}
+        if target is not None and target not in found:
+            raise InputError(nearest("class explained here", target, map(str, found)))
+        return found[target] if target is not None else next(iter(found.values()))
+
+    def _explanation(self, row: dict[str, Any], given: str | None) -> Explanation:
+        text = row["text"] if given is None else given
+        if text is None:
+            raise InputError("this run stores no texts; give the text with text=….")
+        if given is not None and text_hash(given) != row["text_hash"]:
+            raise InputError(f"this is not text {row['row']} of the run: its hash is another.")
+        return explanation_of(row, self.record, text=text)
+
+    def _failed_rows(self, number: int) -> int:
+        with self._folder.opened(number) as file:
+            place = file.schema_arrow.get_field_index("error")
+            count = 0
+            for group in range(file.metadata.num_row_groups):
+                name = file.schema_arrow.field(place).name
+                columns = file.metadata.row_group(group)
+                chunk = next(
+                    columns.column(i)
+                    for i in range(columns.num_columns)
+                    if columns.column(i).path_in_schema == name
+                )
+                count += columns.num_rows - chunk.statistics.null_count
+        return count
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=64):  # Python objects of a few rows at a time
+        yield from batch.to_pylist()

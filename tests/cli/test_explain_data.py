@@ -1,0 +1,120 @@
+"""``limelight explain --data``: a data set into a folder, from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra data)")
+
+from limelight.corpus import Run
+
+ROWS = (
+    "id,review,sentiment,year\n7,a wonderful film,1,1999\n8,,0,2000\n9,a boring bad story,0,2001\n"
+)
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def test_a_data_set_becomes_a_folder(limelight, data, tmp_path):
+    done = limelight("explain", "--data", data, "-m", "lime, gxi", "-o", tmp_path / "run")
+    assert done.code == 0
+    assert done.out == f"3 texts, lime, gxi: '{tmp_path / 'run'}'\n"
+    assert done.err == (
+        "2 of 6 rows have an error instead of scores, the first: the text has no words; give at "
+        "least one word. --retry tries them again.\n"
+    )
+    run = Run(tmp_path / "run")
+    assert run.texts().column("id").to_pylist() == ["7", "8", "9"]
+    assert run.texts().column("label").to_pylist() == ["positive", "negative", "negative"]
+    assert run.texts().column("year").to_pylist() == ["1999", "2000", "2001"]
+    assert dict(run.explanation(0).as_list())["wonderful"] > 0.5
+    again = limelight("explain", "--data", data, "-m", "gxi", "-o", tmp_path / "run")
+    assert again.code == 2
+    assert "its methods are lime, gxi, not gxi" in again.err
+
+
+def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
+    options = ("--data", data, "--output", tmp_path / "run", "--log", "json", "--engine", "here")
+    done = limelight("explain", *options, "--shard-texts", 2, "--set", "tolerance=1e-9")
+    lines = [json.loads(line) for line in done.err.splitlines()[:-1]]  # the last is the sentence
+    assert [line["event"] for line in lines] == ["shard", "shard"]
+    assert [(line["done"], line["total"], line["failed_so_far"]) for line in lines] == [
+        (2, 3, 1),
+        (3, 3, 1),
+    ]
+    assert Run(tmp_path / "run").record.methods[0].settings["tolerance"] == 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--data", "DATA"), "--data needs a folder for the run; add --output FOLDER."),
+        (("--data", "DATA", "-o", "r", "--lines"), "give --data or --lines, not both."),
+        (("--data", "DATA", "-o", "r", "--format", "json"), "give --data or --format, not both."),
+        (("--retry", "a film"), "--retry is about a data set; add --data."),
+        (("--text-column", "x", "a film"), "--text-column is about a data set; add --data."),
+        (("--data", "DATA", "-o", "r", "--engine", "spark"), "no engine 'spark'."),
+        (("--data", "DATA", "-o", "r", "--log", "xml"), "no log 'xml'."),
+        (("--data", "DATA", "-o", "r", "--address", "auto"), "are for --engine ray."),
+        (("--data", "DATA", "-o", "r", "--engine", "here", "--workers", "2"), "has one worker"),
+        (("--data", "DATA", "-o", "r", "--text-column", "text"), "has no column 'text'; it has"),
+        (("--data", "GONE", "-o", "r"), "there is no data at"),
+        (("-m", "lime,gxi", "a film"), "a text is explained by one method; got lime,gxi"),
+    ],
+)
+def test_a_mistake_is_one_sentence(limelight, data, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(data.parent)
+    names = {"DATA": data, "GONE": data.parent / "gone.csv"}
+    done = limelight("explain", *(names.get(argument, argument) for argument in arguments))
+    assert done.code == 2
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
+    assert not (data.parent / "r" / "run.json").exists()
+
+
+def test_a_data_set_of_which_nothing_can_be_explained_is_an_error(limelight, tmp_path):
+    (tmp_path / "data.csv").write_text("text,n\n,1\n?,2\n")
+    done = limelight("explain", "--data", tmp_path / "data.csv", "--output", tmp_path / "run")
+    assert done.code == 2
+    assert done.err.startswith("Error: none of the 2 texts could be explained: ")
+
+
+def wait_for_end(group):
+    """Ask whether any process of the group is there, for a while: the last end by themselves."""
+    for _ in range(100):
+        os.killpg(group, 0)
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_an_interrupt_says_what_is_kept_and_leaves_no_process(tmp_path):
+    data = tmp_path / "data.csv"
+    text = " ".join(f"word{i} good bad film" for i in range(60))
+    data.write_text("text\n" + f"{text}\n" * 4000)
+    asked = ["explain", "--data", data, "--output", tmp_path / "run", "--shard-texts", "20"]
+    command = [sys.executable, "-m", "limelight", *map(str, asked), "--workers", "2"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while not list(tmp_path.glob("run/shards/0*.parquet")):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, said = process.communicate()
+    assert process.returncode == 130
+    (_, last) = said.splitlines()
+    assert last.startswith("Interrupted: about ")
+    assert last.endswith(
+        f"finished shards are kept in '{tmp_path / 'run'}'. The same command goes on."
+    )
+    with pytest.raises(ProcessLookupError):
+        wait_for_end(process.pid)

@@ -1,0 +1,108 @@
+"""Workers may be lost at any moment: no task is lost, none is done twice, and all are let go."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+from limelight.corpus.crew import finished_by_crew
+from limelight.corpus.shard_task import Finished, LostWorkerError, Task
+
+
+class Hands:
+    """Workers that are lost at the calls of these numbers, counted over all of them."""
+
+    def __init__(self, losses=(), unready=()):
+        self.losses, self.unready = set(losses), set(unready)
+        self.lock, self.calls, self.hired, self.open = threading.Lock(), 0, 0, 0
+
+    def hire(self):
+        with self.lock:
+            self.hired += 1
+            self.open += 1
+            return _Hand(self, self.hired)
+
+
+class _Hand:
+    def __init__(self, hands, number):
+        self.hands, self.number, self.closed = hands, number, False
+
+    def get_ready(self):
+        if self.number in self.hands.unready:
+            raise LostWorkerError("never ready")
+
+    def __call__(self, task):
+        with self.hands.lock:
+            self.hands.calls += 1
+            lost = self.hands.calls in self.hands.losses
+        if lost:
+            raise LostWorkerError("a process ended early")
+        return Finished(task.number, task.texts, 1, 0, 0.0)
+
+    def close(self):
+        with self.hands.lock:
+            self.hands.open -= not self.closed
+            self.closed = True
+
+
+def tasks(count):
+    return iter([Task(number, b"%d" % number) for number in range(count)])
+
+
+@given(
+    st.integers(0, 20),
+    st.integers(1, 4),
+    st.sets(st.integers(1, 25), max_size=2),
+    st.sets(st.integers(1, 6), max_size=2),
+)
+def test_every_task_is_finished_once_whatever_is_lost(count, workers, losses, unready):
+    hands = Hands(losses, unready)
+    found = list(finished_by_crew(hands.hire, workers, tasks(count)))
+    assert sorted(shard.number for shard in found) == list(range(count))
+    assert all(shard.content == b"%d" % shard.number for shard in found)
+    assert hands.open == 0
+
+
+def test_a_shard_that_ends_every_worker_is_named():
+    hands = Hands(losses=range(1, 100))
+    with pytest.raises(InputError, match=r"shard 0 has ended 3 workers \(a process ended early\)"):
+        list(finished_by_crew(hands.hire, 1, tasks(4)))
+    assert hands.open == 0
+
+
+def test_workers_that_never_start_are_given_up():
+    hands = Hands(unready=range(1, 100))
+    with pytest.raises(InputError, match="3 workers in a row were lost before they began"):
+        list(finished_by_crew(hands.hire, 1, tasks(4)))
+
+
+def test_an_error_of_the_data_reaches_the_one_who_asks():
+    def broken():
+        yield Task(0, b"0")
+        raise InputError("the file has vanished")
+
+    hands, found = Hands(), []
+    with pytest.raises(InputError, match="the file has vanished"):
+        found.extend(finished_by_crew(hands.hire, 2, broken()))
+    assert hands.open == 0
+
+
+def test_who_stops_listening_lets_the_workers_go_and_tasks_are_not_read_ahead():
+    taken = []
+
+    def watched():
+        for task in tasks(1000):
+            taken.append(task.number)
+            yield task
+
+    hands = Hands()
+    shards = finished_by_crew(hands.hire, 2, watched())
+    next(shards)
+    shards.close()
+    assert hands.open == 0
+    assert len(taken) < 12

@@ -1,0 +1,172 @@
+"""Every engine writes the same folder, bit by bit, also when its workers are killed."""
+
+import multiprocessing as mp
+import os
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import limelight
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import kill_runs
+
+from limelight.corpus import Run
+from limelight.corpus.shard_task import Job, Task, explain_shard
+from limelight.models.loading import ModelSource
+
+from runs import record_of, texts_table
+from tiny_models import random_texts, tiny_model
+
+TEXTS = [*random_texts(30, seed=5), "", "w1"]
+DATA = {"text": TEXTS}
+METHODS = ["lime", "shapley", "lime-sampled"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    limelight.save_folder(tiny_model(outputs=3), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return limelight.load(folder)
+
+
+def explained(model, output, **options):
+    return limelight.explain_data(model, DATA, METHODS, output=output, shard_texts=4, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+    return kill_runs.contents(explained(model, tmp_path_factory.mktemp("whole") / "run").path)
+
+
+def test_threads_use_the_model_in_memory(model, whole, tmp_path):
+    live = tiny_model(outputs=3)
+    with ThreadPoolExecutor(2) as threads:
+        run = explained(live, tmp_path / "run", executor=threads)
+    found = kill_runs.contents(run.path)
+    del found["run.json"]  # which says where the other model was loaded from
+    assert found.items() <= whole.items()
+    assert len(found) == len(whole) - 1
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_and_a_killed_one_is_replaced(model, whole, tmp_path):
+    killed = []
+
+    def kill_one(progress):
+        if progress.shard and not killed:
+            (worker, *_) = mp.active_children()
+            killed.append(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+
+    run = explained(model, tmp_path / "run", workers=2, progress=kill_one)
+    assert killed
+    assert kill_runs.contents(run.path) == whole
+    assert mp.active_children() == []
+
+
+@pytest.mark.slow
+def test_an_executor_of_processes_writes_the_same_and_says_when_it_ends(model, whole, tmp_path):
+    with ProcessPoolExecutor(2, mp_context=mp.get_context("spawn")) as pool:
+        run = explained(model, tmp_path / "run", executor=pool)
+        assert kill_runs.contents(run.path) == whole
+
+        def kill_one(progress):
+            if progress.shard:
+                os.kill(next(iter(pool._processes)), signal.SIGKILL)
+
+        with pytest.raises(InputError, match="the executor ProcessPoolExecutor has ended"):
+            explained(model, tmp_path / "again", executor=pool, progress=kill_one)
+    assert 0 < len(Run(tmp_path / "again")) < len(TEXTS)
+    explained(model, tmp_path / "again")
+    assert kill_runs.contents(tmp_path / "again") == whole
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # dask's own
+def test_dask_writes_the_same(model, whole, tmp_path):
+    pytest.importorskip("distributed", reason="needs dask[distributed]")
+    from dask.distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        run = explained(model, tmp_path / "run", executor=executor)
+    assert kill_runs.contents(run.path) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["here", "pool"])
+def test_a_run_that_is_killed_at_random_moments_ends_up_equal(engine, tmp_path):
+    data = kill_runs.synthetic(tmp_path / "texts.csv", 40, words=20)
+    kill_runs.run(kill_runs.command("here", data, tmp_path / "whole", 4))
+    asked = kill_runs.command(engine, data, tmp_path / "run", 4)
+    moments = kill_runs.killed(asked, tmp_path / "run", kills=2, seed=len(engine))
+    assert len(moments) == 2
+    assert kill_runs.contents(tmp_path / "run") == kill_runs.contents(tmp_path / "whole")
+
+
+def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
+    import msgspec
+
+    record = record_of(model, ["gxi"], TEXTS)
+    task = Task.of(0, texts_table(TEXTS[:2]))
+    source = ModelSource(str(folder), None)
+    good = explain_shard(Job(msgspec.json.encode(record), source), task)
+    assert (good.refused, good.texts, good.failed) == (None, 2, 0)
+    other = record_of(tiny_model(1, outputs=3), ["gxi"], TEXTS)
+    bad = explain_shard(Job(msgspec.json.encode(other), source), task)
+    assert (
+        bad.refused == f"the model at '{folder}' is not the one of this run any more; put it back."
+    )
+    gone = explain_shard(
+        Job(msgspec.json.encode(record), ModelSource(str(folder / "gone"), None)), task
+    )
+    assert gone.refused.startswith(f"there is no model folder at '{folder / 'gone'}'")
+
+
+def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
+    monkeypatch.setattr("limelight.corpus.run_estimate._LONG", 0.0)
+    monkeypatch.setattr("limelight.corpus.run_estimate._QUICK", ("gxi", "alpha-avg"))
+    seconds = {"gxi": 60.0, "alpha-avg": 1.0}
+    monkeypatch.setattr(
+        "limelight.corpus.run_estimate._seconds",
+        lambda work, _: seconds.get(work.chosen[0].method.id, 300.0),
+    )
+    heard = []
+    explained(model, tmp_path / "run", progress=heard.append)
+    assert heard[0].estimate.quicker == ("alpha-avg", len(TEXTS))  # a fifth is not worth naming
+    assert heard[0].estimate.sentence == (
+        "About 3 hours for 32 texts with 1 worker. The method 'alpha-avg' would take about "
+        "32 seconds."
+    )
+
+
+def test_progress_counts_texts_and_failures(model, tmp_path):
+    heard = []
+    explained(model, tmp_path / "run", progress=heard.append)
+    assert [one.done for one in heard] == sorted(one.done for one in heard)
+    last = heard[-1]
+    assert (last.done, last.total, last.left) == (32, 32, 0)
+    assert last.failed == sum(len(set(text.split())) < 2 for text in TEXTS) > 2  # no LIME of one
+    assert last.per_second > 0
+    assert sum(one.shard is not None for one in heard) == 8
+
+
+def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
+    from limelight.corpus import RayActors
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"the engine 'ray' needs Ray; run: pip install .*cluster"):
+        RayActors()

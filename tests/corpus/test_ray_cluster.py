@@ -1,0 +1,66 @@
+"""A real Ray cluster of two nodes, one of which is killed in the middle of a run."""
+
+import os
+
+import pytest
+
+import limelight
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+pytest.importorskip("ray", reason="needs Ray (extra cluster)")
+
+import kill_runs
+
+from limelight.corpus import RayActors
+
+from tiny_models import random_texts, tiny_model
+
+DATA = {"text": random_texts(120, seed=7)}
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    import ray
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    nodes = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_nothing_is_lost_and_nothing_done_twice_when_a_node_is_killed(cluster, tmp_path):
+    import ray
+
+    limelight.save_folder(tiny_model(outputs=3), tmp_path / "model")
+    model = limelight.load(tmp_path / "model")
+    second = cluster.add_node(**NODE)
+    cluster.wait_for_nodes()
+    assert ray.cluster_resources()["CPU"] == 2
+    stored = []
+
+    def kill_a_node(progress):
+        if progress.shard:
+            stored.append(progress.shard.number)
+            if len(stored) == 4:
+                cluster.remove_node(second, allow_graceful=False)
+
+    options = {"method": ["lime", "shapley"], "shard_texts": 3}
+    actors = RayActors()
+    assert actors.workers == 2
+    run = limelight.explain_data(
+        model, DATA, output=tmp_path / "run", executor=actors, progress=kill_a_node, **options
+    )
+    assert sorted(stored) == list(range(40))
+    whole = limelight.explain_data(model, DATA, output=tmp_path / "whole", **options)
+    assert kill_runs.contents(run.path) == kill_runs.contents(whole.path)
+    assert os.environ.get("RAY_ADDRESS") is None
+    full = RayActors(gpus_per_worker=0.5, workers=1)  # nobody has room, and nobody asks yet
+    assert full.workers == 1
+    with pytest.raises(limelight.InputError, match="no machine of the Ray cluster has room"):
+        RayActors(gpus_per_worker=0.5)

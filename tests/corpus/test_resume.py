@@ -1,0 +1,287 @@
+"""A run goes on where it was left, whatever ended it, and refuses to mix two questions."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import limelight
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import pyarrow.parquet as pq
+from kill_runs import contents
+
+from limelight.corpus import Run
+from limelight.corpus.run_folder import RunFolder
+
+from tiny_models import random_texts, tiny_model
+
+TEXTS = [text for text in random_texts(40, seed=5) if len(set(text.split())) > 2][:23]
+DATA = {"text": TEXTS, "label": ["class 1"] * 23, "year": list(range(23))}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model(outputs=3)
+
+
+def explained(model, output, data=DATA, method=("lime", "gxi"), **options):
+    method = list(method) if isinstance(method, tuple) else method
+    return limelight.explain_data(
+        model, data, method, output=output, **{"shard_texts": 5, **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+    """A run that nobody disturbed."""
+    return explained(model, tmp_path_factory.mktemp("whole") / "run").path
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_at(count):
+    """A callback that ends the run when so many shards are stored."""
+    stored = []
+
+    def told(progress):
+        stored.extend([progress.shard] if progress.shard else [])
+        if len(stored) == count:
+            raise StopError
+
+    return told
+
+
+@pytest.mark.parametrize("stops", [(1,), (2, 1), (1, 1, 1, 1)])
+def test_a_run_that_was_stopped_ends_up_equal(model, whole, tmp_path, stops):
+    for count in stops:
+        with pytest.raises(StopError):
+            explained(model, tmp_path / "run", progress=stop_at(count))
+    stored = sum(stops)
+    partial = Run(tmp_path / "run")
+    assert (len(partial), partial.total, partial.finished) == (5 * stored, 23, False)
+    assert repr(partial) == f"<Run '{tmp_path / 'run'}': {5 * stored} of 23 texts, lime, gxi>"
+    with pytest.raises(InputError, match="text 22 is not explained yet; start the run again"):
+        partial.explanation(22)
+    assert len(list(partial)) == 2 * 5 * stored
+    explained(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+def test_what_is_there_is_not_done_again(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    heard = []
+    (tmp_path / "run" / "shards" / "00002.parquet").unlink()
+    explained(model, tmp_path / "run", progress=heard.append)
+    assert [one.shard.number for one in heard if one.shard] == [2]
+    assert (heard[0].done, heard[-1].done, heard[-1].total) == (23, 23, 23)  # 18 there, 5 heard of
+    assert contents(tmp_path / "run") == contents(whole)
+    heard.clear()
+    explained(model, tmp_path / "run", progress=heard.append)
+    assert heard == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "foreign"])
+def test_a_damaged_shard_is_said_and_done_again(model, whole, tmp_path, damage):
+    shutil.copytree(whole, tmp_path / "run")
+    path = tmp_path / "run" / "shards" / "00001.parquet"
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[len(content) // 4] ^= 0xFF
+    other = (whole / "shards" / "00004.parquet").read_bytes()  # it has fewer rows
+    path.write_bytes({"cut": content[:-40], "emptied": b"", "foreign": other}.get(damage, content))
+    if damage != "foreign":
+        with pytest.raises(InputError, match=r"00001\.parquet' is damaged .* computed anew"):
+            list(Run(tmp_path / "run"))
+    heard = []
+    explained(model, tmp_path / "run", progress=heard.append)
+    assert "00001.parquet" in heard[0].notice
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+CHANGES = {
+    "about another model": {"model": tiny_model(1, outputs=3)},
+    "its methods are lime, gxi, not gxi": {"method": "gxi"},
+    "its bandwidth of lime is 0.25, not 0.5": {"bandwidth": 0.5},
+    "its target is None, not 'class 1'": {"target": "class 1"},
+    "its scale is 'logit', not 'probability'": {"scale": "probability"},
+    "with other contents than 'memory' has now": {"data": {**DATA, "year": [0] * 23}},
+    "its column for label is 'label', not 'year'": {"label_column": "year"},
+    "its shards have 5 texts, not 6": {"shard_texts": 6},
+    "it stores the texts, and now stores no texts": {"texts_kept": False},
+}
+
+
+@pytest.mark.parametrize("clause", CHANGES)
+def test_another_question_in_the_same_folder_is_refused(model, whole, tmp_path, clause):
+    shutil.copytree(whole, tmp_path / "run")
+    options = dict(CHANGES[clause])
+    with pytest.raises(InputError) as refused:
+        explained(options.pop("model", model), tmp_path / "run", **options)
+    assert str(refused.value).startswith(f"'{tmp_path / 'run'}' cannot go on with this run: ")
+    assert clause in str(refused.value)
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+def test_another_version_is_refused(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    plan.write_text(plan.read_text().replace(limelight.__version__, "0.1.9"))
+    with pytest.raises(InputError, match=r"it was begun with limelight 0\.1\.9, and this is"):
+        explained(model, tmp_path / "run")
+
+
+def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
+    (tmp_path / "thesis.tex").write_text("dear")
+    with pytest.raises(InputError, match="holds other files; a run needs a folder of its own"):
+        explained(model, tmp_path)
+    (tmp_path / "thesis.tex").unlink()
+    (tmp_path / "run.json").write_text('{"schema": "limelight.run/2"}')
+    with pytest.raises(InputError, match="is not a limelight run"):
+        explained(model, tmp_path)
+
+
+def test_a_process_that_was_killed_before_the_plan_was_whole_leaves_no_trace(
+    model, whole, tmp_path
+):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.abc.part").write_text("{")
+    explained(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+def test_two_writers_at_once_are_one_too_many(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    program = (
+        "import sys, time; from limelight.corpus.run_folder import RunFolder\n"
+        "with RunFolder(sys.argv[1]).locked(): print('locked', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        said = rf"another process \(process {other.pid}\) is writing to '.*run'; wait until it has"
+        with pytest.raises(InputError, match=said):
+            explained(model, tmp_path / "run")
+        other.kill()
+    explained(model, tmp_path / "run")  # a killed process holds nothing
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monkeypatch):
+    def full(self, number, content, write=RunFolder.write):
+        if number == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.shard(number)))
+        write(self, number, content)
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*00002\.parquet'"):
+        explained(model, tmp_path / "run")
+    assert Run(tmp_path / "run").shards == [0, 1]
+    monkeypatch.undo()
+    (tmp_path / "run" / "shards" / ".00002.parquet.x.part").write_bytes(b"left by a killed process")
+    explained(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write")
+def test_a_place_that_cannot_be_written_is_one_sentence(limelight, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("text\na good film\n")
+    done = limelight("explain", "--data", data, "--output", "/proc/self/run")
+    assert done.code == 2
+    assert done.err.startswith("Error: '/proc/self/run")
+    assert done.err.count("\n") == 1
+
+
+def test_a_vanished_data_file_is_said_and_what_is_finished_is_kept(model, tmp_path):
+    first, second = (tmp_path / f"{name}.parquet" for name in "ab")
+    for path in (first, second):
+        pq.write_table(limelight_table(), path)
+
+    def told(progress):
+        if progress.shard:
+            second.unlink(missing_ok=True)
+
+    with pytest.raises(InputError, match=r"b\.parquet' has vanished while it was read"):
+        explained(model, tmp_path / "run", [first, second], progress=told)
+    assert len(Run(tmp_path / "run")) == 20
+    with pytest.raises(InputError, match=r"there is no data at '.*b\.parquet'"):
+        explained(model, tmp_path / "run", [first, second])
+
+
+def limelight_table():
+    import pyarrow as pa
+
+    return pa.table(DATA)
+
+
+class Moody:
+    """A function that fails on some texts until it is well."""
+
+    well = False
+
+    def __call__(self, texts):
+        if not self.well and any("w3" in text for text in texts):
+            raise RuntimeError("not today")
+        return [[0.5 + 0.01 * len(text), 0.5 - 0.01 * len(text)] for text in texts]
+
+
+def test_failed_texts_are_tried_again_on_request_and_only_those(tmp_path):
+    def wrapped():
+        return limelight.wrap(Moody(), classes=["no", "yes"], name="moody")
+
+    texts = [text[:30] for text in TEXTS]
+    data = {"text": texts}
+    ill, well = wrapped(), wrapped()
+    well.function.well = True
+    whole = explained(well, tmp_path / "whole", data, "loo")
+    run = explained(ill, tmp_path / "run", data, "loo")
+    bad = {row["row"] for row in run.errors().to_pylist()}
+    assert bad == {i for i, text in enumerate(texts) if "w3" in text}
+    assert 0 < len(bad) < len(texts)
+    assert "not today" in run.errors().column("error")[0].as_py()
+    ill.function.well = True
+    heard = []
+    explained(ill, run.path, data, "loo", progress=heard.append)
+    assert heard == []  # nobody asked to try again
+    explained(ill, run.path, data, "loo", progress=heard.append, retry=True)
+    assert sum(one.shard.texts for one in heard if one.shard) == len(bad)
+    assert heard[-1].failed == 0
+    assert contents(run.path) == contents(whole.path)
+
+
+def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, tmp_path):
+    cases = [
+        ({"target": "class 9"}, "no class 'class 9'"),
+        ({"features": "letters"}, "no features 'letters'"),
+        ({"method": "lyme"}, "no method 'lyme'. Did you mean 'lime'"),
+        ({"target": 1, "all_classes": True}, "give target or all_classes, not both"),
+        ({"protect": "not"}, r"protect takes a list of words; got one string. Write \['not'\]"),
+        ({"workers": 0}, "workers must be a whole number from 1; got 0"),
+        ({"workers": 2}, "other processes need a model that was loaded from a path"),
+        ({"shard_texts": 0}, "shard_texts must be a whole number from 1; got 0"),
+        ({"bandwith": 1}, "no setting of these methods 'bandwith'. Did you mean 'bandwidth'"),
+    ]
+    for i, (options, sentence) in enumerate(cases):
+        with pytest.raises(InputError, match=sentence):
+            explained(model, tmp_path / str(i), **options)
+        assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
+
+
+def test_the_plan_says_what_was_asked_and_nothing_about_when(model, whole):
+    plan = json.loads((whole / "run.json").read_text())
+    assert plan["schema"] == "limelight.run/1"
+    assert [method["id"] for method in plan["methods"]] == ["lime", "gxi"]
+    assert plan["methods"][0]["settings"]["bandwidth"] == 0.25
+    assert plan["data"]["columns"]["carried"] == ["year"]
+    assert plan["shards"] == {"texts": 5, "count": 5}
+    assert Run(whole).texts().column("year").to_pylist() == DATA["year"]

@@ -1,0 +1,153 @@
+"""What a run stores is what was found, up to float32, and bounds still hold."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+from limelight.corpus import Run
+from limelight.corpus.run_folder import RunFolder
+from limelight.corpus.shard_rows import Answer, DataText, shard_table
+from limelight.corpus.shard_schema import shard_bytes
+from limelight.corpus.shard_work import ShardWork
+
+from runs import record_of, texts_table
+from tiny_models import random_texts, tiny_model
+
+TEXTS = [*random_texts(6, seed=3), "", "w1"]
+METHODS = ("lime", "shapley", "gxi", "interactions", "anchors", "lime-sampled")
+
+
+def stored(folder, model, methods=METHODS, texts=TEXTS, **changes):
+    record = record_of(model, methods, texts, **changes)
+    place, work = RunFolder(folder), ShardWork(model, record)
+    with place.locked():
+        place.begin(record)
+        for number in range(record.shards.count):
+            part = record.texts_of(number)
+            table = texts_table(texts[part.start : part.stop], part.start)
+            place.write(number, shard_bytes(work(table)))
+    return Run(folder)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model(outputs=3)
+
+
+@pytest.fixture(scope="module")
+def run(model, tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("run") / "run", model)
+
+
+ARRAYS = ("scores", "stderr")
+NUMBERS = ("base_value", "intercept", "prediction", "bound", "heads", "pairs")
+
+
+def assert_stored(read, found):
+    """All but the numbers is equal, and these are as near as float32 or the bounds say."""
+    plain = {name: None for name in NUMBERS if name != "prediction"} | {"prediction": {}}
+    nothing = {name: None if getattr(read, name) is None else 0 * read.scores for name in ARRAYS}
+    assert replace(read, **plain, **nothing) == replace(found, **plain, **nothing)
+    slack = 1e-6 + (read.bound or 0) + (found.bound or 0)
+    for name in (*ARRAYS, "base_value", "intercept"):
+        ours, theirs = getattr(read, name), getattr(found, name)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=slack)
+    assert read.prediction == pytest.approx(dict(found.prediction), rel=1e-6)
+    assert (read.pairs is None) == (found.pairs is None)
+    if found.pairs is not None:
+        np.testing.assert_array_equal(read.pairs.features, found.pairs.features)
+        np.testing.assert_allclose(read.pairs.scores, found.pairs.scores, rtol=1e-6, atol=slack)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_explanation_comes_back_as_it_was_found(run, model, method):
+    for i, text in enumerate(TEXTS[:6]):
+        assert_stored(run.explanation(i, method), limelight.explain(model, text, method))
+
+
+def test_the_bound_covers_the_rounding_to_float32(model):
+    e = limelight.explain(model, TEXTS[0], "lime", tolerance=1e-12)
+    answer = Answer(DataText(0, "0", e.text, None), "lime", None, e)
+    row = shard_table([answer], {}, keep_texts=True).to_pylist()[0]
+    rounding = np.abs(np.array(row["scores"]) - e.scores).max()
+    assert rounding > 1e-9 > e.bound  # else there is nothing to cover
+    assert e.bound + rounding <= row["bound"] <= 1.01 * (e.bound + rounding)
+
+
+def test_rows_come_in_the_order_of_the_data_and_of_the_methods(run):
+    rows = [row for table in run.tables(["row", "method"]) for row in table.to_pylist()]
+    assert [(row["row"], row["method"]) for row in rows] == [
+        (i, method) for i in range(len(TEXTS)) for method in METHODS
+    ]
+    assert run.texts().column("row").to_pylist() == list(range(len(TEXTS)))
+    assert run.texts().column("text").to_pylist() == TEXTS
+
+
+def test_a_text_that_fails_is_a_row_with_its_error_and_others_stay(run):
+    errors = run.errors().to_pylist()
+    assert {row["row"] for row in errors} == {6, 7}
+    empty = [row["error"] for row in errors if row["row"] == 6]
+    assert len(empty) == len(METHODS)
+    assert set(empty) == {"the text has no words; give at least one word."}
+    alone = {row["method"] for row in errors if row["row"] == 7}
+    assert "lime" in alone
+    assert "gxi" not in alone  # one word has a gradient and no regression
+    assert run.failed == len(errors)
+    assert len(list(run)) == len(METHODS) * len(TEXTS) - len(errors)
+    with pytest.raises(InputError, match=r"text 6 \(counting from 0\) was not explained: the text"):
+        run.explanation(6)
+
+
+def test_labels_are_named_as_the_classes_are(run):
+    assert set(run.texts().column("label").to_pylist()) == {"class 1"}
+
+
+def test_every_class_has_its_row_on_request(model, tmp_path):
+    run = stored(tmp_path / "run", model, ("lime",), all_classes=True)
+    for name in model.classes:
+        found = limelight.explain(model, TEXTS[1], "lime", target=name)
+        assert_stored(run.explanation(1, target=name), found)
+    with pytest.raises(InputError, match="no class explained here 'class 9'"):
+        run.explanation(1, target="class 9")
+
+
+def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_path):
+    run = stored(tmp_path / "run", model, ("gxi",), texts_kept=False)
+    with pytest.raises(InputError, match="stores no texts; give the text"):
+        run.explanation(0)
+    with pytest.raises(InputError, match="this is not text 0 of the run"):
+        run.explanation(0, text=TEXTS[1])
+    assert run.explanation(0, text=TEXTS[0]).text == TEXTS[0]
+
+
+def test_a_run_says_what_it_is(run, tmp_path):
+    assert repr(run) == (
+        f"<Run '{run.path}': 8 texts, {', '.join(METHODS)}, {run.failed} rows failed>"
+    )
+    assert len(run) == run.total == 8
+    assert run.finished
+    with pytest.raises(InputError, match="there is no run at"):
+        Run(tmp_path)
+    with pytest.raises(InputError, match="texts are numbered from 0 to 7; got 8"):
+        run.explanation(8)
+    with pytest.raises(InputError, match=r"no method of this run 'lim'. Did you mean 'lime'"):
+        run.explanation(0, "lim")
+
+
+def test_a_number_that_float32_cannot_hold_is_an_error_and_not_infinity(tmp_path):
+    run = stored(tmp_path / "run", tiny_model(scale=1e20), ("gxi",), TEXTS[:1])
+    assert "too large for the float32 of a run" in run.errors().column("error")[0].as_py()
+
+
+def test_the_same_rows_are_the_same_bytes(model):
+    record = record_of(model, METHODS, TEXTS)
+    tables = [ShardWork(model, record)(texts_table(TEXTS)) for _ in range(2)]
+    assert shard_bytes(tables[0]) == shard_bytes(tables[1])
