@@ -1,5 +1,6 @@
 """Words over a run, against plain loops over its explanations."""
 
+import itertools
 import math
 from collections import defaultdict
 
@@ -10,31 +11,17 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from scipy import stats
 
-import limelight
 from limelight.corpus.phrases import carrying
 from limelight.corpus.run_tally import tallied
 from limelight.corpus.student_t import t_quantile, two_sided_p
-from limelight.corpus.word_sums import Moments
 from limelight.corpus.word_table import shrunken, strength
 
+from runs import moments, run_of
 from tiny_models import random_texts, tiny_model
 
 COUNT = 41
-
-
-def run_of(folder, texts, *, model=None, methods=("gxi",), labels=None, name="run", **asked):
-    model = tiny_model(outputs=2) if model is None else model
-    columns = {"text": texts, "id": [f"t{i}" for i in range(len(texts))]}
-    columns |= {"label": labels} if labels is not None else {}
-    columns |= asked.pop("columns", {})
-    path = folder / f"{name}.parquet"
-    pq.write_table(pa.table(columns), path)
-    asked = {"shard_texts": 7, **asked}
-    return limelight.explain_data(model, path, list(methods), output=folder / name, **asked)
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +98,6 @@ def test_the_predicted_class_makes_a_view_of_each_class(tmp_path):
     assert sum(view.texts for view in views) == 30
 
 
-def moments(*samples):
-    rows = [
-        (len(x), sum(x), sum(v * v for v in x), sum(map(abs, x)), sum(v > 0 for v in x), len(x))
-        for x in samples
-    ]
-    return Moments(*np.array(rows, dtype=float).T)
-
-
 def test_intervals_cover_the_true_means_of_a_population_of_words():
     rng = np.random.default_rng(0)
     missed = total = 0
@@ -186,7 +165,7 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
         for size in (2, 3):
             for i in range(len(places) - size + 1):
                 part = places[i : i + size]
-                if any(b[0] - a[1] > 1 for a, b in zip(part, part[1:], strict=False)):
+                if any(b[0] - a[1] > 1 for a, b in itertools.pairwise(part)):
                     continue
                 each = [carried[one[2]] for one in part]
                 whole = sum(each)

@@ -3,6 +3,7 @@
 import io
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -34,8 +35,8 @@ def word(name, mean, *, texts=9, examples=()):
 
 def summary(name="great", *, signed=True, supporting=None, views=1):
     found = Explanation(
-        text=f"a {name} b", features=(name,), spans=(((2, 2 + len(name)),),), scores=[0.5],
-        method="lime", target=name, prediction={name: 1.0}, signed=signed,
+        text=f"a {name} b", features=(name,), spans=(((2, 2 + len(name)),),),
+        scores=np.array([0.5]), method="lime", target=name, prediction={name: 1.0}, signed=signed,
     )  # fmt: skip
     part = Part(count=8, of=10, low=0.49, high=0.94)
     gap = DifferingWord(
@@ -109,7 +110,7 @@ def test_a_difference_is_said_in_a_terminal_and_as_csv():
     assert "predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
     head, row = difference().to_csv().splitlines()
     assert head.startswith("word,target,first,second,difference,low,high,p_holm,texts")
-    assert row.startswith("great,great,0.5,'-0.25" if row[16] == "'" else "great,great,0.5,-0.25")
+    assert row.startswith("great,great,0.5,-0.25,-0.75,")
 
 
 def test_the_page_asks_nothing_of_the_network():
