@@ -33,20 +33,20 @@ class View(NamedTuple):
 
 @final
 class Vocabulary:
-    """Words and their numbers, in the order in which they are met."""
+    """Words, or anything else that is counted, and their numbers in the order they are met in."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[Any, int] = {}
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def numbers(self, words: Sequence[str]) -> Int[np.ndarray, " n"]:
+    def numbers(self, words: Sequence[Any]) -> Int[np.ndarray, " n"]:
         """Return the numbers of ``words``; new ones get the next."""
         known = self._numbers
         return np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
 
-    def words(self) -> list[str]:
+    def words(self) -> list[Any]:
         """Return all words by number."""
         return list(self._numbers)
 

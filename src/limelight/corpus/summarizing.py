@@ -2,7 +2,6 @@
 
 __all__ = ["summarized"]
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +119,8 @@ def _view(
     top: int,
 ) -> SummarizedView:
     view, moments, names = tally.views[v], tally.moments(v), tally.vocabulary.words()
-    found = _summarized_words(moments, names, list(chosen), lambda i: walk.examples.of(v, i))
+    leading = [names[i] for i in chosen]
+    found = _summarized_words(moments, leading, list(chosen), lambda i: walk.examples.of(v, i))
     compared, differing = differing_mistakes(tally, v, _DIFFERING)
     method = next(one for one in run.record.methods if one.id == view.method)
     return SummarizedView(
@@ -145,7 +145,7 @@ def _view(
 
 
 def _summarized_words(
-    moments: Moments, names: Sequence[str], chosen: list[int], examples: Any
+    moments: Moments, names: list[str], chosen: list[int], examples: Any
 ) -> list[SummarizedWord]:
     columns = {
         name: values[chosen].tolist()
@@ -156,8 +156,8 @@ def _summarized_words(
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
     return [
-        SummarizedWord(word=names[i], examples=examples(i), **row)
-        for i, row in zip(chosen, rows, strict=True)
+        SummarizedWord(word=name, examples=examples(i), **row)
+        for i, name, row in zip(chosen, names, rows, strict=True)
     ]
 
 
@@ -169,8 +169,8 @@ def _phrases(tally: RunTally, walk: SecondWalk, v: int, top: int) -> tuple[Summa
     able = np.flatnonzero((moments.texts >= FEWEST) & (size > 0))
     kept = able[np.argsort(-size[able], kind="stable")][:top].tolist()
     known = tally.vocabulary.words()
-    names = {i: " ".join(known[word] for word in phrase_words(keys[i])) for i in kept}
-    return tuple(_summarized_words(moments, names, kept, lambda _: ()))  # type: ignore[arg-type]
+    names = [" ".join(known[word] for word in phrase_words(keys[i])) for i in kept]
+    return tuple(_summarized_words(moments, names, kept, lambda _: ()))
 
 
 def _right(outcomes: Int[np.ndarray, "C 3"]) -> Part | None:
