@@ -316,3 +316,17 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     tally.see(0, read(MODEL, [text]), [scores])
     found = tally.result([JudgedText(id=0)], seed=0)
     assert found["m"].precision == pytest.approx(precision)
+
+
+def test_where_nothing_is_above_guessing_nothing_is_called_the_most_plausible():
+    methods = [
+        PlausibleMethod(method="gxi", precision=0.3, above=0.02, above_interval=(-0.01, 0.05)),
+        PlausibleMethod(method="g-avg", precision=0.2, above=-0.08, above_interval=(-0.1, -0.06)),
+    ]
+    levels = [PlausibleMethod(method=name, precision=0.28) for name in ("chance", "rationale")]
+    found = plausible_verdict(methods, levels, [], texts=40)
+    assert found.endswith(
+        "On these 40 texts no method is more plausible than guessing (gxi has the largest average "
+        "precision, 0.300); guessing has 0.280, the rationale itself as scores of words 0.280; "
+        "g-avg is less plausible than guessing."
+    )
