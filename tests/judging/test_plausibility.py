@@ -12,10 +12,11 @@ from limelight.explainers import read
 from limelight.judging.candidates import Candidate
 from limelight.judging.eraser_scores import chosen_places, f1, matches, runs_of, token_f1
 from limelight.judging.likeness import TOP, likeness
+from limelight.judging.plausible_verdict import plausible_verdict
 from limelight.judging.rationales import checked_rationales, marks_of, usual_share
 from limelight.judging.tallies import PlausibilityTally
 from limelight.results.judgement import JudgedText
-from limelight.results.plausibility import FIRST_SENTENCE
+from limelight.results.plausibility import FIRST_SENTENCE, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
 
