@@ -56,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        data = given.data or synthetic(place / "texts.csv", 400)
+        data = given.data or synthetic(place / "texts.csv", 1500)
         whole = place / "undisturbed"
         run(command("here", data, whole, given.shard_texts))
         same = True
