@@ -161,8 +161,8 @@ def _unsigned(names: list[str]) -> str:
     if not names:
         return ""
     return (
-        f"{_joined(names, ('has', 'have'))} no signs: words are ranked by size, and the column of |change| "
-        "asks only whether large scores move the output, in whichever direction."
+        f"{_joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
+        "column of |change| asks only whether large scores move the output, in whichever direction."
     )
 
 
