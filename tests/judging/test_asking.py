@@ -186,6 +186,20 @@ def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
         judge(MODEL, TEXTS[:1], [str(path)])
 
 
+def test_of_explanations_of_every_class_the_judged_one_is_taken():
+    def counts(texts):
+        return [[t.count("w1"), t.count("w2"), 0.5 + 2 * t.count("w3")] for t in texts]
+
+    model = limelight.wrap(counts, classes=["a", "b", "c"], scale="logit")
+    texts = ["w1 w2 w3 x y", "w1 w1 w2 k"]
+    stored = [e for t in texts for e in limelight.explain_classes(model, t, "loo").values()]
+    found = judge(model, texts, {"stored": stored, "loo": "loo"}, columns=[])
+    assert [text.target for text in found.texts] == ["c", "a"]
+    for text in found.texts:
+        assert text.reasons == (None, None)
+        assert text.deletion.areas[0] == pytest.approx(text.deletion.areas[1])
+
+
 def test_stored_explanations_are_found_by_text_when_they_are_needed():
     class ByText(dict):
         looked = 0

@@ -16,7 +16,7 @@ from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured, find_method
 from limelight.explainers.several_methods import compared_by_default
-from limelight.judging.stored import is_stored, stored_explanations
+from limelight.judging.stored import Stored, is_stored, stored_explanations
 from limelight.models import Model
 from limelight.results import Explanation
 from limelight.shapes import Float
@@ -176,16 +176,15 @@ def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Sco
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
 
 
-def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
-    first = next(iter(found.values()))
-
+def _from_stored(name: str, found: Stored) -> Candidate:
     def one(reading: Reading, i: int) -> Scored:
-        e = found.get(reading.documents[i].text)
-        if e is None:
+        several = found.of(reading.documents[i].text)
+        if not several:
             return "there is no stored explanation of this text."
+        target = reading.targets.names()[i]
+        e = next((e for e in several if e.target == target), several[-1])
         if e.features != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        target = reading.targets.names()[i]
         if e.target == target or not e.signed:
             return e.scores
         if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
@@ -195,7 +194,7 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
     def scores(reading: Reading) -> list[Scored]:
         return [one(reading, i) for i in range(len(reading.documents))]
 
-    return Candidate(name, name, first.signed, scores, asks=lambda _: 0, portable=False)
+    return Candidate(name, name, found.signed, scores, asks=lambda _: 0, portable=False)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

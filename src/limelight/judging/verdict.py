@@ -160,10 +160,9 @@ def _partly(m: JudgedMethod, room: int) -> str:
 def _unsigned(names: list[str]) -> str:
     if not names:
         return ""
-    verb = "has" if len(names) == 1 else "have"
     return (
-        f"{', '.join(names)} {verb} no signs: words are ranked by size, and the column of |change| "
-        "asks only whether large scores move the output, in whichever direction."
+        f"{_joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
+        "column of |change| asks only whether large scores move the output, in whichever direction."
     )
 
 
@@ -189,8 +188,8 @@ def _imprecise(room: Sequence[JudgedText]) -> str:
         return ""
     return (
         f"Chance is known to no better than {max(worse):.1%} of its distance to the best found on "
-        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted; a larger "
-        "budget helps."
+        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted: the budget, "
+        "or the number of random orders that are drawn at most, came to its end first."
     )
 
 
