@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ENGINES = ("here", "pool", "executor", "dask", "ray")
@@ -56,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        data = given.data or synthetic(place / "texts.csv", 400)
+        data = given.data or synthetic(place / "texts.csv", 1500)
         whole = place / "undisturbed"
         run(command("here", data, whole, given.shard_texts))
         same = True
@@ -118,22 +118,30 @@ def killed(command: list[str], output: Path, *, kills: int, seed: int) -> list[t
     """Start and kill a run ``kills`` times, then let it finish.
 
     A kill comes at a random moment after the start, or after another shard is stored, so that some
-    fall into the beginning and most into the work. Returns when, and how many shards were there.
+    fall into the beginning and most into the work; one that comes after the end shows nothing, and
+    is an error. Returns when, and how many shards were there.
     """
-    rng, moments = random.Random(seed), []
+    rng, moments, groups = random.Random(seed), [], []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     for number in range(kills):
         before, start = shards(output), time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, start_new_session=True, **quiet)
+        groups.append(process.pid)
         if number % 3:
             while shards(output) <= before and process.poll() is None:
                 time.sleep(0.005)
             time.sleep(rng.uniform(0, 0.2))
         else:
-            time.sleep(rng.uniform(0, 5))
+            time.sleep(rng.uniform(0, 1))  # while it begins
+        if process.poll() is not None:
+            raise SystemExit("a run had ended before it was killed: give it more texts to do.")
         process.send_signal(signal.SIGKILL)
         process.wait()
         moments.append((time.monotonic() - start, shards(output)))
     run(command)
+    for group in groups:  # executors of others may leave their workers behind
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
     return moments
 
 

@@ -21,7 +21,7 @@ TEXT = "a great film, but not for me"
 def test_explain_prints_the_words_and_the_prediction(limelight):
     outcome = limelight("explain", TEXT)
     assert outcome.code == 0
-    assert "great+" in outcome.out
+    assert "great[+" in outcome.out
     assert "The model says positive (" in outcome.out
 
 

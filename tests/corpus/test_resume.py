@@ -150,6 +150,15 @@ def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
         explained(model, tmp_path)
 
 
+def test_a_process_that_was_killed_before_the_plan_was_whole_leaves_no_trace(
+    model, whole, tmp_path
+):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.abc.part").write_text("{")
+    explained(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(whole)
+
+
 def test_two_writers_at_once_are_one_too_many(model, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     program = (
@@ -256,6 +265,7 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         ({"features": "letters"}, "no features 'letters'"),
         ({"method": "lyme"}, "no method 'lyme'. Did you mean 'lime'"),
         ({"target": 1, "all_classes": True}, "give target or all_classes, not both"),
+        ({"protect": "not"}, r"protect takes a list of words; got one string. Write \['not'\]"),
         ({"workers": 0}, "workers must be a whole number from 1; got 0"),
         ({"workers": 2}, "other processes need a model that was loaded from a path"),
         ({"shard_texts": 0}, "shard_texts must be a whole number from 1; got 0"),

@@ -169,8 +169,10 @@ def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
 
         def moved(at: "Progress") -> None:
             estimate.heard(at.step, at.steps)
-            told = _line(at).rpartition(",")[0]
-            bar.update(task, completed=at.step, total=at.steps, description=told)
+            best = "" if at.best is None else f", best accuracy {at.best:.1%}"
+            bar.update(
+                task, completed=at.step, total=at.steps, description=f"epoch {at.epoch}{best}"
+            )
 
         yield moved
 

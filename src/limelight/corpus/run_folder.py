@@ -44,6 +44,8 @@ class RunFolder:
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
+        for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
+            part.unlink()  # of a process that was killed while it wrote
         if self.plan.exists():
             if (clause := difference(self.record(), record)) is not None:
                 raise InputError(
@@ -55,8 +57,6 @@ class RunFolder:
         else:
             write_record(self.plan, record)
         (self.path / _SHARDS).mkdir(exist_ok=True)
-        for part in (self.path / _SHARDS).glob(".*.part"):  # of a process that was killed
-            part.unlink()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

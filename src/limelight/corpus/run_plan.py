@@ -49,6 +49,8 @@ def plan_run(
     for name, given in (("target", target), ("against", against)):
         if all_classes and given is not None:
             raise InputError(f"give {name} or all_classes, not both.")
+    if isinstance(protect, str):
+        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
     if not isinstance(features, str):
         raise InputError("groups of tokens are for one text; over many, name the features.")
     chosen = _chosen(model, method, settings)
@@ -71,7 +73,7 @@ def plan_run(
             all_classes=all_classes,
             features=features,
             scale=explained_scale(scale, model.link),
-            protect=sorted(protect) if not isinstance(protect, str) else [protect],
+            protect=sorted(protect),
             window=window,
         ),
         data=found,

@@ -33,6 +33,7 @@ class Run:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._folder = RunFolder(path)
         self.record: RunRecord = self._folder.record()
+        self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
 
     def __repr__(self) -> str:
         methods = ", ".join(self.methods)
@@ -214,7 +215,9 @@ class Run:
             raise InputError(f"text {row} is not explained yet; start the run again to go on.")
         several = self.record.rows_per_text
         first = (row - self.record.texts_of(number)[0]) * several
-        rows = _rows(self._folder.read(number).slice(first, several))
+        if self._latest is None or self._latest[0] != number:
+            self._latest = number, self._folder.read(number)
+        rows = _rows(self._latest[1].slice(first, several))
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
             raise InputError(nearest("class explained here", target, map(str, found)))

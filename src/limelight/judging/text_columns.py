@@ -116,7 +116,8 @@ def _from_the_literature(
     replacement: str,
 ) -> Iterator[TextColumn]:
     """Yield two columns for each of the packages asked for."""
-    aimed = replace(one, targets=replace(one.targets, scale="probability"))
+    targets = replace(one.targets, scale="probability", against=None)  # of the class alone
+    aimed = replace(one, targets=targets)
     deleting = "delete" if "delete" in one.model.replacements else replacement
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
