@@ -44,9 +44,15 @@ class PhraseCounts:
         """Count the phrases of a shard, once for every text."""
         first = np.zeros(len(shard.row), dtype=bool)
         first[np.unique(shard.row, return_index=True)[1]] = True
-        places = _places(shard)
-        found = _neighbours(places.only(first[places.at]))
-        self._counts += np.bincount(_bucket(found.key), minlength=len(self._counts))
+        kept = first[shard.at]
+        alone = shard._replace(
+            row=shard.row[first],
+            at=(np.cumsum(first) - 1)[shard.at[kept]],
+            word=shard.word[kept],
+            table=shard.table.filter(pa.array(first)),
+        )
+        found = _neighbours(_places(alone, shard.table))
+        np.add.at(self._counts, _bucket(found.key), 1)
 
     def frequent(self, key: Int[np.ndarray, " m"]) -> Bool[np.ndarray, " m"]:
         """Return which phrases may be in ``FEWEST`` texts."""
@@ -75,7 +81,7 @@ def phrases_of(
 
     ``carried`` is what :func:`carrying` says of the words, by view.
     """
-    places = _places(shard)
+    places = _places(shard, shard.table)
     view = shard.view[places.at]
     parts, last, found = [], None, None
     for v in np.unique(shard.view).tolist():
@@ -155,16 +161,17 @@ class _Neighbours(NamedTuple):
         return _Neighbours(*(values[kept] for values in self))
 
 
-def _places(shard: ShardWords) -> _Places:
+def _places(shard: ShardWords, whole: Any) -> _Places:
+    """Return the occurrences in ``shard.table``, which is ``whole`` or some rows of it."""
     table = shard.table
     outer = _lengths(table["starts"])
     starts, ends = (_flat(table[name]) for name in ("starts", "ends"))
     inner = _lengths(starts)
     codes = shard.word
     if len(codes) != len(inner):  # names that a text has twice: its features are not its entries
-        named = pc.dictionary_encode(_flat(table["features"]))
         # The same strings in the same order as when the shard was read: the numbers are its own.
-        codes = named.indices.to_numpy(zero_copy_only=False)
+        named = pc.dictionary_encode(_flat(whole["features"])).dictionary
+        codes = np.asarray(pc.index_in(_flat(table["features"]), named)).astype(np.int64)
     word = shard.own[codes] if len(codes) else np.zeros(0, dtype=np.int64)
     score = _flat(table["scores"]).to_numpy(zero_copy_only=False).astype(np.float64)
     entry = np.repeat(np.arange(len(inner)), inner)

@@ -154,7 +154,8 @@ def _shard_words(
 def _once_per_text(at: Any, codes: Any, score: Any, times: Any, size: int) -> tuple[Any, ...]:
     """Add up the entries of one row that name the same word."""
     key = at * max(size, 1) + codes
-    ordered = np.sort(key)
+    small = len(key) and int(key[-1]) < 2**31 - size  # rows come in order; half the bytes to sort
+    ordered = np.sort(key.astype(np.int32) if small else key)
     if not (ordered[1:] == ordered[:-1]).any():  # words of a text are distinct, as nearly always
         return at, codes, score, times
     distinct, inverse = np.unique(key, return_inverse=True)
