@@ -204,3 +204,21 @@ def test_examples_are_the_texts_in_which_a_word_scores_most(run):
                 assert example.found == one.word
                 assert example.id == f"t{example.row}"
                 assert example.score == pytest.approx(scores[example.row], rel=1e-6)
+
+
+def test_places_of_one_word_in_a_text_count_once(tmp_path):
+    texts = [" ".join(["w1", "w2", "w2", "w1", f"w{i % 5}"]) for i in range(12)]
+    run = run_of(tmp_path, texts, features="positions")
+    expected = defaultdict(lambda: defaultdict(float))
+    for number, e in enumerate(run):
+        for word, score in zip(e.features, e.scores, strict=True):
+            expected[word][number] += score
+    rows = {row["word"]: row for row in run.words().to_pylist()}
+    assert set(rows) == set(expected)
+    for word, scores in expected.items():
+        assert rows[word]["texts"] == len(scores)
+        assert rows[word]["mean"] == pytest.approx(np.mean(list(scores.values())), rel=1e-6)
+    assert rows["w1"]["occurrences"] > rows["w1"]["texts"]
+    pairs = {one.word: one for one in run.summary(top=50).views[0].phrases}
+    for words, one in pairs.items():
+        assert one.texts == sum(f" {words} " in f" {text} " for text in texts)
