@@ -1,7 +1,7 @@
 """Visit every sequence classifier of transformers, each in a process of its own.
 
 PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/models.md
-PYTHONPATH=scripts python -m zoo bert xlnet   visit some, print what is not right, store it too
+PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
 PYTHONPATH=scripts python -m zoo.matrix       write docs/models.md from what is stored
 """
 
@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 warnings.simplefilter("ignore")
@@ -28,30 +29,28 @@ def main() -> None:
     """Visit the families that were named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*")
+    parser.add_argument("--output", type=Path, help="where to store what was found")
     parser.add_argument("--all", action="store_true", help="print refusals too")
     given = parser.parse_args()
     shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    known = matrix.stored() if matrix.VERDICTS.exists() else {"families": {}}
+    families: dict[str, Any] = {}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
         found = isolated(family)
         print(
             f"{family} ({time.perf_counter() - start:.0f} s): {summary(found, shown)}", flush=True
         )
-        known["families"][family] = matrix.slim(found)
-        _store(known["families"])
-    matrix.main()
-
-
-def _store(families: dict[str, Any]) -> None:
-    """Keep what was found, in the order of the alphabet, after every family."""
-    content = {
-        "transformers": transformers.__version__,
-        "families": {family: families[family] for family in sorted(families)},
-    }
-    matrix.VERDICTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        families[family] = matrix.slim(found)
+    content = json.dumps(
+        {"transformers": transformers.__version__, "families": families}, indent=1, sort_keys=True
+    )
+    if given.output is not None:
+        given.output.write_text(content, encoding="utf-8")
+    elif not given.families:
+        matrix.VERDICTS.write_text(content + "\n", encoding="utf-8")
+        matrix.main()
 
 
 def isolated(family: str) -> dict[str, Any]:

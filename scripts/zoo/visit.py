@@ -3,7 +3,7 @@
 __all__ = ["TEXT", "Verdict", "visit"]
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,8 +36,11 @@ class Verdict:
     error: float = 0.0
 
 
-def visit(family: str) -> dict[str, Any]:
-    """Return a verdict on every method, on batches and on replacements, as plain values."""
+def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
+    """Return a verdict on every method, on batches and on replacements, as plain values.
+
+    With ``names``, only on those.
+    """
     network, tokenizer = animals.build(family), animals.word_pieces()
     hand = ByHand(network, tokenizer, TEXT)
     try:
@@ -53,7 +56,11 @@ def visit(family: str) -> dict[str, Any]:
         **{name: _asked(_method, model, hand, name) for name in METHODS},
     }
     notices = list(model.read(TEXT).notices)
-    found = {name: asdict(_answered(ask)) for name, ask in questions.items()}
+    found = {
+        name: asdict(_answered(ask))
+        for name, ask in questions.items()
+        if not names or name in names
+    }
     return {"notices": notices, "verdicts": found}
 
 

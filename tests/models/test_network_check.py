@@ -129,6 +129,19 @@ def test_a_network_that_answers_at_random_is_said_to():
     assert re.match(r"The model answers the same text differently from call to call \(by ", notice)
 
 
+@pytest.mark.parametrize("method", ["loo", "lime", "shapley", "banzhaf", "anchors"])
+def test_a_function_that_answers_at_random_is_said_to(method):
+    rng = np.random.default_rng(0)
+
+    def function(texts):
+        chance = rng.random(len(texts))
+        return np.stack([1 - chance, chance], axis=1)
+
+    model = limelight.wrap(function, classes=["x", "y"])
+    notices = limelight.explain(model, "a superb film", method).notices
+    assert any(notice.startswith("The model answered the same text with") for notice in notices)
+
+
 def test_dropout_that_was_left_on_is_off_while_we_ask():
     network, tokenizer = tiny("bert")
     network.train()

@@ -14,7 +14,7 @@ from limelight.explainers.held_prediction import held_by
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.sign_precision import sign_bracket_of
-from limelight.explainers.target_game import refusal_notice
+from limelight.explainers.target_game import refusal_notice, steadiness_notice
 from limelight.results import Anchor, Finding
 from limelight.sampling import (
     AnchorSearch,
@@ -134,6 +134,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             held.notices
             + _notices(found, precision, settings.threshold)
             + refusal_notice(game, since=stood_in)
+            + steadiness_notice(one, game)
         ),
         diagnostics={
             "holds": held.name,

@@ -1,6 +1,6 @@
 """What perturbation methods play: the explained number of one text under each mask."""
 
-__all__ = ["TargetGame", "refusal_notice"]
+__all__ = ["TargetGame", "refusal_notice", "steadiness_notice"]
 
 from functools import cached_property
 from typing import final
@@ -10,6 +10,7 @@ import numpy as np
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.answers import MOST_LOG_ODDS
+from limelight.sampling import watched
 from limelight.shapes import Bool, Float
 
 _STEADY = 0.01  # of the answer, or of 1: what half precision may do
@@ -60,7 +61,8 @@ class TargetGame:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
-        return self._unsteady() + self._certain() + self._refused()
+        unsteady = _unsteady(self._whole, self._again)
+        return unsteady + self._certain() + self._refused()
 
     def _counted(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
         found = self._targets.value(outputs[:, None])
@@ -68,15 +70,6 @@ class TargetGame:
         if self._watched:  # exactly this number stands for a probability of 1
             self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
         return found
-
-    def _unsteady(self) -> tuple[str, ...]:
-        if abs(self._again - self._whole) <= _STEADY * max(1.0, abs(self._whole)):
-            return ()
-        return (
-            f"The model answered the same text with {self._whole:.4g} and with {self._again:.4g}: "
-            "its answers are partly noise, which no standard error here accounts for. "
-            "Switch off whatever is random in it.",
-        )
 
     def _certain(self) -> tuple[str, ...]:
         if not self._held:
@@ -89,6 +82,25 @@ class TargetGame:
 
     def _refused(self) -> tuple[str, ...]:
         return refusal_notice(self._game, since=self._stood_in)
+
+
+def _unsteady(whole: float, again: float) -> tuple[str, ...]:
+    """Say that a model answered the untouched text with ``whole`` and then with ``again``."""
+    if abs(again - whole) <= _STEADY * max(1.0, abs(whole)):
+        return ()
+    return (
+        f"The model answered the same text with {whole:.4g} and with {again:.4g}: its answers are "
+        "partly noise, which no standard error here accounts for. Switch off whatever is random "
+        "in it.",
+    )
+
+
+def steadiness_notice(one: Reading, game: TextGame) -> tuple[str, ...]:
+    """Say if the model answers the untouched text of ``one`` otherwise than it did at first."""
+    with watched(None):  # mostly known already, and nobody waits for it
+        outputs = game(np.ones((1, len(game)), bool))
+    first, again = one.targets.value(one.outputs)[0], one.targets.value(outputs[:, None])[0, 0]
+    return _unsteady(float(first), float(again))
 
 
 def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
