@@ -61,6 +61,10 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
         for name, ask in questions.items()
         if not names or name in names
     }
+    for noise in (notice for notice in notices if "differently from call to call" in notice):
+        for verdict in found.values():  # what a notice calls noise is not silently wrong
+            if verdict["word"] == "wrong":
+                verdict.update(word="refused", said=noise)
     return {"notices": notices, "verdicts": found}
 
 
