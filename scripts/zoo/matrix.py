@@ -53,10 +53,11 @@ def matrix(stored: dict[str, Any]) -> str:
     for family, found in asked.items():
         cells = tuple(_cell(found, names, reasons) for names in GROUPS.values())
         rows.setdefault((*cells, _remarks(found, reasons)), []).append(family)
+    left = len(families) - len(asked)
     ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
     lines = [
         f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
-        f"built with random weights and asked, {len(families) - len(asked)} were not.",
+        f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not.",
         "",
         "| families | " + " | ".join(GROUPS) + " | remarks |",
         "| --- |" + " --- |" * (len(GROUPS) + 1),
