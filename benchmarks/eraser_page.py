@@ -48,15 +48,16 @@ def section(name: str) -> str:
         f"`{found['command']}`: {found['data']}, of which {judged['texts']} can tell methods "
         f"apart and {plausible['texts']} have marked words that the model reads "
         f"({plausible['words']:.0f} occurrences in the mean, {plausible['marked']:.0%} of them "
-        f"marked). The model is right on {values[f'{name}_accuracy']:.0%} of the reviews. "
-        f"{values[f'{name}_seconds']:.0f} s{_where(found)}."
+        f"marked). The model is right on {values[f'{name}_accuracy']:.0%} of the "
+        f"reviews.{_time(found, values[f'{name}_seconds'])}"
     )
     parts = [circumstances, judged["verdict"], plausible["verdict"], _methods(judged)]
     return "\n" + "\n\n".join([*parts, _agreement(judged)]) + "\n\n"
 
 
-def _where(found: dict[str, Any]) -> str:
-    return f" on {found['device']}" if "device" in found else " in one process"
+def _time(found: dict[str, Any], seconds: float) -> str:
+    """Say how long a graphics card took; a shared processor's clock says little."""
+    return f" {seconds:.0f} s on {found['device']}." if "device" in found else ""
 
 
 def _methods(judged: dict[str, Any]) -> str:

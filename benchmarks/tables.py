@@ -24,9 +24,11 @@ ORDER = (
     "judging",
     "judging_deep",
     "judging_cuda",
+    "judging_cuda_every",
     "ceilings",
     "huggingface",
     "huggingface_cuda",
+    "model_speed_cuda",
     "coverage",
 )
 GAMES = {

@@ -1,16 +1,15 @@
 """Visit every sequence classifier of transformers, each in a process of its own.
 
-PYTHONPATH=scripts python -m zoo              visit all, write scripts/zoo/verdicts.json
-PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
+PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/models.md
+PYTHONPATH=scripts python -m zoo bert xlnet   visit some, print what is not right, store it too
+PYTHONPATH=scripts python -m zoo.matrix       write docs/models.md from what is stored
 """
 
 import argparse
 import json
 import multiprocessing
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 warnings.simplefilter("ignore")
@@ -19,10 +18,9 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import limelight.explainers.lime_methods  # noqa: F401, E402  loaded once, before any fork
-from zoo import animals  # noqa: E402
+from zoo import animals, matrix  # noqa: E402
 from zoo.visit import visit  # noqa: E402
 
-VERDICTS = Path(__file__).parent / "verdicts.json"
 SECONDS = 300
 
 
@@ -30,22 +28,30 @@ def main() -> None:
     """Visit the families that were named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*")
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--all", action="store_true", help="print refusals too")
     given = parser.parse_args()
     shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    found = {}
+    known = matrix.stored() if matrix.VERDICTS.exists() else {"families": {}}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
-        found[family] = isolated(family)
+        found = isolated(family)
         print(
-            f"{family} ({time.perf_counter() - start:.0f} s): {summary(found[family], shown)}",
-            flush=True,
+            f"{family} ({time.perf_counter() - start:.0f} s): {summary(found, shown)}", flush=True
         )
-        if given.output:
-            given.output.write_text(json.dumps(found, indent=1))
+        known["families"][family] = matrix.slim(found)
+        _store(known["families"])
+    matrix.main()
+
+
+def _store(families: dict[str, Any]) -> None:
+    """Keep what was found, in the order of the alphabet, after every family."""
+    content = {
+        "transformers": transformers.__version__,
+        "families": {family: families[family] for family in sorted(families)},
+    }
+    matrix.VERDICTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def isolated(family: str) -> dict[str, Any]:
@@ -89,4 +95,4 @@ def summary(found: dict[str, Any], shown: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

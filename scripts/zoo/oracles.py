@@ -4,7 +4,6 @@ __all__ = ["bad_rows", "enumerated", "from_attention", "from_gradients", "other_
 
 import itertools
 import re
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,10 @@ def enumerated(method: str, answers: Array) -> Array | None:
     match method:
         case "loo":
             return answers[-1] - answers[[2**d - 1 - (1 << j) for j in range(d)]]
+        case "banzhaf":
+            return np.array(
+                [answers[keep[:, j]].mean() - answers[~keep[:, j]].mean() for j in range(d)]
+            )
         case "shapley":
             return _shapley(answers, d)
         case "lime":
@@ -105,6 +108,13 @@ def from_attention(method: str, hand: ByHand, target: int) -> Array | None:
         case "rollout":
             product = np.linalg.multi_dot([*mean[::-1], np.eye(mean.shape[-1])])
             return hand.words(product[reads].mean(axis=0))
+        case "generic-attention":
+            spoken = np.array(
+                [a * g[0].double().numpy() for a, g in zip(alpha, steps, strict=True)]
+            )
+            passed = np.eye(alpha.shape[-1]) + np.maximum(spoken, 0).mean(axis=1)
+            product = np.linalg.multi_dot([*passed[::-1], np.eye(alpha.shape[-1])])
+            return hand.words((product - np.eye(len(product)))[reads].mean(axis=0))
         case "flow":
             flows = [_largest_flow(mean, reads / reads.sum(), t) for t in range(mean.shape[-1])]
             return hand.words(np.array(flows))
@@ -155,8 +165,20 @@ _OTHER = re.compile(
 )
 
 
-def other_mixing(network: Any) -> list[str]:
-    """Return the names of the network's kinds of modules that mix tokens without attention."""
-    wide = [m for m in network.modules() if getattr(m, "kernel_size", None) != (1,)]
-    kinds = {type(module).__name__ for module in wide}
-    return sorted(kind for kind in kinds if _OTHER.search(kind))
+def other_mixing(hand: ByHand) -> list[str]:
+    """Return the kinds of modules that mix tokens without attention and that the text runs through.
+
+    A tower for images, say, stands by.
+    """
+    ran: set[str] = set()
+    wide = [m for m in hand.network.modules() if getattr(m, "kernel_size", None) != (1,)]
+    handles = [
+        module.register_forward_hook(lambda m, _given, _out: ran.add(type(m).__name__))
+        for module in wide
+        if _OTHER.search(type(module).__name__)
+    ]
+    with torch.no_grad():
+        hand.call(hand.ids)
+    for handle in handles:
+        handle.remove()
+    return sorted(ran)

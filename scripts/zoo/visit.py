@@ -19,7 +19,11 @@ TEXT = "a superb film but predictable plot"  # six words, seven pieces, all diff
 TEXTS = [TEXT, "good", "the plot is bad . " * 4, "a film"]
 TARGET = 1
 REPLACEMENTS = ("mask", "unk", "pad", "delete")
-CHEAP = {"lime-sampled": {"samples": 200}, "anchors": {"samples": 64, "max_samples": 200}}
+CHEAP = {
+    "ig": {"steps": 8, "max_steps": 8},  # the oracle takes as many
+    "lime-sampled": {"samples": 200},
+    "anchors": {"samples": 64, "max_samples": 200},
+}
 TOLERANCE = 2e-4  # of the largest number: float32 through two layers with weights of size 1
 
 
@@ -129,11 +133,13 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     if name == "ig":
         return _integrated(hand, found)
     size = float(np.abs(found.scores).max())
+    if METHODS[name].ways[-1].needs == "freezes":
+        return Verdict("unchecked" if np.isfinite(found.scores).all() else "wrong")
     if METHODS[name].ways[-1].needs == "differentiates":
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if name in ("rollout", "flow") and (others := other_mixing(hand.network)):
+        if METHODS[name].ways[-1].needs == "relays" and (others := other_mixing(hand)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)

@@ -12,7 +12,7 @@ from limelight.text import Features
 torch = pytest.importorskip("torch")
 
 from limelight.models.hugging_face.forward_pass import ForwardPass  # noqa: E402
-from limelight.models.hugging_face.network_call import MASKED_OUT  # noqa: E402
+from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle  # noqa: E402
 
 from tiny_transformers import tiny  # noqa: E402
 

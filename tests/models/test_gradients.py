@@ -195,4 +195,4 @@ def test_probabilities_have_gradients_too():
 def test_a_mean_gradient_that_is_rounding_is_said_to_be():
     e = limelight.explain(loaded("bert"), TEXT, "g-avg")
     assert "these scores are rounding errors" in e.notices[-1]
-    assert not limelight.explain(loaded("bert"), TEXT, "gxi").notices
+    assert not limelight.explain(loaded("bert"), TEXT, "g-l2").notices

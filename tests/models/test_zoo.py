@@ -4,6 +4,8 @@ All that transformers can build are visited by ``PYTHONPATH=scripts python -m zo
 """
 
 import pytest
+import transformers
+from zoo import animals, matrix
 from zoo.visit import visit
 
 from limelight.explainers import METHODS
@@ -64,3 +66,34 @@ def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
 def test_rows_that_do_not_add_up_would_be_seen(monkeypatch):
     monkeypatch.setattr("limelight.models.hugging_face.attention_rows._check_rows", lambda *_: None)
     assert words(visit("squeezebert"))["alpha-avg"] == "wrong"
+
+
+def test_the_page_shows_what_was_found():
+    """Where this fails, ``PYTHONPATH=scripts python -m zoo.matrix`` mends it."""
+    page = matrix.PAGE.read_text("utf-8")
+    assert matrix.page_with_matrix(page, matrix.stored()) == page
+
+
+def test_nothing_that_was_visited_is_wrong_or_broken():
+    for family, found in matrix.stored()["families"].items():
+        said = {text.partition(":")[0] for text in found.get("rest", {})}
+        assert said <= {"refused"}, family
+
+
+def test_every_family_of_this_transformers_was_visited():
+    stored = matrix.stored()
+    if stored["transformers"] != transformers.__version__:
+        pytest.skip(f"visited with transformers {stored['transformers']}")
+    assert set(stored["families"]) == set(animals.FAMILIES)
+    assert sum("right" in found for found in stored["families"].values()) >= 98
+
+
+def test_every_method_stands_in_a_column():
+    shown = {name for names in matrix.GROUPS.values() for name in names}
+    assert shown == DEEP
+
+
+def test_a_wrong_verdict_would_be_shown():
+    found = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "notices": []}
+    stored = {"transformers": "0", "families": {"x": matrix.slim(found)}}
+    assert "1. Wrong: 1 2." in matrix.matrix(stored)

@@ -72,7 +72,7 @@ ROWS = (
         settings=GenericAttention,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_from_tables),
-            Way(needs="attends", exactness="exact", explain=_through_layers),
+            Way(needs="relays", exactness="exact", explain=_through_layers),
         ),
     ),
 )

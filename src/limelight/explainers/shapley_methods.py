@@ -23,7 +23,7 @@ from limelight.sampling import (
 )
 from limelight.theory.shapley import shapley
 
-_ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.90 of cases with rare effects
+_ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part
 _TOLERANCE = "largest error of a score, relative to the range of f"
 _PER_HEAD = "also score every head alone"
 _UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"

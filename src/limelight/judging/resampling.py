@@ -9,6 +9,9 @@ import numpy as np
 from limelight.shapes import Float
 
 DRAWS = 2000
+# For each column at least: the smallest p-value is 2/draws, and Holm multiplies it by as many
+# columns as are compared; with 105 pairs of methods, 2,000 draws could never have told two apart.
+_PER_COLUMN = 100
 _CELLS = 4_000_000  # weights of texts held at a time
 
 
@@ -32,12 +35,12 @@ def resampled(
 
     The same seed draws the same texts, so that differences of columns are paired.
     """
-    n = len(room)
+    n, draws = len(room), max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
     rng, block, parts = np.random.default_rng(seed), max(1, _CELLS // max(n, 1)), []
-    for start in range(0, DRAWS, block):
-        count = min(block, DRAWS - start)
+    for start in range(0, draws, block):
+        count = min(block, draws - start)
         weights = rng.multinomial(n, np.full(n, 1 / n), size=count)
         parts.append(_ratio(weights @ table))
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(parts))
@@ -49,11 +52,13 @@ def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
     return np.divide(gain, room, out=np.full_like(gain, np.nan), where=room > 0)
 
 
-def two_sided(draws: Float[np.ndarray, " draws"]) -> float:
-    """Return twice the smaller part of draws on either side of 0, never 0 itself."""
+def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
+    """Return twice the smaller part of draws on either side of 0, at least 2^(1 − texts)."""
     known = draws[np.isfinite(draws)]
     fewer = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
-    return min(1.0, 2 * (int(fewer) + 1) / (len(known) + 1))
+    # Resampling three texts that agree always finds agreement. That n signs are all the same has
+    # the probability 2^(1 − n) where both are as likely: no test of n differences goes below it.
+    return min(1.0, max(2 * (int(fewer) + 1) / (len(known) + 1), 2.0 ** (1 - texts)))
 
 
 def holm(p: list[float]) -> list[float]:

@@ -154,11 +154,11 @@ def lime_plan(
 
 
 def _rung(amplification: float) -> float:
-    """Round up to 2.25 times a power of 2."""
+    """Round up to 2.4 times a power of 2."""
     # Documents share nodes for 1/D where they can, but what one gets must not depend on the others:
-    # a document has the same scores alone and in any batch. From nine words on at ν = 0.25 the
-    # amplification is 2.0 to 2.25.
-    return 2.25 * 2.0 ** math.ceil(math.log2(max(amplification, 1e-300) / 2.25))
+    # a document has the same scores alone and in any batch. From eight words on at ν = 0.25 the
+    # amplification is 2.0 to 2.4.
+    return 2.4 * 2.0 ** math.ceil(math.log2(max(amplification, 1e-300) / 2.4))
 
 
 def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:

@@ -23,6 +23,8 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
 
     with torch.inference_mode():
         rows = input_table(network)(torch.as_tensor(ids, device=network.device))
+        if not isinstance(rows, torch.Tensor):
+            raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
         return rows.double().cpu().numpy()
 
 

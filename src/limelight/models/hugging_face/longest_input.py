@@ -4,18 +4,32 @@ __all__ = ["longest_input"]
 
 from typing import Any
 
+from limelight.errors import InputError
+from limelight.text import one_line
+
+_ENDLESS = 10**30  # what transformers says where nobody set a limit
 # What configurations call the number of places that were trained.
 _NAMES = ("max_position_embeddings", "max_seq_len")
 
 
 def longest_input(network: Any, tokenizer: Any) -> int:
     """Return how many pieces the model reads, special ones included."""
-    longest = [int(tokenizer.model_max_length)]
+    longest = [_of_tokenizer(tokenizer.model_max_length)]
     for name in _NAMES:
         places = getattr(network.config, name, None)
         if isinstance(places, int) and places > 0:
             longest.append(places - _first_place(network))
     return min(longest)
+
+
+def _of_tokenizer(given: Any) -> int:
+    """Return the tokenizer's own limit, which stands in a file and may be anything."""
+    if not isinstance(given, int | float) or not given >= 1:
+        raise InputError(
+            "model_max_length of the tokenizer must be a positive number; got "
+            f"{one_line(repr(given))}."
+        )
+    return int(min(given, _ENDLESS))
 
 
 def _first_place(network: Any) -> int:

@@ -144,7 +144,9 @@ def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, st
     if (why := _tried(lambda: _why_no_gradient(network, probe, rounding))) is not None:
         found["differentiates"] = why
     layers: list[int] = []
-    why = _tried(lambda: layers.append(len(attended(network, probe.ids, _first).alpha)))
+    why = _tried(lambda: _why_not_vectors(network, probe)) or _tried(
+        lambda: layers.append(len(attended(network, probe.ids, _first).alpha))
+    )
     if why is not None:
         found["attends"] = why
     else:
@@ -152,6 +154,10 @@ def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, st
     if why is not None:
         found["relays"] = why
     return found
+
+
+def _why_not_vectors(network: Any, probe: Probe) -> None:
+    embedded(network, probe.ids)  # or else it says so: I-BERT's come with a scale
 
 
 def _tried(look: Callable[[], str | None]) -> str | None:

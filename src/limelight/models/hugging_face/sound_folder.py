@@ -30,8 +30,7 @@ def check_folder(folder: Path) -> None:
         most = _MOST_LAYERS if "layer" in name else _MOST
         if number > most:
             raise InputError(
-                f"'{config}' gives {one_line(name)!r} the value {one_line(f'{number:.6g}')}; "
-                f"it must be at most {most:,}."
+                f"'{config}' must be that of a model; {one_line(name)!r} is above {most:,} there."
             )
 
 

@@ -51,7 +51,9 @@ def _hidden(
     """Return the last hidden state at every token, each seeing itself alone."""
     alone = _itself_alone(len(ids))
     with untouched(network, eager=True, hook=lambda _module, _given, rows: change(rows)), alone:
-        out = network(**given_ids(network, ids, 1), output_hidden_states=True)
+        # Some networks take another road through a layer unless its attention is asked for.
+        asked = {"output_hidden_states": True, "output_attentions": True}
+        out = network(**given_ids(network, ids, 1), **asked)
     states = getattr(out, "hidden_states", None)
     return (states[-1][0].double().cpu().numpy() if states else None), alone.seen
 

@@ -1,0 +1,134 @@
+"""The table of docs/models.md: which methods each kind of network allows, from stored verdicts."""
+
+__all__ = ["page_with_matrix", "slim"]
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+VERDICTS = Path(__file__).parent / "verdicts.json"
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
+GROUPS = {
+    "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
+        "loo", "lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors",
+    ),
+    "`gxi`, `g-…`, `ig`": ("g-avg", "g-l1", "g-l2", "gxi", "ig"),
+    "`lrp`": ("lrp",),
+    "`alpha-…`": ("alpha-avg", "alpha-max", "alpha-grad"),
+    "`rollout`, `flow`, `generic-attention`": ("rollout", "flow", "generic-attention"),
+}  # fmt: skip
+REMARKS = {"loo pad": "no `pad`", "loo delete": "no `delete`", "long": "long texts"}
+
+
+def slim(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a visit as it is stored: what is right, and what was said about the rest."""
+    if "verdicts" not in found:
+        return found
+    rest: dict[str, list[str]] = {}
+    for name, verdict in found["verdicts"].items():
+        if verdict["word"] not in ("right", "unchecked"):
+            rest.setdefault(f"{verdict['word']}: {verdict['said']}", []).append(name)
+    words: dict[str, list[str]] = {"right": [], "unchecked": []}
+    for name, verdict in found["verdicts"].items():
+        words.get(verdict["word"], []).append(name)
+    return {**words, "rest": rest, "notices": found["notices"]}
+
+
+def page_with_matrix(page: str, stored: dict[str, Any]) -> str:
+    """Return ``page`` with the table that ``stored`` verdicts make."""
+    head, rest = page.split(START)
+    _, tail = rest.split(END)
+    return head + START + matrix(stored) + END + tail
+
+
+def matrix(stored: dict[str, Any]) -> str:
+    """Return the table, one row for families that allow the same, and what could not be asked."""
+    families = stored["families"]
+    asked = {family: found for family, found in families.items() if "right" in found}
+    reasons: list[str] = []
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for family, found in asked.items():
+        cells = tuple(_cell(found, names, reasons) for names in GROUPS.values())
+        rows.setdefault((*cells, _remarks(found, reasons)), []).append(family)
+    ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
+    lines = [
+        f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
+        f"built with random weights and asked, {len(families) - len(asked)} were not.",
+        "",
+        "| families | " + " | ".join(GROUPS) + " | remarks |",
+        "| --- |" + " --- |" * (len(GROUPS) + 1),
+        *(f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in ordered),
+        "",
+        *(f"{i}. {reason[0].upper()}{reason[1:]}." for i, reason in enumerate(reasons, start=1)),
+        "",
+        *_unasked({family: found for family, found in families.items() if family not in asked}),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(found: dict[str, Any], names: Iterable[str], reasons: list[str]) -> str:
+    """Return ✓, or the number of the reason why not."""
+    said = {text for text, which in found["rest"].items() if set(which) & set(names)}
+    if not said:
+        return "✓"
+    return ", ".join(sorted({_number(_reason(text), reasons) for text in said}))
+
+
+def _remarks(found: dict[str, Any], reasons: list[str]) -> str:
+    """Return what else is not as with most: replacements, long texts, batches, noise."""
+    parts = []
+    for name, what in REMARKS.items():
+        for text, which in found["rest"].items():
+            if name in which:
+                parts.append(f"{what}: {_number(_reason(text), reasons)}")
+    for notice in found["notices"]:
+        if "change with padding" in notice:
+            parts.append("one length at a time")
+        elif "differently from call to call" in notice:
+            parts.append("answers vary")
+    return "; ".join(parts)
+
+
+def _number(reason: str, reasons: list[str]) -> str:
+    if reason not in reasons:
+        reasons.append(reason)
+    return str(reasons.index(reason) + 1)
+
+
+def _reason(text: str) -> str:
+    """Return the clause of a refusal that says why, without the name of the class."""
+    word, _, said = text.partition(": ")
+    if word != "refused":
+        return text
+    clause = re.sub(r"^.*?(needs .*?, and |cannot be used: )", "", said)
+    clause = re.split(r"; use |\. Use ", clause)[0].rstrip(".")
+    clause = re.sub(r"\w+For\w*SequenceClassification", "the network", clause)
+    clause = re.sub(r" \(a row adds up to .*?\)", "", clause)
+    return re.sub(r"on the text '.*?' \(", "on a text (", clause)
+
+
+def _unasked(families: dict[str, Any]) -> list[str]:
+    lines = [
+        f"* {family}: {' '.join((found.get('refused') or found['unbuilt']).split())[:200]}"
+        for family, found in sorted(families.items())
+    ]
+    return ["Not asked:", "", *lines] if lines else []
+
+
+def stored() -> dict[str, Any]:
+    """Return the verdicts of the last visit to all families."""
+    found: dict[str, Any] = json.loads(VERDICTS.read_text(encoding="utf-8"))
+    return found
+
+
+def main() -> None:
+    """Write the table into the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(page_with_matrix(page, stored()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Damaged Hugging Face folders: exit codes 0 and 2 alone, no traceback, no code of theirs run.
+
+LIMELIGHT_FUZZ=20 runs twenty times as many cases.
+"""
+
+import os
+
+import attacks
+import pretrained_attacks
+import pytest
+
+TIMES = int(os.environ.get("LIMELIGHT_FUZZ", "1"))
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+
+
+def answered(cases):
+    seen = set()
+    for case, code, said in cases:
+        assert code in (0, 2), (case, said)
+        assert "Traceback" not in said, case
+        assert code == 0 or said.startswith("Error: "), (case, said)
+        assert code == 0 or len(said) < 1500, case
+        seen.add(code)
+    return seen
+
+
+def test_attacks_end_in_a_sentence():
+    # Else the attacks attack nothing, or nothing sound is left.
+    assert answered(pretrained_attacks.pretrained_cases(50 * TIMES, seed=0)) == {0, 2}
+
+
+KINDS = sorted(set(pretrained_attacks.DAMAGES), key=lambda damage: damage.__name__)
+
+
+@pytest.mark.parametrize("damage", KINDS, ids=lambda damage: damage.__name__)
+def test_every_kind_of_damage_is_answered(damage):
+    def only(rng, sound, place):
+        attacks.shutil.copytree(sound, place)
+        damage(rng, place)
+        return damage.__name__
+
+    answered(pretrained_attacks.pretrained_cases(4 * TIMES, seed=1, damage=only))
+
+
+def test_a_sound_folder_is_explained():
+    def nothing(_rng, sound, place):
+        attacks.shutil.copytree(sound, place)
+        return "nothing"
+
+    assert answered(pretrained_attacks.pretrained_cases(4, seed=2, damage=nothing)) == {0}
+
+
+def test_code_that_runs_would_be_seen():
+    def runs(_rng, sound, place):
+        attacks.shutil.copytree(sound, place)
+        (place / pretrained_attacks.MARK).touch()
+        return "runs"
+
+    ((_, code, _),) = pretrained_attacks.pretrained_cases(1, seed=3, damage=runs)
+    assert code == -2
