@@ -173,7 +173,7 @@ def measures(taken: dict[str, list[Taken]], count: int) -> Iterator[Measure]:
 
 
 def _processor(name: str, runs: list[Taken], count: int) -> str:
-    """What the processor did for a text; that of Ray's actors, not our children, is unknown."""
+    """What the processor did for a text; that of Ray's actors, no children of ours, is unknown."""
     if name == "ray":
         return ""
     own = 1000 * median(run.processor for run in runs) / count
