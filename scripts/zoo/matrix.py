@@ -101,6 +101,8 @@ def _number(reason: str, reasons: list[str]) -> str:
 def _reason(text: str) -> str:
     """Return the clause of a refusal that says why, without the name of the class."""
     word, _, said = text.partition(": ")
+    if word == "noticed":
+        return "the network answers at random, and a notice says by how much"
     if word != "refused":
         return text
     clause = re.sub(r"^.*?(needs .*?, and |cannot be used: )", "", said)

@@ -29,7 +29,10 @@ TOLERANCE = 2e-4  # of the largest number: float32 through two layers with weigh
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one question: "right", "refused", "unchecked", "wrong" or "broken"."""
+    """What came of one question: "right", "refused", "unchecked", "wrong" or "broken".
+
+    A wrong answer is "noticed" if the model was said to answer at random.
+    """
 
     word: str
     said: str = ""
@@ -41,7 +44,7 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
 
     With ``names``, only on those.
     """
-    network, tokenizer = animals.build(family), animals.word_pieces()
+    network, tokenizer = animals.build(family), animals.word_pieces(family)
     hand = ByHand(network, tokenizer, TEXT)
     try:
         with warnings.catch_warnings():
@@ -61,6 +64,9 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
         for name, ask in questions.items()
         if not names or name in names
     }
+    if any("differently from call to call" in notice for notice in notices):
+        for verdict in found.values():
+            verdict["word"] = {"wrong": "noticed"}.get(verdict["word"], verdict["word"])
     return {"notices": notices, "verdicts": found}
 
 

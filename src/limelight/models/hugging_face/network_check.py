@@ -50,7 +50,7 @@ def checked_network(
     """
     _check_ids(probe)
     whole = _answer(network, probe.ids[None])
-    noise = _distance(_answer(network, probe.ids[None]), whole)
+    noise = max(_noise(network, ids) for ids in (probe.ids, probe.longer))
     rounding = _rounding(network) * float(np.abs(whole).max() + 1)
     alike = network.config.pad_token_id is not None and (
         noise > rounding or _feels_padding(network, probe, rounding)
@@ -65,6 +65,11 @@ def checked_network(
             *_precision_notice(network, asked(probe.ids[None]), whole),
         ),
     )
+
+
+def _noise(network: Any, ids: Int[np.ndarray, " T"]) -> float:
+    """Return by how much two answers to the same text differ."""
+    return _distance(_answer(network, ids[None]), _answer(network, ids[None]))
 
 
 def _rounding(network: Any) -> float:
