@@ -56,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        data = given.data or synthetic(place / "texts.csv", 400)
+        data = given.data or synthetic(place / "texts.csv", 1500)
         whole = place / "undisturbed"
         run(command("here", data, whole, given.shard_texts))
         same = True
@@ -118,7 +118,8 @@ def killed(command: list[str], output: Path, *, kills: int, seed: int) -> list[t
     """Start and kill a run ``kills`` times, then let it finish.
 
     A kill comes at a random moment after the start, or after another shard is stored, so that some
-    fall into the beginning and most into the work. Returns when, and how many shards were there.
+    fall into the beginning and most into the work; one that comes after the end shows nothing, and
+    is an error. Returns when, and how many shards were there.
     """
     rng, moments, groups = random.Random(seed), [], []
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -131,7 +132,9 @@ def killed(command: list[str], output: Path, *, kills: int, seed: int) -> list[t
                 time.sleep(0.005)
             time.sleep(rng.uniform(0, 0.2))
         else:
-            time.sleep(rng.uniform(0, 5))
+            time.sleep(rng.uniform(0, 1))  # while it begins
+        if process.poll() is not None:
+            raise SystemExit("a run had ended before it was killed: give it more texts to do.")
         process.send_signal(signal.SIGKILL)
         process.wait()
         moments.append((time.monotonic() - start, shards(output)))

@@ -43,6 +43,19 @@ def test_speeds_in_the_readme_are_those_of_the_benchmarks(line):
     assert line.format(**value) in text
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["src/limelight/explainers/gradient_methods.py", "docs/methods/gxi.md", "docs/models.md"],
+)
+def test_chance_on_deep_models_has_the_numbers_that_were_measured(place):
+    """One measurement stands in a notice and on two pages."""
+    found = json.loads((ROOT / "benchmarks/results/judging_cuda_every.json").read_text("utf-8"))
+    value = {measure["id"]: measure["value"] for measure in found["measures"]}
+    text = (ROOT / place).read_text("utf-8").replace("−", "-")
+    for method in ("gxi", "lrp", "shapley, pairs=25"):
+        assert f"{value[method]:.2f}" in text, method
+
+
 CEILINGS = (
     "| sentences of reviews, shipped model | {shipped_best:.3f} | {shipped_worst:.3f} |",
     "| random games, one head | {random_1_best:.3f} | {random_1_worst:.3f} |",

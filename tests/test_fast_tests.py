@@ -28,57 +28,57 @@ TOY = {
         testpaths = ["tests"]
         markers = ["smoke", "slow"]
         [tool.hatch.build.targets.wheel]
-        packages = ["src/zoo"]
+        packages = ["src/park"]
         """,
-    "src/zoo/__init__.py": "from zoo.cats import Lion\nfrom zoo.birds.owl import hoot\n",
-    "src/zoo/cats.py": "from zoo.claws import sharp\nclass Lion: pass\n",
-    "src/zoo/claws.py": "sharp = True\n",
-    "src/zoo/birds/__init__.py": "from zoo.birds.owl import hoot\n",
-    "src/zoo/birds/owl.py": "def hoot(): return 'hoo'\n",
-    "src/zoo/birds/songs/thrush.txt": "tirili",
-    "src/zoo/birds/singing.py": """
+    "src/park/__init__.py": "from park.cats import Lion\nfrom park.birds.owl import hoot\n",
+    "src/park/cats.py": "from park.claws import sharp\nclass Lion: pass\n",
+    "src/park/claws.py": "sharp = True\n",
+    "src/park/birds/__init__.py": "from park.birds.owl import hoot\n",
+    "src/park/birds/owl.py": "def hoot(): return 'hoo'\n",
+    "src/park/birds/songs/thrush.txt": "tirili",
+    "src/park/birds/singing.py": """
         from pathlib import Path
         SONGS = Path(__file__).parent / "songs"
         """,
-    "src/zoo/keeper.py": """
+    "src/park/keeper.py": """
         from importlib import import_module
-        class Keeper: tool = import_module("zoo.claws")
+        class Keeper: tool = import_module("park.claws")
         """,
-    "src/zoo/guide.py": """
+    "src/park/guide.py": """
         from importlib import import_module
-        birds = [import_module(f"zoo.birds.{name}") for name in ["owl"]]
+        birds = [import_module(f"park.birds.{name}") for name in ["owl"]]
         """,
     "tests/conftest.py": """
         import pytest
-        from zoo.keeper import Keeper
-        from zoo.claws import sharp
+        from park.keeper import Keeper
+        from park.claws import sharp
         def hired(): return Keeper()
         @pytest.fixture
         def keeper(): return hired()
         @pytest.fixture
         def knife(): return sharp
         """,
-    "tests/test_cats.py": "from zoo import Lion\n\n\ndef test_a_lion():\n    assert Lion()\n",
+    "tests/test_cats.py": "from park import Lion\n\n\ndef test_a_lion():\n    assert Lion()\n",
     "tests/test_keeper.py": "def test_keeper(keeper): pass\n",
-    "tests/test_guide.py": "import zoo.guide\n",
+    "tests/test_guide.py": "import park.guide\n",
     "tests/test_everything.py": """
         import pytest
-        import zoo
+        import park
         @pytest.mark.smoke
         def test_it_stands(): pass
-        def test_it_hoots(): assert zoo.hoot() == "hoo"
+        def test_it_hoots(): assert park.hoot() == "hoo"
         """,
-    "tests/test_claws.py": "from zoo import claws, cats\n\n\ndef test_claws(): pass\n",
+    "tests/test_claws.py": "from park import claws, cats\n\n\ndef test_claws(): pass\n",
     "tests/birds/test_nests.py": "def test_nests(): pass\n",
-    "tests/birds/test_singing.py": "from zoo.birds.singing import SONGS\n",
+    "tests/birds/test_singing.py": "from park.birds.singing import SONGS\n",
 }
 
 
 # A second project in a folder of the first, as reproduction is one of ours.
 FARM = {
-    "farm/pyproject.toml": TOY["pyproject.toml"].replace("zoo", "farm"),
+    "farm/pyproject.toml": TOY["pyproject.toml"].replace("park", "farm"),
     "farm/src/farm/__init__.py": "",
-    "farm/src/farm/guard.py": "from zoo.keeper import Keeper\nguard = Keeper()\n",
+    "farm/src/farm/guard.py": "from park.keeper import Keeper\nguard = Keeper()\n",
     "farm/tests/test_guard.py": """
         from farm.guard import guard
         def test_guard(): assert guard
@@ -110,48 +110,50 @@ def names(found):
 
 
 def test_the_nearest_test_comes_first_and_says_why(toy):
-    found = choices(toy, "src/zoo/claws.py")
+    found = choices(toy, "src/park/claws.py")
     assert [(choice.test.name, choice.why) for choice in found] == [
-        ("test_claws.py", "uses src/zoo/claws.py"),
-        ("test_cats.py", "reaches src/zoo/claws.py in 2 steps, by src/zoo/cats.py"),
-        ("test_keeper.py", "reaches src/zoo/claws.py in 2 steps, by src/zoo/keeper.py"),
+        ("test_claws.py", "uses src/park/claws.py"),
+        ("test_cats.py", "reaches src/park/claws.py in 2 steps, by src/park/cats.py"),
+        ("test_keeper.py", "reaches src/park/claws.py in 2 steps, by src/park/keeper.py"),
     ]
 
 
 def test_tests_that_do_not_use_the_change_are_not_chosen(toy):
-    assert names(choices(toy, "src/zoo/keeper.py")) == ["test_keeper.py"]
+    assert names(choices(toy, "src/park/keeper.py")) == ["test_keeper.py"]
 
 
 def test_the_front_of_a_package_is_looked_through(toy):
-    assert "test_everything.py" in names(choices(toy, "src/zoo/birds/owl.py"))
-    assert "test_cats.py" not in names(choices(toy, "src/zoo/birds/owl.py"))
-    assert {"test_cats.py", "test_everything.py"} <= set(names(choices(toy, "src/zoo/__init__.py")))
+    assert "test_everything.py" in names(choices(toy, "src/park/birds/owl.py"))
+    assert "test_cats.py" not in names(choices(toy, "src/park/birds/owl.py"))
+    assert {"test_cats.py", "test_everything.py"} <= set(
+        names(choices(toy, "src/park/__init__.py"))
+    )
 
 
 def test_a_fixture_brings_what_it_mentions_and_nothing_else_of_its_file(toy):
     (toy / "tests/test_guide.py").write_text("def test_knife(knife): pass\n")
-    assert "test_guide.py" in names(choices(toy, "src/zoo/claws.py"))
-    assert "test_guide.py" not in names(choices(toy, "src/zoo/keeper.py"))
+    assert "test_guide.py" in names(choices(toy, "src/park/claws.py"))
+    assert "test_guide.py" not in names(choices(toy, "src/park/keeper.py"))
 
 
 def test_modules_that_are_imported_by_a_string_are_followed(toy):
-    assert "test_guide.py" in names(choices(toy, "src/zoo/birds/owl.py"))
-    (toy / "src/zoo/guide.py").write_text("f'zoo.cats.{name}'\n")
-    assert "test_guide.py" not in names(choices(toy, "src/zoo/birds/owl.py"))
+    assert "test_guide.py" in names(choices(toy, "src/park/birds/owl.py"))
+    (toy / "src/park/guide.py").write_text("f'park.cats.{name}'\n")
+    assert "test_guide.py" not in names(choices(toy, "src/park/birds/owl.py"))
 
 
 def test_tests_in_the_folder_of_the_change_are_near_if_they_reach_it_and_far_if_not(toy):
-    found = choices(toy, "src/zoo/birds/songs/thrush.txt")
+    found = choices(toy, "src/park/birds/songs/thrush.txt")
     assert [(choice.test.name, choice.steps) for choice in found] == [
         ("test_singing.py", 1),
         ("test_nests.py", 3),
         ("test_guide.py", 3),
     ]
-    assert found[1].why == "is in the folder for src/zoo/birds/songs/thrush.txt"
+    assert found[1].why == "is in the folder for src/park/birds/songs/thrush.txt"
 
 
 def test_tests_of_a_project_within_are_chosen_too(toy):
-    found = choices(written(toy, FARM), "src/zoo/keeper.py", files={**TOY, **FARM})
+    found = choices(written(toy, FARM), "src/park/keeper.py", files={**TOY, **FARM})
     assert [(str(choice.project.folder), choice.test.name) for choice in found] == [
         (".", "test_keeper.py"),
         ("farm", "test_guard.py"),
@@ -159,24 +161,24 @@ def test_tests_of_a_project_within_are_chosen_too(toy):
 
 
 def test_a_folder_without_its_init_is_still_part_of_the_package(toy):
-    (toy / "tests/test_guide.py").write_text("from zoo.fish.eel import Eel\n")
-    fish = {"src/zoo/fish/eel.py": "class Eel: pass\n"}
+    (toy / "tests/test_guide.py").write_text("from park.fish.eel import Eel\n")
+    fish = {"src/park/fish/eel.py": "class Eel: pass\n"}
     found = choices(written(toy, fish), *fish, files={**TOY, **fish})
     assert names(found) == ["test_guide.py"]
 
 
 def test_a_file_that_is_gone_still_concerns_those_who_import_it(toy):
-    (toy / "src/zoo/claws.py").unlink()
-    assert names(choices(toy, "src/zoo/claws.py"))[0] == "test_claws.py"
+    (toy / "src/park/claws.py").unlink()
+    assert names(choices(toy, "src/park/claws.py"))[0] == "test_claws.py"
 
 
 def test_a_file_that_cannot_be_parsed_still_concerns_those_who_import_it(toy):
-    (toy / "src/zoo/claws.py").write_text("def (")
-    assert names(choices(toy, "src/zoo/claws.py"))[0] == "test_claws.py"
+    (toy / "src/park/claws.py").write_text("def (")
+    assert names(choices(toy, "src/park/claws.py"))[0] == "test_claws.py"
 
 
 def test_a_test_that_has_changed_comes_before_all_others(toy):
-    found = choices(toy, "src/zoo/claws.py", "tests/test_guide.py")
+    found = choices(toy, "src/park/claws.py", "tests/test_guide.py")
     assert (found[0].test.name, found[0].why) == ("test_guide.py", "has changed")
 
 
@@ -275,20 +277,20 @@ def test_the_command_asks_git_what_has_changed_and_runs_the_tests_that_it_concer
     (toy / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
     git(toy, "init")
     git(toy, "add", ".")
-    git(toy, "commit", "--message", "A zoo")
+    git(toy, "commit", "--message", "A park")
     quiet = fast(toy)
     assert "changed since HEAD: 0 files" in quiet.stdout
     assert "1 passed" in quiet.stdout
     assert quiet.returncode == 0
 
-    with (toy / "src/zoo/cats.py").open("a") as cats:
+    with (toy / "src/park/cats.py").open("a") as cats:
         cats.write("assert False\n")
     broken = fast(toy)
-    assert "uses src/zoo/cats.py" in broken.stdout
+    assert "uses src/park/cats.py" in broken.stdout
     assert broken.returncode != 0
 
-    (toy / "src/zoo/cats.py").write_text(TOY["src/zoo/cats.py"])
-    with (toy / "src/zoo/keeper.py").open("a") as keeper:
+    (toy / "src/park/cats.py").write_text(TOY["src/park/cats.py"])
+    with (toy / "src/park/keeper.py").open("a") as keeper:
         keeper.write("# older and wiser\n")
     both = fast(toy)
     assert both.returncode == 0

@@ -53,10 +53,11 @@ def matrix(stored: dict[str, Any]) -> str:
     for family, found in asked.items():
         cells = tuple(_cell(found, names, reasons) for names in GROUPS.values())
         rows.setdefault((*cells, _remarks(found, reasons)), []).append(family)
+    left = len(families) - len(asked)
     ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
     lines = [
         f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
-        f"built with random weights and asked, {len(families) - len(asked)} were not.",
+        f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not.",
         "",
         "| families | " + " | ".join(GROUPS) + " | remarks |",
         "| --- |" + " --- |" * (len(GROUPS) + 1),
@@ -101,8 +102,6 @@ def _number(reason: str, reasons: list[str]) -> str:
 def _reason(text: str) -> str:
     """Return the clause of a refusal that says why, without the name of the class."""
     word, _, said = text.partition(": ")
-    if word == "noticed":
-        return "the network answers at random, and a notice says by how much"
     if word != "refused":
         return text
     clause = re.sub(r"^.*?(needs .*?, and |cannot be used: )", "", said)

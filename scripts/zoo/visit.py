@@ -29,10 +29,7 @@ TOLERANCE = 2e-4  # of the largest number: float32 through two layers with weigh
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one question: "right", "refused", "unchecked", "wrong" or "broken".
-
-    A wrong answer is "noticed" if the model was said to answer at random.
-    """
+    """What came of one question: "right", "refused", "unchecked", "wrong" or "broken"."""
 
     word: str
     said: str = ""
@@ -64,9 +61,10 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
         for name, ask in questions.items()
         if not names or name in names
     }
-    if any("differently from call to call" in notice for notice in notices):
-        for verdict in found.values():
-            verdict["word"] = {"wrong": "noticed"}.get(verdict["word"], verdict["word"])
+    for noise in (notice for notice in notices if "differently from call to call" in notice):
+        for verdict in found.values():  # what a notice calls noise is not silently wrong
+            if verdict["word"] == "wrong":
+                verdict.update(word="refused", said=noise)
     return {"notices": notices, "verdicts": found}
 
 

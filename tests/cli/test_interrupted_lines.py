@@ -82,7 +82,13 @@ def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, number, code):
     lines, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
     lines.write_text("one text\n\nand another\n" * 5_000)
     command = [sys.executable, "-c", SLOW, str(lines), str(out)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Jobs in the background of a script are started with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         part = tmp_path / "out.jsonl.part"
         while not part.exists() or part.read_text().count("\n") < 3:
             assert process.poll() is None

@@ -47,13 +47,28 @@ def test_a_text_without_quotes_says_so(limelight, command):
     assert (run.code, run.err) == (
         2,
         "Error: a text with spaces needs quotes; got 4 texts of one word each. Write "
-        '"The plot is bad", or use --lines for several texts.\n',
+        '"The plot is bad", or give several texts one per line, with --file and --lines.\n',
     )
 
 
 def test_quoted_texts_are_several_texts(limelight):
     assert limelight("explain", TEXT, "It is good", "--format", "json").out.count("\n") == 2
     assert limelight("explain", "Superb", "-m", "loo").code == 0
+
+
+@pytest.mark.parametrize("command", ["explain", "compare", "predict"])
+def test_the_name_of_a_file_is_not_its_lines(limelight, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my texts.txt").write_text(TEXT)
+    run = limelight(command, "--lines", "my texts.txt")
+    assert (run.code, run.out, run.err) == (
+        2,
+        "",
+        "Error: --lines takes the lines of a file with --file; got the name of a file, "
+        "'my texts.txt', as a text. Write --file 'my texts.txt' --lines.\n",
+    )
+    assert limelight(command, "--lines", TEXT).code == 0
+    assert limelight(command, "--lines", "x" * 5000 + " y").code == 0
 
 
 def counted(calls):
@@ -75,6 +90,28 @@ def test_samples_that_cannot_do_are_refused_before_any_call(verb):
         "Set samples to 402 or more."
     )
     assert calls == []
+
+
+@pytest.mark.parametrize("words", [9, 14])
+def test_a_bandwidth_that_leaves_no_weight_is_refused_before_any_call(words):
+    calls: list[str] = []
+    text = " ".join(f"word{i}" for i in range(words))
+    with pytest.raises(DomainError) as error:
+        library.explain(counted(calls), text, "lime", bandwidth=1e-300)
+    assert str(error.value) == (
+        f"bandwidth 1e-300 leaves no weight on any sample of {words} words; use a larger one."
+    )
+    assert calls == []
+
+
+def test_a_bandwidth_that_leaves_too_little_weight_is_what_an_error_names():
+    text = " ".join(f"word{i}" for i in range(14))
+    with pytest.raises(DomainError) as error:
+        library.explain(counted([]), text, "lime", bandwidth=0.01)
+    assert str(error.value) == (
+        "bandwidth 0.01 leaves nearly all weight on a few of 1000 samples, which do not determine "
+        "the scores of 14 words; use a larger one."
+    )
 
 
 def test_samples_that_do_are_not_refused():

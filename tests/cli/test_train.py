@@ -2,9 +2,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from limelight.models.attention import load_folder
+from limelight.text import Vocabulary
+from limelight.training.encoding import EncodedTexts
+from limelight.training.learned import learned_nothing
+from limelight.training.preparing import Prepared
+from limelight.training.state import TrainingState
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
          "--set", "T_max=13", "--set", "batch=4", "--set", "least_steps=100",
@@ -67,9 +73,32 @@ def test_a_model_that_learned_nothing_says_so_loudly(train, data, tmp_path):
     record = load_folder(tmp_path / "model").record["training"]
     assert run.err.splitlines()[-1] == f"Notice: {record['notice']}"
     assert record["notice"].startswith("THE MODEL HAS LEARNED NOTHING: it gets ")
-    assert "of the held-out texts right, and always answering 'a' gets " in record["notice"]
+    assert "of the 6 held-out texts right, and always answering 'a' gets " in record["notice"]
     run = train("--epochs", "1", "--set", "learning_rate=1e-9", "--validation", "0", "--fresh")
-    assert "of the training texts right, and always answering 'a' gets 66.7%." in run.err
+    assert "of the 60 training texts right, and always answering 'a' gets 66.7%." in run.err
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict"),
+    [
+        (10, "HAS LEARNED NOTHING"),
+        (11, "HAS LEARNED NOTHING"),
+        (14, "HAS NOT SHOWN THAT IT LEARNED ANYTHING"),
+        (16, ""),
+    ],
+)
+def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
+    """Of 20 held-out texts 11 are of one class."""
+    held = EncodedTexts(np.zeros((20, 1), np.int64), np.array([0] * 9 + [1] * 11))
+    prepared = Prepared(Vocabulary(("[cls]", "UNK")), ("no", "yes"), held, held, {})
+    history = [{"epoch": 1, "accuracy": right / 20}]
+    state = TrainingState(None, None, None, np.zeros(()), history=history)
+    said = (learned_nothing(prepared, state, "cpu") or "").partition(" Check")[0]
+    assert said == (
+        verdict
+        and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
+        "always answering 'yes' gets 55.0%."
+    )
 
 
 def test_a_model_that_learned_says_nothing_of_the_kind(train, tmp_path):

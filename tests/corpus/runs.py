@@ -1,6 +1,8 @@
 """Small runs for tests: a record, a shard of texts, and a folder."""
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import limelight
 from limelight.corpus.run_record import (
@@ -14,7 +16,10 @@ from limelight.corpus.run_record import (
     ShardPlan,
 )
 from limelight.corpus.shard_work import input_schema
+from limelight.corpus.word_sums import Moments
 from limelight.explainers.registry import configured
+
+from tiny_models import tiny_model
 
 QUESTION = {
     "target": None,
@@ -67,3 +72,24 @@ def texts_table(texts, first=0):
         "error": [None] * len(texts),
     }
     return pa.table(columns, schema=input_schema())
+
+
+def run_of(folder, texts, *, model=None, methods=("gxi",), labels=None, name="run", **asked):
+    """Explain ``texts``, with ids, labels and other ``columns``, seven to a shard."""
+    model = tiny_model(outputs=2) if model is None else model
+    columns = {"text": texts, "id": [f"t{i}" for i in range(len(texts))]}
+    columns |= {"label": labels} if labels is not None else {}
+    columns |= asked.pop("columns", {})
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.table(columns), path)
+    asked = {"shard_texts": 7, **asked}
+    return limelight.explain_data(model, path, list(methods), output=folder / name, **asked)
+
+
+def moments(*samples):
+    """Return the moments of words that have these scores, each in texts of their own."""
+    rows = [
+        (len(x), sum(x), sum(v * v for v in x), sum(map(abs, x)), sum(v > 0 for v in x), len(x))
+        for x in samples
+    ]
+    return Moments(*np.array(rows, dtype=float).T)

@@ -109,7 +109,7 @@ def test_dask_writes_the_same(model, whole, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["here", "pool"])
 def test_a_run_that_is_killed_at_random_moments_ends_up_equal(engine, tmp_path):
-    data = kill_runs.synthetic(tmp_path / "texts.csv", 40, words=20)
+    data = kill_runs.synthetic(tmp_path / "texts.csv", 600, words=20)
     kill_runs.run(kill_runs.command("here", data, tmp_path / "whole", 4))
     asked = kill_runs.command(engine, data, tmp_path / "run", 4)
     moments = kill_runs.killed(asked, tmp_path / "run", kills=2, seed=len(engine))

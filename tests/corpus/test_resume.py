@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import limelight
@@ -19,7 +21,10 @@ import pyarrow.parquet as pq
 from kill_runs import contents
 
 from limelight.corpus import Run
+from limelight.corpus.data_set import opened_data
 from limelight.corpus.run_folder import RunFolder
+from limelight.corpus.run_job import RunJob
+from limelight.corpus.run_record import ShardPlan
 
 from tiny_models import random_texts, tiny_model
 
@@ -275,6 +280,23 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         with pytest.raises(InputError, match=sentence):
             explained(model, tmp_path / str(i), **options)
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
+
+
+def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path):
+    record = Run(whole).record
+    sizes = []
+    for rows in (10_000, 10_000_000):  # in as many shards
+        file = msgspec.structs.replace(record.data.files[0], rows=rows)
+        data = msgspec.structs.replace(record.data, files=[file])
+        plan = msgspec.structs.replace(
+            record, data=data, shards=ShardPlan(texts=rows // 100, count=100)
+        )
+        job = RunJob(folder=RunFolder(tmp_path), record=plan, data=opened_data(DATA))
+        tracemalloc.start()
+        assert job.texts == rows
+        sizes.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert sizes[1] < 2 * sizes[0]
 
 
 def test_the_plan_says_what_was_asked_and_nothing_about_when(model, whole):

@@ -148,7 +148,7 @@ def test_terminal_page_and_table_say_it():
     console.print(e)
     shown = console.export_text()
     assert "for “class 2” against “class 0”" in shown
-    assert "- for class 0" in shown
+    assert "[-] for class 0" in shown
     page = e.as_html()
     assert "What speaks for “class 2” against “class 0”?" in page
     assert "Explained: the logit of <b>class 2</b> less that of <b>class 0</b>." in page

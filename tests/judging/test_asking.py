@@ -1,5 +1,7 @@
 """Judging where a model has to be asked: what it takes, what is best, what is drawn."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -165,6 +167,8 @@ def test_the_notice_of_a_second_replacement_says_what_turned_around():
         ({"second_replacement": "blank"}, "no replacement 'blank'"),
         ({"columns": ["loo"]}, "no column 'loo'"),
         ({"budget": float("nan")}, "at least 0; got nan"),
+        ({"methods": ["nowhere.json"]}, "no explanations at 'nowhere.json'; check the path"),
+        ({"methods": [Path(__file__).parent]}, "is a folder; give a run as"),
         ({"methods": [{"a text": 3}]}, "a mapping from texts to them; got int"),
         ({"methods": [[3]]}, "a mapping from texts to them; got int"),
         ({"methods": [[]]}, "no stored explanations"),
@@ -173,6 +177,27 @@ def test_the_notice_of_a_second_replacement_says_what_turned_around():
 def test_what_cannot_be_asked_is_one_sentence(more, sentence):
     with pytest.raises(InputError, match=sentence):
         judge(MODEL, TEXTS[:1], **{"methods": ["loo"], **more})
+
+
+def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "picture.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="is not a JSON file of explanations"):
+        judge(MODEL, TEXTS[:1], [str(path)])
+
+
+def test_of_explanations_of_every_class_the_judged_one_is_taken():
+    def counts(texts):
+        return [[t.count("w1"), t.count("w2"), 0.5 + 2 * t.count("w3")] for t in texts]
+
+    model = limelight.wrap(counts, classes=["a", "b", "c"], scale="logit")
+    texts = ["w1 w2 w3 x y", "w1 w1 w2 k"]
+    stored = [e for t in texts for e in limelight.explain_classes(model, t, "loo").values()]
+    found = judge(model, texts, {"stored": stored, "loo": "loo"}, columns=[])
+    assert [text.target for text in found.texts] == ["c", "a"]
+    for text in found.texts:
+        assert text.reasons == (None, None)
+        assert text.deletion.areas[0] == pytest.approx(text.deletion.areas[1])
 
 
 def test_stored_explanations_are_found_by_text_when_they_are_needed():

@@ -89,6 +89,20 @@ def test_the_command_writes_what_the_file_name_says(limelight, data, tmp_path):
     assert "On these 9 texts" in printed.out
 
 
+def test_the_command_judges_what_a_run_has_stored(limelight, data, tmp_path):
+    run, asked = tmp_path / "run", ("--data", data, "--text-column", "body")
+    here = ("--method", "loo", "--engine", "here", "--output", run)
+    assert limelight("explain", *asked, *here).code == 0
+    outcome = limelight("judge", *asked, "--methods", f"loo,{run}", "--format", "json")
+    assert outcome.code == 0, outcome.err
+    first, second = json.loads(outcome.out)["methods"]
+    assert second["method"] == "loo 2"
+    assert second["share"] == pytest.approx(first["share"])
+    outcome = limelight("judge", *asked, "--methods", tmp_path)
+    assert outcome.code == 2
+    assert "there is no run at" in outcome.err
+
+
 def test_what_the_command_cannot_do_is_one_sentence(limelight, data):
     outcome = limelight("judge", "--data", data)
     assert outcome.code == 2

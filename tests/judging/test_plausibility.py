@@ -12,10 +12,11 @@ from limelight.explainers import read
 from limelight.judging.candidates import Candidate
 from limelight.judging.eraser_scores import chosen_places, f1, matches, runs_of, token_f1
 from limelight.judging.likeness import TOP, likeness
+from limelight.judging.plausible_verdict import plausible_verdict
 from limelight.judging.rationales import checked_rationales, marks_of, usual_share
 from limelight.judging.tallies import PlausibilityTally
 from limelight.results.judgement import JudgedText
-from limelight.results.plausibility import FIRST_SENTENCE
+from limelight.results.plausibility import FIRST_SENTENCE, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
 
@@ -316,3 +317,17 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     tally.see(0, read(MODEL, [text]), [scores])
     found = tally.result([JudgedText(id=0)], seed=0)
     assert found["m"].precision == pytest.approx(precision)
+
+
+def test_where_nothing_is_above_guessing_nothing_is_called_the_most_plausible():
+    methods = [
+        PlausibleMethod(method="gxi", precision=0.3, above=0.02, above_interval=(-0.01, 0.05)),
+        PlausibleMethod(method="g-avg", precision=0.2, above=-0.08, above_interval=(-0.1, -0.06)),
+    ]
+    levels = [PlausibleMethod(method=name, precision=0.28) for name in ("chance", "rationale")]
+    found = plausible_verdict(methods, levels, [], texts=40)
+    assert found.endswith(
+        "On these 40 texts no method is more plausible than guessing (gxi has the largest average "
+        "precision, 0.300); guessing has 0.280, the rationale itself as scores of words 0.280; "
+        "g-avg is less plausible than guessing."
+    )

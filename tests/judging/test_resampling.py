@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from limelight.judging.candidates import Candidate
+from limelight.judging.over_texts import method_rows
 from limelight.judging.resampling import DRAWS, holm, resampled, two_sided
 from limelight.judging.tied_words import drawn_orders, tied, tied_groups
 from limelight.judging.verdict import verdict
-from limelight.results.judgement import JudgedMethod, JudgedPair
+from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure
 
 RNG = np.random.default_rng(0)
 ROOM = 1 + RNG.random(43)
@@ -49,8 +51,39 @@ def test_holm_is_holm():
 
 
 def test_p_values_are_never_0_and_of_nothing_1():
-    assert two_sided(np.full(1999, 0.3)) == pytest.approx(2 / 2000)
-    assert two_sided(np.zeros(1999)) == 1.0
+    assert two_sided(np.full(1999, 0.3), texts=40) == pytest.approx(2 / 2000)
+    assert two_sided(np.zeros(1999), texts=40) == 1.0
+
+
+def test_few_texts_are_never_certain():
+    """Three texts that agree are a coin that fell three times on the same side."""
+    gain = np.array([[0.2], [0.3], [0.25]])
+    found = resampled(gain, np.ones(3), seed=0)
+    assert found.interval(0)[0] > 0
+    assert two_sided(found.draws[:, 0], texts=3) == 0.25
+
+
+@pytest.mark.parametrize("area", [0.9, 0.3, -0.6])
+def test_the_error_within_texts_is_how_far_a_share_moves_with_chance(area):
+    """Chance stands above and below the line: near the ceiling a mistake in it hardly counts."""
+    rng, errors = np.random.default_rng(3), np.array([0.01, 0.02, 0.04])
+    candidates = [Candidate("one", "one", True, list)]
+
+    def row(chances):
+        texts = [
+            JudgedText(
+                id=i,
+                has_room=True,
+                reasons=(None,),
+                ties=(0,),
+                deletion=Measure(chance=chance, stderr=error, ceiling=1.0, areas=(area,)),
+            )
+            for i, (chance, error) in enumerate(zip(chances, errors, strict=True))
+        ]
+        return method_rows(candidates, texts, seed=0)[0]
+
+    shares = [row(errors * rng.normal(size=3)).share for _ in range(300)]
+    assert row(np.zeros(3)).sampling == pytest.approx(np.std(shares), rel=0.15)
 
 
 def test_ties_are_groups_and_signs_are_dropped_only_where_there_are_none():
@@ -95,5 +128,24 @@ def test_the_verdict_follows_from_the_numbers():
 def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
     found = verdict(methods, [], texts=50, kind="proven")
-    assert "no method is distinguishable from chance" in found
-    assert "most faithful" not in found
+    assert found == (
+        "On these 50 texts no method is distinguishable from chance (gxi has the largest share, "
+        "0.010 [−0.050, 0.030])."
+    )
+    methods.append(method("g-avg", -0.4, -0.5, -0.3))
+    assert verdict(methods, [], texts=50, kind="proven") == (
+        "On these 50 texts no method is distinguishably better than chance (gxi has the largest "
+        "share, 0.010 [−0.050, 0.030]); g-avg is worse than chance."
+    )
+
+
+def test_what_is_worse_than_chance_is_said_to_be():
+    alone = verdict([method("g-avg", -0.4, -0.5, -0.3)], [], texts=50, kind="proven")
+    assert alone == (
+        "On these 50 texts g-avg is worse than chance (share −0.400 [−0.500, −0.300])."
+    )
+    both = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
+    assert verdict(both, [], texts=50, kind="proven") == (
+        "On these 50 texts every method is worse than chance (b has the largest share, −0.300 "
+        "[−0.400, −0.200])."
+    )

@@ -90,7 +90,7 @@ def test_what_a_network_does_not_show_is_refused_with_what_to_use_instead(name, 
     network, tokenizer = unusual(name)
     model = limelight.wrap(network, tokenizer=tokenizer)
     for method in methods:
-        with pytest.raises(limelight.DomainError, match=sentence):
+        with pytest.raises(limelight.InputError, match=sentence):
             limelight.explain(model, TEXT, method)
     assert np.abs(limelight.explain(model, TEXT, "loo", target=0).scores).max() > 0
 

@@ -32,7 +32,10 @@ def complaint(folder):
 def test_weights_that_are_none(tmp_path):
     folder = written(tmp_path)
     (folder / "pytorch_model.bin").write_bytes(b"no weights at all")
-    assert complaint(folder).startswith(f"the Hugging Face model '{folder}' cannot be loaded: ")
+    assert complaint(folder) == (
+        f"the Hugging Face model '{folder}' cannot be loaded: its .bin file is damaged, or holds "
+        "more than weights; save it as .safetensors."
+    )
 
 
 @pytest.mark.parametrize("size", ["x", -1, 0, None, 1e300, [1]])

@@ -83,7 +83,8 @@ def test_functions_answer_these_methods():
         (
             chances([np.nan, 1.0]),
             {},
-            "the function must return finite numbers; row 0 of 1 is [nan  1.].",
+            "the function must return finite numbers; for the text 'a text' it returned "
+            "[nan, 1.0].",
         ),
         (
             chances([-1.0, 2.0]),
@@ -94,7 +95,7 @@ def test_functions_answer_these_methods():
         (
             chances([0.5, 0.9]),
             {},
-            "the probabilities of a text must sum to 1; the function returned a row that sums to "
+            "the probabilities of a text must sum to 1; for the text 'a text' they sum to "
             "1.4. Pass multi_label=True if each class is a yes or no of its own.",
         ),
         (

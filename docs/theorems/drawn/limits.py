@@ -86,7 +86,8 @@ def two_roads() -> Picture:
     fails = {}
     for d, colour in ((3, VERMILLION), (5, ORANGE), (12, GREEN)):
         promised = [_promised(d, float(nu)) for nu in widths]
-        fails[d] = max(nu for nu, error in zip(widths, promised, strict=True) if error > TIGHT)
+        beyond = [nu for nu, error in zip(widths, promised, strict=True) if error > TIGHT]
+        fails[d] = max(beyond, default=0.0)
         axes.plot(widths, promised, color=colour, label=f"mixture, proven, d = {d}")
     game = uneven_game(3, d=5, ratio=100.0)
     bounds, errors = zip(*(_recurrence(game, float(nu)) for nu in widths), strict=True)

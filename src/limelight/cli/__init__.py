@@ -28,6 +28,10 @@ COMMANDS = {
         "judge_methods",
         "Say which methods are faithful to a model on your texts, between chance and ceiling.",
     ),
+    "summarize": (
+        "summarize_run",
+        "Say what drives a model over a whole data set: words, mistakes, slices.",
+    ),
     "methods": (
         "list_methods",
         "List the methods: what each computes, what it sees and what it cannot see.",

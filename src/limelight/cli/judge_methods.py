@@ -49,7 +49,8 @@ def judge(
     data
         File of texts: .parquet, .csv, .jsonl, the last two also .gz.
     methods
-        Names from "limelight methods" and JSON files of stored explanations, with commas.
+        Names from "limelight methods", JSON files of stored explanations, and folders that
+        "limelight explain --data" wrote, with commas.
     text_column
         The column that holds the texts.
     rationales
@@ -91,7 +92,7 @@ def judge(
     from limelight.datasets.texts_of_file import texts_of_file
 
     form = chosen_format(format, output)
-    names = None if methods is None else _named(methods)
+    names = None if methods is None else _judged(methods)
     marked = None
     if rationales is None:
         texts = texts_of_file(data, text_column, limit=limit)
@@ -121,6 +122,14 @@ def judge(
 
 def _named(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
+
+
+def _judged(methods: str) -> list[str | object]:
+    """Return the methods with folders opened: layers below this one do not know what a run is."""
+    from limelight.corpus import Run
+
+    given = [name.strip() for name in methods.split(",")]
+    return [Run(name) if name and Path(name).is_dir() else name for name in given]
 
 
 def _say_estimate(foreseen: object) -> None:

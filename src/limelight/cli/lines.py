@@ -39,7 +39,19 @@ def answers_to(
         source = _numbered_lines(file)
         return Answers(source, ask, notices, together=together, source=file or "-")
     given = given_texts(texts, file)
+    if lines and len(given) == 1 and _is_file(given[0]):
+        raise InputError(
+            f"--lines takes the lines of a file with --file; got the name of a file, {given[0]!r}, "
+            f"as a text. Write --file {shlex.quote(given[0])} --lines."
+        )
     return Answers(enumerate(given, start=1), ask, notices, together=len(given), source=None)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
 
 
 def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:

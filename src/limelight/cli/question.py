@@ -144,7 +144,8 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
     if len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
         raise InputError(
             f"a text with spaces needs quotes; got {len(texts)} texts of one word each. Write "
-            f'"{one_line(" ".join(texts), 60)}", or use --lines for several texts.'
+            f'"{one_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
+            "and --lines."
         )
 
 

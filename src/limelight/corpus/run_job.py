@@ -5,7 +5,7 @@ __all__ = ["RunJob"]
 import contextlib
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -28,7 +28,7 @@ from limelight.explainers.readings import readings
 from limelight.models.loading import ModelSource
 
 _FEW = 20  # texts, which are not worth an estimate
-_ROWS = frozenset[int]
+_Rows = Collection[int]
 
 
 @final
@@ -36,7 +36,7 @@ _ROWS = frozenset[int]
 class _Stored:
     """What a look at the folder has found: texts that failed, by shard, and damaged shards."""
 
-    failed: dict[int, _ROWS]
+    failed: dict[int, _Rows]
     damaged: list[str]
 
 
@@ -53,7 +53,7 @@ class RunJob:
     @cached_property
     def _stored(self) -> _Stored:
         """Every shard is read: one that has rotted is done again, not found out about later."""
-        failed, damaged = dict[int, _ROWS](), list[str]()
+        failed, damaged = dict[int, _Rows](), list[str]()
         for number in self.folder.stored(self.record):
             try:
                 table = self.folder.read(number)
@@ -67,11 +67,11 @@ class RunJob:
         return _Stored(failed=failed, damaged=damaged)
 
     @cached_property
-    def to_do(self) -> dict[int, _ROWS]:
+    def to_do(self) -> dict[int, _Rows]:
         """The shards to do, each with the numbers of its texts."""
         failed = self._stored.failed
-        missing = {
-            number: frozenset(self.record.texts_of(number))
+        missing: dict[int, _Rows] = {
+            number: self.record.texts_of(number)  # a range: no number is held for every text
             for number in range(self.record.shards.count)
             if number not in failed
         }

@@ -16,6 +16,8 @@ from limelight.corpus.shard_rows import explanation_of, text_hash
 from limelight.corpus.shard_schema import stored_name
 from limelight.errors import InputError, nearest
 from limelight.results import Explanation
+from limelight.results.run_difference import RunDifference
+from limelight.results.run_summary import RunSummary
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
 
@@ -96,9 +98,14 @@ class Run:
                 if row["error"] is None:
                     yield self._explanation(row, None)
 
-    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows shard by shard, in order; ``columns`` are all if none are named."""
-        for number in self.shards:
+    def tables(
+        self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows shard by shard, in order; ``columns`` are all if none are named.
+
+        So are ``shards``, which are numbers.
+        """
+        for number in self.shards if shards is None else shards:
             yield self._folder.read(number, None if columns is None else list(columns))
 
     def texts(self) -> pa.Table:
@@ -112,6 +119,71 @@ class Run:
         """Return the rows that failed: number, id, method and the sentence that says why."""
         names = ["row", "id", "method", "target", "error"]
         return self.dataset.to_table(columns=names, filter=ds.field("error").is_valid())
+
+    def words(
+        self, method: str | None = None, *, target: str | None = None, sort: str = "strength"
+    ) -> pa.Table:
+        """Return one row per word and explained class: texts, occurrences, means, intervals.
+
+        ``method`` is the first if none is named; classes are kept apart, and ``target`` chooses
+        one. ``sort`` is "strength" (how far the interval is from 0), "mean", "mean_abs", "total",
+        "texts", "occurrences" or "word". Words of fewer than five texts are marked ``rare``.
+        """
+        from limelight.corpus.run_tables import words_of_run
+
+        return words_of_run(self, method or self.methods[0], target=target, sort=sort)
+
+    def summary(
+        self,
+        method: str | None = None,
+        *,
+        by: str | None = "length",
+        top: int = 20,
+        representatives: int = 8,
+    ) -> RunSummary:
+        """Return what drives the model: words, phrases, mistakes, representative texts, slices.
+
+        All methods have a view of their own, or only ``method``. ``by`` is what the run is sliced
+        by: "length", "label", a column that was carried along, or None. ``top`` is how many words
+        are shown on either side, and how many phrases and mistakes.
+        """
+        from limelight.corpus.summarizing import summarized
+
+        return summarized(self, method=method, by=by, top=top, representatives=representatives)
+
+    def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
+        """Return the most confident mistakes with their strongest words, where labels are known."""
+        from limelight.corpus.run_tables import mistakes_of_run
+
+        return mistakes_of_run(self, method or self.methods[0], most=most)
+
+    def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
+        """Return texts that together show the words that matter most, by submodular pick.
+
+        ``covered`` is the share of importance after each; no other choice of as many of the texts
+        looked at covers more than 1/(1 − 1/e) times as much.
+        """
+        from limelight.corpus.run_tables import representatives_of_run
+
+        return representatives_of_run(self, method or self.methods[0], count=count)
+
+    def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
+        """Return one row per slice and class: texts, how many are predicted, how many are right."""
+        from limelight.corpus.run_tables import slices_of_run
+
+        return slices_of_run(self, by, method or self.methods[0])
+
+    def against(
+        self, other: "Run", method: str | None = None, *, other_method: str | None = None
+    ) -> RunDifference:
+        """Return how this run differs from ``other``: words and texts that changed most.
+
+        Texts are matched by what they say (their hash); two models, two methods, or before and
+        after. ``other_method`` is ``method`` where the other run has it, else its first.
+        """
+        from limelight.corpus.two_runs import compared_runs
+
+        return compared_runs(self, other, method or self.methods[0], other_method)
 
     def explanation(
         self,

@@ -18,7 +18,8 @@ from limelight.theory.gradient import gradient_summary, gradient_times_input
 
 _BACKWARD = "one forward and one backward pass"
 _ROUNDING = 1e-4  # of the mean size of the gradient
-# Shares of the way from a random order (0) to the best order known (1): docs/judging.md.
+# Shares of the way from a random order (0) to the best order known (1): docs/judging.md and
+# docs/models.md.
 _WORSE_THAN_CHANCE = (
     "Worse than chance: of the way from a random order of the words to the best possible one, it "
     "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
@@ -26,8 +27,8 @@ _WORSE_THAN_CHANCE = (
 )
 _CHANCE_ON_DEEP = (
     "No better than chance on deep models: of the way from a random order of the words to that of "
-    "greedy search, it went −0.03 [−0.07, 0.00] on MiniLM and 110 IMDB reviews, where Shapley "
-    "values went 0.89 and 'lrp', at the same cost, 0.68; use 'shapley', 'lime' or 'lrp'."
+    "greedy search, it went −0.04 [−0.08, −0.01] on MiniLM and 110 IMDB reviews, where Shapley "
+    "values went 0.89 and 'lrp', at the same cost, 0.72; use 'shapley', 'lime' or 'lrp'."
 )
 _PER_HEAD = {
     "per_head": "also score every head's own gradient; norms of those do not average to the whole"

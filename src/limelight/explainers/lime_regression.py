@@ -85,7 +85,9 @@ class Regression:
         return 1 + 2**d if self._asks_all(d) else self.drawn_at_first(d) + 2 - self.row0
 
     def check_enough(self, d: int) -> None:
-        """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
+        """Refuse before any call what cannot end well: rows without weight, or too few of them."""
+        if d > 1:
+            lime_design(d, bandwidth=self.bandwidth)
         rows = self.drawn_at_first(d) if self.tolerance is None else self.max_samples
         kept = d if self.num_features is None else min(d, self.num_features)
         if self.ridge == 0 and not self._asks_all(d) and rows <= kept + 1:
@@ -159,8 +161,15 @@ class Regression:
 
     def _check_determined(self, fit: LimeFit, d: int) -> None:
         """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
-        if not np.isfinite(fit.stderr).all():
-            raise _undetermined(fit.samples, int(fit.kept[0]), d)
+        if np.isfinite(fit.stderr).all():
+            return
+        kept = int(fit.kept[0])
+        if fit.samples <= _advised(d):
+            raise _undetermined(fit.samples, kept, d)
+        raise DomainError(
+            f"bandwidth {self.bandwidth} leaves nearly all weight on a few of {fit.samples} "
+            f"samples, which do not determine the scores of {kept} words; use a larger one."
+        )
 
     def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
         notices = []
@@ -200,8 +209,12 @@ def _unseen(fit: LimeFit, size: float) -> tuple[str, ...]:
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
     return DomainError(
         f"LIME needs more samples than words; {samples} samples do not determine the scores of "
-        f"{kept} words. Set samples to {2 * (d + 1)} or more."
+        f"{kept} words. Set samples to {_advised(d)} or more."
     )
+
+
+def _advised(d: int) -> int:
+    return 2 * (d + 1)
 
 
 def _instead(one: Reading) -> str:

@@ -2,8 +2,9 @@
 
 __all__ = ["Candidate", "Scored", "candidates_of"]
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -15,7 +16,7 @@ from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured, find_method
 from limelight.explainers.several_methods import compared_by_default
-from limelight.judging.stored import is_stored, stored_explanations
+from limelight.judging.stored import Stored, is_stored, stored_explanations
 from limelight.models import Model
 from limelight.results import Explanation
 from limelight.shapes import Float
@@ -32,7 +33,8 @@ class Candidate:
 
     ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
     model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
-    from any model that is given, as those of stored explanations do not.
+    from any model that is given, as those of stored explanations do not. ``settings`` says what was
+    set, to tell two of one method apart.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Candidate:
     again: Callable[[Reading], list[Any]] | None = None
     asks: Callable[[int], int] | None = None
     portable: bool = True
+    settings: str = ""
 
 
 def candidates_of(
@@ -118,7 +121,14 @@ def _registered(
         _explained(chosen),
         again=None if (other := _reseeded(chosen)) is None else _explained(other),
         asks=_asks(chosen),
+        settings="" if isinstance(one, str) else _departures(one),
     )
+
+
+def _departures(settings: Any) -> str:
+    """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
+    own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
+    return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
 
 
 def _asks(chosen: Chosen) -> Callable[[int], int]:
@@ -157,23 +167,24 @@ def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Sco
         except Exception as error:  # somebody's function may raise anything it likes
             return f"{type(error).__name__}: {one_line(str(error), 120)}"
         d = len(reading.features[i])
-        if found.shape != (d,) or not np.isfinite(found).all():
+        if found.shape != (d,):
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
+        if unknown := int(np.count_nonzero(~np.isfinite(found))):
+            return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
         return found
 
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
 
 
-def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
-    first = next(iter(found.values()))
-
+def _from_stored(name: str, found: Stored) -> Candidate:
     def one(reading: Reading, i: int) -> Scored:
-        e = found.get(reading.documents[i].text)
-        if e is None:
+        several = found.of(reading.documents[i].text)
+        if not several:
             return "there is no stored explanation of this text."
+        target = reading.targets.names()[i]
+        e = next((e for e in several if e.target == target), several[-1])
         if e.features != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        target = reading.targets.names()[i]
         if e.target == target or not e.signed:
             return e.scores
         if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
@@ -183,14 +194,18 @@ def _from_stored(name: str, found: Mapping[str, Explanation]) -> Candidate:
     def scores(reading: Reading) -> list[Scored]:
         return [one(reading, i) for i in range(len(reading.documents))]
 
-    return Candidate(name, name, first.signed, scores, asks=lambda _: 0, portable=False)
+    return Candidate(name, name, found.signed, scores, asks=lambda _: 0, portable=False)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:
-    """Number those that share a name: two settings of one method are two candidates."""
+    """Tell those that share a name apart: by what was set, and where that is the same by number."""
+    shared = Counter(one.name for one in found)
     seen: dict[str, int] = {}
     own = []
     for one in found:
+        if one.settings and shared[one.name] > 1:
+            more = f" ({one.settings})"
+            one = replace(one, name=one.name + more, label=one.label + more)
         seen[one.name] = seen.get(one.name, 0) + 1
         number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
         own.append(replace(one, name=one.name + number, label=one.label + number))

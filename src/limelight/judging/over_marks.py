@@ -118,7 +118,10 @@ def _pairs(
         return []
     gaps = np.stack([precision[:, i] - precision[:, j] for i, j in both], axis=1)
     result = resampled(gaps, np.ones(len(gaps)), seed=seed)
-    p = [two_sided(draws) for draws in result.draws.T]
+    texts_with = np.count_nonzero(np.isfinite(gaps), axis=0)
+    p = [
+        two_sided(draws, texts=int(n)) for draws, n in zip(result.draws.T, texts_with, strict=True)
+    ]
     corrected = holm(p)
     return [
         _pair((names[i], names[j]), gaps[:, c], result, c, (p[c], corrected[c]))

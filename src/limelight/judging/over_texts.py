@@ -22,6 +22,7 @@ from limelight.results.judgement import (
 from limelight.shapes import Float
 
 _MEASURES = ("deletion", "insertion", "change")
+_NO_TEXT = "there is no text that could tell it from guessing."
 _SAME = 1e-9  # of the room: areas that differ by less are a tie
 
 
@@ -99,7 +100,10 @@ def pair_rows(
     gaps = np.stack([areas[:, i] - areas[:, j] for i, j in both], axis=1)
     room = _room(texts, "deletion")
     result = resampled(gaps, room, seed=seed)
-    p = [two_sided(result.draws[:, c]) for c in range(len(both))]
+    texts_with = np.count_nonzero(np.isfinite(gaps), axis=0)
+    p = [
+        two_sided(draws, texts=int(n)) for draws, n in zip(result.draws.T, texts_with, strict=True)
+    ]
     corrected = holm(p)
     return [
         _pair(candidates, pair, result, c, (p[c], corrected[c]), _wins(gaps[:, c], room))
@@ -179,7 +183,7 @@ def _row(
     shares = {name: _share(found[name], i, count) for name in _MEASURES}
     reason = one.reason
     if reason is None and not count:
-        reason = next((t.reasons[i] for t in texts if t.reasons[i]), "no text has room for it.")
+        reason = next((t.reasons[i] for t in texts if t.reasons[i]), _NO_TEXT)
     (share, interval), (insertion, inserted), (change, changed) = shares.values()
     return JudgedMethod(
         method=one.name,
@@ -194,7 +198,7 @@ def _row(
         won=won,
         texts=count,
         tied=sum(text.ties[i] > 0 for text in texts),
-        sampling=_sampling(texts, i) if count else None,
+        sampling=None if share is None else _sampling(texts, i, share),
         reason=reason if share is None else None,
     )
 
@@ -205,10 +209,15 @@ def _share(result: Resampled | None, i: int, count: int) -> tuple[float | None, 
     return float(result.share[i]), result.interval(i) if count > 1 else None
 
 
-def _sampling(texts: Sequence[JudgedText], i: int) -> float | None:
-    """Return what sampled chances within texts add to the error of a share; None where exact."""
+def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:
+    """Return what sampled chances within texts add to the error of a share; None where exact.
+
+    Chance stands above and below the line, so a share s moves by (s − 1)/Σ(ceiling − chance) with
+    each: an order that reaches the best found does so whatever chance is.
+    """
     own = [_of(text) for text in texts if _of(text).areas[i] is not None]
     errors = [m.stderr for m in own if m.stderr is not None]
     if not errors:
         return None
-    return float(np.sqrt(np.sum(np.square(errors))) / sum(m.ceiling - m.chance for m in own))
+    slope = abs(1 - share) / sum(m.ceiling - m.chance for m in own)
+    return float(slope * np.sqrt(np.sum(np.square(errors))))

@@ -29,16 +29,21 @@ def plausible_verdict(
     count = "this text" if texts == 1 else f"these {texts} texts"
     chance, reach = (f"{one.precision:.3f}" for one in references[:2])
     levels = f"guessing has {chance}, the rationale itself as scores of words {reach}"
+    worse = [m for m in ranked if m.above_interval and m.above_interval[1] < 0]
+    level = [m for m in ranked if m.above_interval and _crosses(m.above_interval)]
+    if len(worse) + len(level) == len(ranked):  # then there is no most plausible one
+        first = ranked[0]
+        leading = (
+            f"no method is more plausible than guessing ({first.method} has the largest average "
+            f"precision, {first.precision:.3f})"
+        )
+        level = []
+    else:
+        leading = _leaders(ranked, pairs)
     parts = [
-        f"On {count} {_leaders(ranked, pairs)}; {levels}",
-        _named(
-            [m for m in ranked if m.above_interval and m.above_interval[1] < 0],
-            "less plausible than guessing",
-        ),
-        _named(
-            [m for m in ranked if m.above_interval and _crosses(m.above_interval)],
-            "not distinguishable from guessing",
-        ),
+        f"On {count} {leading}; {levels}",
+        _named(worse, "less plausible than guessing"),
+        _named(level, "not distinguishable from guessing"),
     ]
     return f"{FIRST_SENTENCE} {'; '.join(part for part in parts if part)}."
 
@@ -92,8 +97,8 @@ def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ..
         f"Only {len(known)} text{'s' * (len(known) != 1)} with rationales: little can be told."
         if 0 < len(known) < _FEW
         else "",
-        f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; each has "
-        "its reason."
+        f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; "
+        f"{'its reason stands with it' if missing == 1 else 'each has its reason'}."
         if missing
         else "",
         f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "

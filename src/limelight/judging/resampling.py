@@ -52,11 +52,13 @@ def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
     return np.divide(gain, room, out=np.full_like(gain, np.nan), where=room > 0)
 
 
-def two_sided(draws: Float[np.ndarray, " draws"]) -> float:
-    """Return twice the smaller part of draws on either side of 0, never 0 itself."""
+def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
+    """Return twice the smaller part of draws on either side of 0, at least 2^(1 − texts)."""
     known = draws[np.isfinite(draws)]
     fewer = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
-    return min(1.0, 2 * (int(fewer) + 1) / (len(known) + 1))
+    # Resampling three texts that agree always finds agreement. That n signs are all the same has
+    # the probability 2^(1 − n) where both are as likely: no test of n differences goes below it.
+    return min(1.0, max(2 * (int(fewer) + 1) / (len(known) + 1), 2.0 ** (1 - texts)))
 
 
 def holm(p: list[float]) -> list[float]:

@@ -1,12 +1,12 @@
 """Explanations that were stored: JSON files, lists, or anything that finds them by text."""
 
-__all__ = ["is_stored", "stored_explanations"]
+__all__ = ["Stored", "is_stored", "stored_explanations"]
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from limelight.errors import InputError
 from limelight.results import Comparison, Explanation
@@ -22,8 +22,15 @@ def is_stored(one: Any) -> bool:
     return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
 
 
-def stored_explanations(one: Any) -> dict[str, Mapping[str, Explanation]]:
-    """Return the explanations by method, then by text.
+class Stored(NamedTuple):
+    """Explanations by one method; ``of`` finds those of a text, of one class or of several."""
+
+    signed: bool
+    of: Callable[[str], Sequence[Explanation]]
+
+
+def stored_explanations(one: Any) -> dict[str, Stored]:
+    """Return the explanations by method.
 
     A mapping from texts to explanations is kept as it is, of one method: it may read them from a
     disk when they are asked for. Anything else that yields explanations is read to its end.
@@ -32,14 +39,29 @@ def stored_explanations(one: Any) -> dict[str, Mapping[str, Explanation]]:
         first = next(iter(one.values()), None)
         if not isinstance(first, Explanation):
             raise InputError(_NONE if first is None else _not_explanations(first))
-        return {first.method: one}
+        return {first.method: Stored(first.signed, _looked_up(one))}
     found = _of_file(Path(one)) if isinstance(one, str | os.PathLike) else _apart(_each(one))
-    by_method: dict[str, dict[str, Explanation]] = {}
+    by_method: dict[str, list[Explanation]] = {}
     for e in found:
-        by_method.setdefault(e.method, {})[e.text] = e
+        by_method.setdefault(e.method, []).append(e)
     if not by_method:
         raise InputError(_NONE)
-    return dict(by_method)
+    return {name: Stored(own[0].signed, _by_text(own)) for name, own in by_method.items()}
+
+
+def _looked_up(one: Mapping[Any, Any]) -> Callable[[str], Sequence[Explanation]]:
+    def of(text: str) -> Sequence[Explanation]:
+        e = one.get(text)
+        return () if e is None else (e,)
+
+    return of
+
+
+def _by_text(several: Iterable[Explanation]) -> Callable[[str], Sequence[Explanation]]:
+    found: dict[str, list[Explanation]] = {}
+    for e in several:
+        found.setdefault(e.text, []).append(e)
+    return lambda text: found.get(text, ())
 
 
 def _each(one: Any) -> Iterable[Any]:
@@ -54,7 +76,17 @@ def _not_explanations(first: Any) -> str:
 
 
 def _of_file(path: Path) -> list[Explanation]:
-    content = path.read_text("utf-8")
+    if path.is_dir():
+        raise InputError(
+            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
+            "limelight.Run(folder)."
+        )
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"'{path}' is not a JSON file of explanations.") from None
     try:
         json.loads(content)
         records = [content]

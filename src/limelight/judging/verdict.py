@@ -22,13 +22,17 @@ def verdict(
     count = "this text" if texts == 1 else f"these {texts} texts"
     of = "" if kind == "proven" else " of the best found"
     first = ranked[0]
-    if first.interval is not None and first.interval[0] <= 0:
-        return f"On {count} no method is distinguishable from chance{_said(first)}."
+    worse = [m.method for m in ranked if m.interval and m.interval[1] < 0]
+    if len(worse) == len(ranked):
+        every = "every method is" if len(ranked) > 1 else f"{first.method} is"
+        return f"On {count} {every} worse than chance{_said(first, alone=len(ranked) == 1)}."
+    if all(m.interval is not None and m.interval[0] <= 0 for m in ranked):
+        than = "distinguishably better than" if worse else "distinguishable from"
+        none = f"On {count} no method is {than} chance{_said(first)}"
+        return "; ".join(part for part in (none, _joined(worse, _WORSE)) if part) + "."
     said = f"On {count} {_leaders(ranked, pairs, of)}"
-    beside = [
-        _joined([m.method for m in ranked[1:] if m.interval and m.interval[1] < 0], _WORSE),
-        _joined([m.method for m in ranked[1:] if _crosses(m)], _NO_BETTER),
-    ]
+    level = [m.method for m in ranked if _crosses(m)]
+    beside = [_joined(worse, _WORSE), _joined(level, _NO_BETTER)]
     return "; ".join([said, *(part for part in beside if part)]) + "."
 
 
@@ -44,9 +48,10 @@ def _crosses(m: JudgedMethod) -> bool:
     return m.interval is not None and m.interval[0] <= 0 <= m.interval[1]
 
 
-def _said(m: JudgedMethod) -> str:
+def _said(m: JudgedMethod, *, alone: bool = False) -> str:
     low, high = m.interval or (0.0, 0.0)
-    return f" ({m.method} has the largest share, {m.share:.2f} [{low:.2f}, {high:.2f}])"
+    whose = "share" if alone else f"{m.method} has the largest share,"
+    return f" ({whose} {_number(m.share)} [{_number(low)}, {_number(high)}])"
 
 
 def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
@@ -89,7 +94,7 @@ def judging_notices(
     judged = [text for text in texts if text.reason is None]
     notices = [
         _few(len(room)),
-        _count(len(texts) - len(judged), "could not be judged; each has its reason"),
+        _unjudged(len(texts) - len(judged)),
         _apart(len(judged) - len(room)),
         _tied([m for m in methods if m.tied]),
         *(_partly(m, len(room)) for m in methods),
@@ -106,6 +111,11 @@ def _few(count: int) -> str:
     if count >= FEW or not count:
         return ""
     return f"Only {count} text{'s' * (count != 1)}: little can be told; judge {FEW} or more."
+
+
+def _unjudged(count: int) -> str:
+    whose = "its reason stands with it" if count == 1 else "each has its reason"
+    return _count(count, f"could not be judged; {whose}")
 
 
 def _own_notices(count: int) -> str:
@@ -150,10 +160,9 @@ def _partly(m: JudgedMethod, room: int) -> str:
 def _unsigned(names: list[str]) -> str:
     if not names:
         return ""
-    verb = "has" if len(names) == 1 else "have"
     return (
-        f"{', '.join(names)} {verb} no signs: words are ranked by size, and the column of |change| "
-        "asks only whether large scores move the output, in whichever direction."
+        f"{_joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
+        "column of |change| asks only whether large scores move the output, in whichever direction."
     )
 
 
@@ -179,8 +188,8 @@ def _imprecise(room: Sequence[JudgedText]) -> str:
         return ""
     return (
         f"Chance is known to no better than {max(worse):.1%} of its distance to the best found on "
-        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted; a larger "
-        "budget helps."
+        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted: the budget, "
+        "or the number of random orders that are drawn at most, came to its end first."
     )
 
 

@@ -20,9 +20,9 @@ from limelight.models.protocol import (
     Model,
     Shuffles,
     Weigh,
-    resolved_replacement,
     why_not,
 )
+from limelight.models.replacing import resolved_replacement
 from limelight.models.sound_model import checked_model
 from limelight.models.wrapping import wrap
 

@@ -2,11 +2,13 @@
 
 __all__ = ["MOST_LOG_ODDS", "checked_answers", "log_odds"]
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.failing_texts import short
 from limelight.shapes import Float
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
@@ -15,24 +17,30 @@ _SLACK = 1e-3  # half precision rounds row sums by this much
 
 
 def checked_answers(
-    found: Any, *, texts: int, classes: tuple[str, ...], probability: bool, multi_label: bool
+    found: Any,
+    *,
+    texts: Sequence[str],
+    classes: tuple[str, ...],
+    probability: bool,
+    multi_label: bool,
 ) -> Float[np.ndarray, "n C"]:
     """Return ``found`` as float64, one row per text and one column per class."""
     try:
         answers = _numbers(found)
     except (TypeError, ValueError):
-        rows = f"{texts} row{'s' * (texts != 1)} of {len(classes)}"
+        rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(classes)}"
         raise InputError(
             f"the function must return numbers, {rows}; got {_described(found)}"
         ) from None
-    _check_shape(answers, texts, classes)
+    _check_shape(answers, len(texts), classes)
     if not np.isfinite(answers).all():
         bad = int((~np.isfinite(answers)).any(axis=1).argmax())
         raise InputError(
-            f"the function must return finite numbers; row {bad} of {texts} is {answers[bad]}."
+            f"the function must return finite numbers; for the text {short(texts[bad])} it "
+            f"returned {answers[bad].tolist()}."
         )
     if probability:
-        _check_probabilities(answers, multi_label=multi_label)
+        _check_probabilities(answers, texts, multi_label=multi_label)
     return answers
 
 
@@ -85,7 +93,9 @@ def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> N
         )
 
 
-def _check_probabilities(answers: Float[np.ndarray, "n C"], *, multi_label: bool) -> None:
+def _check_probabilities(
+    answers: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
+) -> None:
     low, high = answers.min(), answers.max()
     if low < -_SLACK or high > 1 + _SLACK:
         raise InputError(
@@ -95,10 +105,11 @@ def _check_probabilities(answers: Float[np.ndarray, "n C"], *, multi_label: bool
         )
     sums = answers.sum(axis=1)
     if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
-        worst = sums[np.abs(sums - 1).argmax()]
+        worst = int(np.abs(sums - 1).argmax())
         raise InputError(
-            "the probabilities of a text must sum to 1; the function returned a row that sums to "
-            f"{worst:.4g}. Pass multi_label=True if each class is a yes or no of its own."
+            "the probabilities of a text must sum to 1; for the text "
+            f"{short(texts[worst])} they sum to {sums[worst]:.4g}. "
+            "Pass multi_label=True if each class is a yes or no of its own."
         )
 
 

@@ -1,6 +1,6 @@
 """Which of several texts a model fails on, found by halving, in a sentence that shows it."""
 
-__all__ = ["failing_text", "naming", "said"]
+__all__ = ["failing_text", "naming", "said", "short"]
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def failing_text(
         return _failure(who, shown(items[0]), alone)
     return InputError(
         f"{who} fails on {together} texts together and on none alone; the first is "
-        f"{_short(shown(first))} ({said(error)}).{advice}"
+        f"{short(shown(first))} ({said(error)}).{advice}"
     )
 
 
@@ -56,7 +56,7 @@ def naming(who: str, text: str) -> Iterator[None]:
 
 
 def _failure(who: str, text: str, error: Exception) -> InputError:
-    return InputError(f"{who} fails on the text {_short(text)} ({said(error)}).")
+    return InputError(f"{who} fails on the text {short(text)} ({said(error)}).")
 
 
 def said(error: BaseException) -> str:
@@ -64,7 +64,8 @@ def said(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a text in quotes, on one line and cut if it is long."""
     return repr(one_line(text, 80))
 
 

@@ -160,7 +160,7 @@ class Function:
             ) from error
         found = checked_answers(
             found,
-            texts=len(texts),
+            texts=texts,
             classes=self.classes,
             probability=self.scale == "probability",
             multi_label=self.multi_label,

@@ -17,8 +17,6 @@ __all__ = [
     "Model",
     "Shuffles",
     "Weigh",
-    "replacement_in_place",
-    "resolved_replacement",
     "why_not",
 ]
 
@@ -27,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features
@@ -297,29 +294,3 @@ def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
-
-
-def resolved_replacement(model: Model, name: str) -> str:
-    """Return what "auto" means for ``model``, or ``name`` if the model can do it."""
-    if name == "auto":
-        return model.replacements[0]
-    if name not in model.replacements:
-        if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
-            *most, last = map(repr, model.replacements)
-            others = " or ".join(filter(None, (", ".join(most), last)))
-            raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
-        raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
-    return name
-
-
-def replacement_in_place(model: Model, name: str) -> str:
-    """Return the replacement that leaves every other word in its place; "auto" never deletes."""
-    if name != "auto":
-        return resolved_replacement(model, name)
-    staying = [one for one in model.replacements if one != "delete"]
-    if not staying:
-        raise DomainError(
-            "integrated gradients start from a mask, unknown or padding token; this model has "
-            "none of them. Use 'lime' or 'shapley'."
-        )
-    return staying[0]

@@ -83,8 +83,8 @@ def agreement_section(names: Sequence[str], found: MethodAgreement) -> Html:
         )
         for name, title in _MEASURES.items()
     ]
-    heading = element("h2", "Do the methods agree?")
-    return element("section", heading, element("p", said, class_="note"), *tables)
+    note = element("p", said, class_="note") if found.again else raw()
+    return element("section", element("h2", "Do the methods agree?"), note, *tables)
 
 
 def _agreeing(

@@ -64,7 +64,8 @@ def agreement_lines(
     for i, one in enumerate(names):
         numbers = [_rank(pairs.get(frozenset((one, other)))) for other in shown]
         table.add_row(Text(look.safe(f"{i + 1} {one}"), "bold"), *numbers)
-    said = "Rank correlations of the words; on the diagonal a sampled method with another seed."
+    again = "; on the diagonal a sampled method with another seed" if found.again else ""
+    said = f"Rank correlations of the words{again}."
     left = len(names) - len(shown)
     more = f" {left} columns have no room here; the page has them." if left else ""
     return [table, Text(look.safe(said + more), "dim", overflow="fold")]

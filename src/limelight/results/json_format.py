@@ -8,6 +8,7 @@ __all__ = [
     "explanation_to_json",
 ]
 
+import inspect
 import math
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +116,22 @@ def comparison_from_json(content: str | bytes) -> Comparison:
 
 def schema_of(record: type[msgspec.Struct]) -> bytes:
     """Return the JSON Schema of a record, as shipped in ``schemas/``."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(record)), indent=2) + b"\n"
+    schema = _told_alike(msgspec.json.schema(record))
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
+
+
+def _told_alike(schema: Any) -> Any:
+    """Take the indentation out of descriptions: Python 3.13 does so with every docstring."""
+    if isinstance(schema, list):
+        return [_told_alike(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: inspect.cleandoc(part)
+        if name == "description" and isinstance(part, str)
+        else _told_alike(part)
+        for name, part in schema.items()
+    }
 
 
 def _record(e: Explanation) -> ExplanationRecord:

@@ -17,8 +17,8 @@ _SHOWN = 2000  # training texts that are asked where none were held out
 def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> str | None:
     """Say that the kept weights are no better than always giving the most frequent class.
 
-    They are, if their accuracy is two standard errors above the share of that class, or with few
-    texts, half the way from it to 1; None then.
+    They are better, and None comes back, if their accuracy is two standard errors above the share
+    of that class, or with few texts half the way from it to 1.
     """
     held, what = prepared.validation, "held-out texts"
     if held is None:
@@ -35,8 +35,10 @@ def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> st
     if score > share + min(noise, (1 - share) / 2):
         return None
     frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
+    # Above the share, but within what luck does to so few texts: nothing is shown, either way.
+    verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
     return (
-        f"THE MODEL HAS LEARNED NOTHING: it gets {score:.1%} of the {what} right, and always "
+        f"THE MODEL {verdict}: it gets {score:.1%} of the {len(held):,} {what} right, and always "
         f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
         "if they do, give more texts, or train for longer (--epochs)."
     )

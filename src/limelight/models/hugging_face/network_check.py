@@ -16,7 +16,7 @@ from limelight.models.hugging_face.embedded_input import differentiated, embedde
 from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs, rectangle
 from limelight.models.hugging_face.probe_ids import Probe
 from limelight.models.hugging_face.token_mixing import why_not_attention_alone
-from limelight.models.protocol import Capability
+from limelight.models.protocol import Attended, Capability
 from limelight.shapes import Float, Int
 
 # Outputs of a float32 network differ by this part of the largest from one order of sums to another.
@@ -50,7 +50,7 @@ def checked_network(
     """
     _check_ids(probe)
     whole = _answer(network, probe.ids[None])
-    noise = max(_noise(network, ids) for ids in (probe.ids, probe.longer))
+    noise = max(_distance(_answer(network, probe.ids[None]), whole), _noise(network, probe.longer))
     rounding = _rounding(network) * float(np.abs(whole).max() + 1)
     alike = network.config.pad_token_id is not None and (
         noise > rounding or _feels_padding(network, probe, rounding)
@@ -68,8 +68,11 @@ def checked_network(
 
 
 def _noise(network: Any, ids: Int[np.ndarray, " T"]) -> float:
-    """Return by how much two answers to the same text differ."""
-    return _distance(_answer(network, ids[None]), _answer(network, ids[None]))
+    """How far two answers to a longer text are apart: Reformer hashes those at random."""
+    try:
+        return _distance(*(network_outputs(network, ids[None]) for _ in range(2)))
+    except Exception:
+        return 0.0  # a length that it does not take is no noise
 
 
 def _rounding(network: Any) -> float:
@@ -148,14 +151,17 @@ def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, st
     found: dict[Capability, str] = {}
     if (why := _tried(lambda: _why_no_gradient(network, probe, rounding))) is not None:
         found["differentiates"] = why
-    layers: list[int] = []
+    seen: list[Attended] = []
     why = _tried(lambda: _why_not_vectors(network, probe)) or _tried(
-        lambda: layers.append(len(attended(network, probe.ids, _first).alpha))
+        lambda: seen.append(attended(network, probe.ids, _first))
     )
     if why is not None:
         found["attends"] = why
     else:
-        why = _tried(lambda: why_not_attention_alone(network, probe.ids, layers[0]))
+        why = _tried(lambda: why_not_attention_alone(network, probe.ids, len(seen[0].alpha)))
+        # Rows that reach the head through another mixing layer are not rows that it reads.
+        if why is not None and np.count_nonzero(seen[0].reads) > 1:
+            found["attends"] = why
     if why is not None:
         found["relays"] = why
     return found

@@ -74,6 +74,9 @@ def _reason(error: BaseException) -> str:
     reason = one_line(str(error), 400)
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights are not those of its config.json."
+    if "weights_only" in str(error):
+        # torch's own words advise to load it without that check, which runs what the file holds.
+        return "its .bin file is damaged, or holds more than weights; save it as .safetensors."
     if isinstance(error, OSError | ValueError | RuntimeError | ImportError) and reason:
         return reason
     return f"its files are damaged ({type(error).__name__}: {reason.rstrip('.')})."

@@ -98,7 +98,7 @@ class Windowed:
         return Document(
             text,
             whole.tokens,
-            notices=_notices(len(windows)) + self.inner.check.notices,
+            notices=_notices(len(windows)) + whole.notices + self.inner.check.notices,
             input=InWindows(windows),
             windows=found,
         )

@@ -24,19 +24,35 @@ def document_of(tokenizer: Any, text: str, *, limit: int, apart: bool) -> Docume
         text,
         Tokens(pieces.strings[:count], tuple(spans[:count])),
         cut=spans[count - 1][1] if pieces.cut else None,
-        notices=_notices(pieces),
+        notices=_cut_off(pieces) + _unknown(pieces, tokenizer),
         input=pieces,
     )
 
 
-def _notices(pieces: Pieces) -> tuple[str, ...]:
-    """What a reader must know about how the text was read."""
+def _cut_off(pieces: Pieces) -> tuple[str, ...]:
     if not pieces.cut:
         return ()
     total = len(pieces.ids) - pieces.before - pieces.after
     return (
         f"The text has {total} tokens; the model reads the first {pieces.room}, "
         f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all.",
+    )
+
+
+def _unknown(pieces: Pieces, tokenizer: Any) -> tuple[str, ...]:
+    """Say how much of the text the model cannot tell from any other that it does not know."""
+    read = pieces.inside[pieces.token[pieces.inside] >= 0]
+    unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
+    if not unknown:
+        return ()
+    if unknown == len(read):
+        return (
+            "No word of the text is in the model's vocabulary: it sees only "
+            f"{tokenizer.unk_token}.",
+        )
+    return (
+        f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
+        f"{tokenizer.unk_token}.",
     )
 
 

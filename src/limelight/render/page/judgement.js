@@ -15,6 +15,7 @@ const drawn = (tag, attributes) => {
   return node;
 };
 const written = (x, digits = 3) => Number(x.toPrecision(digits)).toString().replace("-", "−");
+const aligned = (x) => x.toFixed(3).replace("-", "−");
 const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 const DASHES = ["", "5 3", "1.5 2.5", "8 3 2 3"];
 const hue = (m) => HUES[m % HUES.length];
@@ -34,7 +35,7 @@ const COLUMNS = [
   ["output", (row) => row[4]],
   ["chance", (row) => row[5]],
   [data.kind === "proven" ? "ceiling" : "best found", (row) => row[6]],
-  ...data.methods.map((name, m) => [name, (row) => shareOf(row, m)]).filter((_, m) => data.shared[m]),
+  ...data.methods.map((name, m) => [name, (row) => shareOf(row, m), aligned]).filter((_, m) => data.shared[m]),
 ];
 let sorted = [...judged], by = 0, falling = false, page = 0, chosen = null;
 
@@ -77,9 +78,9 @@ function rowOf(text) {
     cell.append(button);
   } else cell.textContent = label;
   row.append(cell);
-  for (const [, value] of COLUMNS.slice(1)) {
+  for (const [, value, shown = written] of COLUMNS.slice(1)) {
     const x = value(text);
-    row.append(made("td", x === null ? "–" : typeof x === "string" ? x : written(x)));
+    row.append(made("td", x === null ? "–" : typeof x === "string" ? x : shown(x)));
   }
   return row;
 }

@@ -1,0 +1,224 @@
+"""What drives a model over a whole run: words, phrases, mistakes, representative texts, slices."""
+
+__all__ = [
+    "DifferingWord",
+    "Example",
+    "MistakenText",
+    "Part",
+    "RepresentativeText",
+    "RunSlice",
+    "RunSummary",
+    "SummarizedView",
+    "SummarizedWord",
+]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from limelight.results.explanation import Explanation
+from limelight.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """``count`` of ``of`` texts, and the 95 % interval of that share (Wilson's)."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share; 0 of nothing."""
+        return self.count / self.of if self.of else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A text in which a word scores: ``before`` and ``after`` are what stands around it there."""
+
+    row: int
+    id: str
+    score: float
+    before: str
+    found: str
+    after: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizedWord:
+    """A word or phrase over the texts that have it; ``low`` to ``high`` is its 95 % interval.
+
+    ``mean`` is the plain mean over texts; ``shrunken`` is drawn towards the mean of all words, the
+    more the fewer texts there are, and is what the interval lies around. ``positive`` is the share
+    of its texts in which the score is above 0. A ``rare`` word is in fewer than five texts.
+    """
+
+    word: str
+    texts: int
+    occurrences: int
+    mean: float
+    mean_abs: float
+    positive: float
+    shrunken: float
+    low: float
+    high: float
+    rare: bool
+    examples: tuple[Example, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingWord:
+    """A word whose mean score differs between two groups of texts, second less first."""
+
+    word: str
+    group: str
+    first: float
+    first_texts: int
+    second: float
+    second_texts: int
+    difference: float
+    low: float
+    high: float
+    p_holm: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MistakenText:
+    """A text that is predicted ``predicted`` with ``confidence`` and labelled ``label``."""
+
+    row: int
+    id: str
+    predicted: str
+    label: str
+    confidence: float
+    explanation: Explanation | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepresentativeText:
+    """A text that was picked; ``covered`` is what it and those before it cover of importance."""
+
+    row: int
+    id: str
+    covered: float
+    explanation: Explanation | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSlice:
+    """The texts of one value, or range of values, of a column.
+
+    ``target`` counts texts for which the view's class is predicted, ``right`` those whose label is
+    what is predicted, None where no labels are known. ``differing`` are words whose scores differ
+    most from those in all other texts.
+    """
+
+    name: str
+    texts: int
+    target: Part
+    right: Part | None
+    differing: tuple[DifferingWord, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizedView:
+    """One method and one class: nothing here is averaged over methods or classes.
+
+    ``supporting`` and ``opposing`` are the words whose intervals lie furthest above and below 0;
+    without signs all are in ``supporting``. ``compared`` words were tested between right and wrong
+    predictions, of which ``differing`` has those that differ. ``slices`` are by ``sliced_by``.
+    """
+
+    method: str
+    label: str
+    signed: bool
+    target: str
+    against: str | None
+    texts: int
+    vocabulary: int
+    supporting: tuple[SummarizedWord, ...]
+    opposing: tuple[SummarizedWord, ...]
+    phrases: tuple[SummarizedWord, ...]
+    right: Part | None
+    mistakes: tuple[MistakenText, ...]
+    compared: int
+    differing: tuple[DifferingWord, ...]
+    representatives: tuple[RepresentativeText, ...]
+    sliced_by: str | None = None
+    slices: tuple[RunSlice, ...] = ()
+
+    @property
+    def aim(self) -> str:
+        """What the scores speak for."""
+        return self.target if self.against is None else f"{self.target} against {self.against}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What drives a model: one view for every method and explained class of a run."""
+
+    name: str
+    texts: int
+    total: int
+    failed: int
+    classes: tuple[str, ...]
+    scale: str
+    views: tuple[SummarizedView, ...]
+    notices: tuple[str, ...]
+    model: str
+    version: str
+
+    def __repr__(self) -> str:
+        views = ", ".join(f"{view.method} for {one_line(view.aim, 20)}" for view in self.views)
+        return f"<RunSummary of {self.texts:,} texts: {one_line(views, 120)}>"
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return everything as JSON, schema ``limelight.summary/1``."""
+        from limelight.results.summary_tables import summary_to_json
+
+        return summary_to_json(self, indent=indent)
+
+    def to_csv(self) -> str:
+        """Return one row per view and word shown as CSV; ``Run.words`` has all words."""
+        from limelight.results.summary_tables import summary_to_csv
+
+        return summary_to_csv(self)
+
+    def as_html(self) -> str:
+        """Return one self-contained HTML page."""
+        from limelight.render.html_summary import summary_page
+
+        return summary_page(self)
+
+    def save_html(self, path: "str | Path") -> None:
+        """Write :meth:`as_html` to a file, whole or not at all."""
+        from limelight.files import write_whole
+
+        write_whole(path, self.as_html())
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.terminal_summary import summary_text
+
+        return summary_text(self)
+
+
+def words_of(view: SummarizedView) -> Sequence[SummarizedWord]:
+    """Return all words of a view that a summary shows."""
+    return (*view.supporting, *view.opposing)

@@ -1,0 +1,81 @@
+"""``limelight summarize`` from the outside."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import limelight
+
+from tiny_models import random_texts, tiny_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("summarize")
+    columns = {"text": random_texts(30, seed=2), "label": [0, 1] * 15, "shop": list("abc") * 10}
+    pq.write_table(pa.table(columns), place / "d.parquet")
+    methods = ["gxi", "alpha-avg"]
+    limelight.explain_data(
+        tiny_model(outputs=2), place / "d.parquet", methods, output=place / "run"
+    )
+    return place
+
+
+def limelight_says(*arguments):
+    command = [sys.executable, "-m", "limelight", "summarize", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "80"}
+    )
+
+
+def test_one_screen_in_a_terminal(folder):
+    done = limelight_says(folder / "run", "--by", "shop")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) <= 40
+    assert "30 texts, G×I: what drives class 1" in done.stdout
+    assert "by shop" in done.stdout
+    assert "Also in this run: alpha-avg" in done.stdout
+
+
+@pytest.mark.parametrize("ending", ["html", "json", "csv", "txt"])
+def test_files_by_their_endings(folder, tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    done = limelight_says(folder / "run", "--method", "gxi", "--output", path)
+    assert (done.returncode, done.stdout) == (0, "")
+    content = path.read_text("utf-8")
+    if ending == "json":
+        assert [view["method"] for view in json.loads(content)["views"]] == ["gxi"]
+    starts = {"html": "<!doctype html>", "csv": "method,target", "txt": "30 texts", "json": "{"}
+    assert content.startswith(starts[ending])
+
+
+def test_two_runs(folder):
+    done = limelight_says(folder / "run", "--against", folder / "run")
+    assert done.returncode == 0
+    assert "no word's score changed for certain" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["."], "there is no run at '.' (it has no run.json); check the path."),
+        (["RUN", "--by", "shp"], "Did you mean 'shop'?"),
+        (["RUN", "--method", "lime"], "no method of this run 'lime'."),
+        (["RUN", "--top", "0"], "top must be a whole number from 1; got 0."),
+        (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, tmp_path, monkeypatch, asked, sentence):
+    monkeypatch.chdir(tmp_path)
+    done = limelight_says(*(folder / "run" if one == "RUN" else one for one in asked))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1

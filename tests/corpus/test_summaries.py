@@ -1,0 +1,371 @@
+"""Mistakes, representative texts, slices and two runs, against plain loops and brute force."""
+
+import itertools
+import json
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import pyarrow as pa
+from scipy import stats
+
+from limelight.corpus import Run
+from limelight.corpus.compared_groups import corrected
+from limelight.corpus.mistakes import compared_words
+from limelight.corpus.representatives import SHOWN, greedy_cover
+from limelight.corpus.shares import share_of
+from limelight.corpus.word_sums import Moments
+from limelight.judging.resampling import holm
+
+from runs import moments, run_of
+from tiny_models import random_texts, tiny_model
+
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    rng = np.random.default_rng(3)
+    columns = {
+        "stars": rng.integers(1, 4, COUNT).tolist(),
+        "size": rng.normal(size=COUNT).tolist(),
+        "day": [date(2024, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 90, COUNT)],
+        "shop": rng.choice(["a", "b", None], COUNT).tolist(),
+    }
+    folder = tmp_path_factory.mktemp("summary")
+    labels = rng.choice(["class 0", "class 1"], COUNT).tolist()
+    return run_of(folder, random_texts(COUNT, seed=7), labels=labels, columns=columns)
+
+
+def predicted(e):
+    return max(e.prediction, key=e.prediction.get)
+
+
+def labels_of(run):
+    return run.texts()["label"].to_pylist()
+
+
+def test_accuracy_and_mistakes_are_those_of_a_loop(run):
+    view = run.summary(by=None, top=7).views[0]
+    rows = []
+    for row, (e, label) in enumerate(zip(run, labels_of(run), strict=True)):
+        odds = np.exp(list(e.prediction.values()))
+        if predicted(e) != label:
+            rows.append((row, predicted(e), label, odds.max() / odds.sum()))
+    rows.sort(key=lambda one: -one[3])
+    assert (view.right.count, view.right.of) == (COUNT - len(rows), COUNT)
+    found = [(one.row, one.predicted, one.label, one.confidence) for one in view.mistakes]
+    assert [one[:3] for one in found] == [one[:3] for one in rows[:7]]
+    assert [one[3] for one in found] == pytest.approx([one[3] for one in rows[:7]], rel=1e-6)
+    assert all(one.explanation == run.explanation(one.row) for one in view.mistakes)
+    table = run.mistakes(most=4).to_pylist()
+    assert [row["row"] for row in table] == [one[0] for one in rows[:4]]
+    best = [word for word, _ in run.explanation(table[0]["row"]).top(5)]
+    assert table[0]["words"] == best
+
+
+def test_labels_may_be_numbers_of_classes(run, tmp_path):
+    numbers = [int(label[-1]) for label in labels_of(run)]
+    other = run_of(tmp_path, run.texts()["text"].to_pylist(), labels=numbers)
+    assert other.summary(by=None).views[0].right == run.summary(by=None).views[0].right
+
+
+def test_labels_that_are_no_classes_say_so(tmp_path):
+    run = run_of(tmp_path, random_texts(9), labels=["good"] * 9)
+    found = run.summary()
+    assert found.views[0].right is None
+    assert not found.views[0].mistakes
+    assert "No label is the name or the number of a class" in found.notices[0]
+
+
+def test_words_are_compared_by_welch_and_holm():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(0, 1, 30), rng.normal(gap, 2, 12)) for gap in (0, 0, 0, 4, 0)]
+    pairs.append((rng.normal(0, 1, 4), rng.normal(9, 1, 12)))  # too few texts
+    groups = [moments(*(pair[k] for pair in pairs)) for k in (0, 1)]
+    found = compared_words(*groups)
+    assert found.word.tolist() == [0, 1, 2, 3, 4]
+    tests = [stats.ttest_ind(b, a, equal_var=False) for a, b in pairs[:5]]
+    for i, test in enumerate(tests):
+        if abs(test.statistic) >= 1.95:
+            assert found.p[i] == pytest.approx(test.pvalue, rel=1e-8)
+        else:
+            assert found.p[i] == 1
+            assert test.pvalue > 0.05
+        low, high = test.confidence_interval()
+        assert found.low[i] == pytest.approx(low, abs=0.02)  # degrees of freedom are rounded down
+        assert found.low[i] <= low
+        assert high <= found.high[i]
+    (sure,) = corrected(list("abcdef"), [("class", found)])
+    assert sure.word == "d"
+    assert sure.p_holm == pytest.approx(holm([t.pvalue for t in tests])[3], rel=1e-6)
+
+
+def test_chance_alone_hardly_ever_finds_a_word():
+    rng = np.random.default_rng(4)
+    hits = 0
+    for _ in range(100):
+        groups = [moments(*rng.normal(0, 1, (20, n))) for n in (9, 25)]
+        hits += bool(corrected([str(i) for i in range(20)], [("all", compared_words(*groups))]))
+    assert hits <= 5 + 5 * (100 * 0.05 * 0.95) ** 0.5
+
+
+def test_mistakes_are_compared_within_the_predicted_class(run):
+    view = run.summary(by=None).views[0]
+    count = 0
+    for name in run.classes:
+        scores = [{}, {}]
+        for e, label in zip(run, labels_of(run), strict=True):
+            if predicted(e) == name:
+                for word, score in zip(e.features, e.scores, strict=True):
+                    scores[label != name].setdefault(word, []).append(score)
+        count += sum(len(x) >= 5 and len(scores[1].get(w, [])) >= 5 for w, x in scores[0].items())
+    assert view.compared == count > 0
+
+
+def cover(words, weight, chosen):
+    return sum(weight[j] for j in {j for i in chosen for j in words[i] if j >= 0})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_greedy_choice_keeps_its_guarantee_against_all_choices(seed):
+    rng = np.random.default_rng(seed)
+    words = np.array([rng.choice(14, 4, replace=False) for _ in range(9)])
+    words[rng.random(words.shape) < 0.2] = -1
+    weight = rng.random(14)
+    for count in (1, 2, 3, 4):
+        chosen, covered = greedy_cover(words, weight, count)
+        best = max(cover(words, weight, s) for s in itertools.combinations(range(9), count))
+        mine = cover(words, weight, chosen)
+        assert mine >= (1 - 1 / np.e) * best - 1e-12
+        whole = cover(words, weight, range(9))
+        assert covered[-1] == pytest.approx(mine / whole)
+        if count == 1:
+            assert mine == pytest.approx(best)
+
+
+def test_greedy_choice_takes_what_adds_most_and_stops_when_nothing_does():
+    words = np.array([[0, 1], [0, 2], [2, -1], [0, 1]])
+    chosen, covered = greedy_cover(words, np.array([3.0, 2.0, 1.0]), 4)
+    assert chosen == [0, 1]
+    assert covered == pytest.approx([5 / 6, 1.0])
+
+
+def test_representatives_are_those_of_a_loop_over_all_texts(run):
+    found = run.representative(count=4).to_pylist()
+    several = list(run)
+    size = {}
+    for e in several:
+        for word, score in zip(e.features, e.scores, strict=True):
+            size[word] = size.get(word, 0) + abs(score)
+    shown = [{word for word, score in e.top(SHOWN) if score} for e in several]
+    covered, chosen = set(), []
+    for _ in range(4):
+        gains = [sum(size[w] ** 0.5 for w in words - covered) for words in shown]
+        chosen.append(int(np.argmax(gains)))
+        covered |= shown[chosen[-1]]
+    assert [row["row"] for row in found] == chosen
+    whole = sum(size[w] ** 0.5 for w in set().union(*shown))
+    share = sum(size[w] ** 0.5 for w in covered) / whole
+    assert found[-1]["covered"] == pytest.approx(share, rel=1e-6)
+
+
+@pytest.mark.parametrize("by", ["stars", "shop", "label", "size", "day", "length"])
+def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
+    rows = run.slices(by).to_pylist()
+    several, labels = list(run), labels_of(run)
+    values = [len(e.features) for e in several] if by == "length" else run.texts()[by].to_pylist()
+    assert sum(row["texts"] for row in rows) == COUNT
+    assert len(rows) > 1
+    if len(set(values)) > 12:
+        order = sorted(range(COUNT), key=lambda i: values[i])
+        sizes = [row["texts"] for row in rows]
+        edges = list(itertools.accumulate(sizes, initial=0))
+        groups = [order[a:b] for a, b in itertools.pairwise(edges)]
+        assert max(sizes) < COUNT / 2
+    else:
+        named = [None if row["slice"] == "(no value)" else row["slice"] for row in rows]
+        groups = [
+            [i for i, v in enumerate(values) if (None if v is None else str(v)) == name]
+            for name in named
+        ]
+    for row, group in zip(rows, groups, strict=True):
+        target = [i for i in group if predicted(several[i]) == row["target"]]
+        right = [i for i in group if predicted(several[i]) == labels[i]]
+        assert (row["texts"], row["predicted"]) == (len(group), len(target))
+        assert (row["right"], row["labelled"]) == (len(right), len(group))
+        assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
+
+
+def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
+    rest = random_texts(80, seed=9, longest=2)
+    texts = [
+        f"w1 {one}" if i % 3 else f"w1 {one} w2 w3 w4 w5 w6 w7 w8" for i, one in enumerate(rest)
+    ]
+    group = ["short" if i % 3 else "long" for i in range(80)]
+    run = run_of(tmp_path, texts, columns={"group": group, "other": ["x", "y"] * 40})
+    found = {one.name: one for one in run.summary(by="group").views[0].slices}
+    assert found["short"].differing  # a word of few weighs more
+    word = found["short"].differing[0]
+    scores = {"short": [], "long": []}
+    for e, name in zip(run, group, strict=True):
+        if word.word in e.features:
+            scores[name].append(e.scores[e.features.index(word.word)])
+    assert word.second == pytest.approx(np.mean(scores["short"]), rel=1e-6)
+    assert word.first == pytest.approx(np.mean(scores["long"]), rel=1e-6)
+    assert not any(one.differing for one in run.summary(by="other").views[0].slices)
+    with pytest.raises(InputError, match="no column to slice by 'grupo'"):
+        run.summary(by="grupo")
+
+
+def test_wilson_intervals_are_those_of_scipy():
+    for count, of in ((0, 5), (3, 7), (7, 7), (480, 1000)):
+        part = share_of(count, of)
+        expected = stats.binomtest(count, of).proportion_ci(method="wilson")
+        assert (part.low, part.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert (share_of(0, 0).low, share_of(0, 0).high) == (0.0, 1.0)
+
+
+def test_a_run_against_itself_shows_no_change(run):
+    same = run.against(run)
+    assert (same.texts, same.apart, same.predictions.count) == (COUNT, (0, 0), 0)
+    assert same.words == same.changed == ()
+    assert same.compared > 0
+
+
+def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path):
+    texts = run.texts()["text"].to_pylist()
+    other = run_of(tmp_path, [*texts[:3:-1], "w1 w2 not there"], model=tiny_model(1, outputs=2))
+    found = run.against(other)
+    theirs = {e.text: e for e in other}
+    common = [(row, e, theirs[e.text]) for row, e in enumerate(run) if e.text in theirs]
+    assert found.texts == len(common)
+    assert found.apart == (COUNT - len(common), 1)
+    assert found.predictions.count == sum(predicted(a) != predicted(b) for _, a, b in common)
+    gaps, changes = {}, {}
+    for row, a, b in common:
+        one, two = (dict(zip(e.features, e.scores, strict=True)) for e in (a, b))
+        for word in one.keys() & two.keys():
+            gaps.setdefault(word, []).append(two[word] - one[word])
+        gap = sum(abs(two.get(w, 0) - one.get(w, 0)) for w in one | two)
+        changes[row] = gap / sum(abs(x) for e in (one, two) for x in e.values())
+    assert found.compared == sum(len(x) >= 5 for x in gaps.values())
+    assert found.words
+    for word in found.words:
+        gap = gaps[word.word]
+        assert word.difference == pytest.approx(np.mean(gap), rel=1e-5, abs=1e-9)
+        low, high = stats.ttest_1samp(gap, 0).confidence_interval()
+        assert (word.low, word.high) == pytest.approx((low, high), rel=1e-4)
+    best = sorted(changes, key=lambda row: -changes[row])[:20]
+    assert [one.row for one in found.changed] == best
+    expected = [changes[row] for row in best]
+    assert [one.change for one in found.changed] == pytest.approx(expected, rel=1e-5)
+
+
+def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
+    run = run_of(tmp_path, random_texts(20, seed=3), methods=("gxi", "lime"))
+    found = run.against(run, "gxi", other_method="lime")
+    assert found.shares
+    assert found.methods == ("gxi", "lime")
+    a, b = ({row: run.explanation(row, m) for row in range(20)} for m in found.methods)
+    row = found.changed[0].row
+    one, two = (e[row].scores / np.abs(e[row].scores).sum() for e in (a, b))
+    assert found.changed[0].change == pytest.approx(np.abs(one - two).sum() / 2, rel=1e-5)
+    assert run.against(run, "lime").shares is False
+
+
+def test_runs_without_a_common_text_are_refused(run, tmp_path):
+    other = run_of(tmp_path, ["w1 w2 w3"])
+    with pytest.raises(InputError, match="explain no text for the same class in common"):
+        run.against(other)
+    with pytest.raises(InputError, match="no method of"):
+        run.against(other, "gxi", other_method="gxj")
+
+
+def test_a_run_of_one_text_has_a_summary(tmp_path):
+    run = run_of(tmp_path, ["w1 w2 w1"])
+    view = run.summary().views[0]
+    assert (view.texts, view.vocabulary) == (1, 2)
+    assert all(one.rare for one in (*view.supporting, *view.opposing))
+    assert [one.row for one in view.representatives] == [0]
+    assert view.representatives[0].covered == 1.0
+
+
+def test_failed_rows_are_counted_and_take_no_part(tmp_path):
+    texts = [*random_texts(10, seed=1), "", None, "  "]
+    run = run_of(tmp_path, texts)
+    failed = run.failed
+    assert failed > 0
+    found = run.summary()
+    assert found.failed == failed
+    assert found.views[0].texts == len(texts) - failed
+    assert f"{failed:,} row" in found.notices[0]
+
+
+def test_a_run_in_which_all_failed_says_so(tmp_path):
+    run = run_of(tmp_path, ["", " "])
+    with pytest.raises(InputError, match="holds no explanations: all 2 rows failed"):
+        run.summary()
+
+
+def test_a_run_without_shards_says_so(run, tmp_path):
+    (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
+    with pytest.raises(InputError, match="no shard is finished yet; start the run again"):
+        Run(tmp_path).summary()
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
+    with pytest.raises(InputError, match="there is no run at"):
+        Run(tmp_path).summary()
+
+
+def test_methods_without_signs_have_one_list(tmp_path):
+    run = run_of(tmp_path, random_texts(20, seed=2), methods=("alpha-avg",))
+    view = run.summary().views[0]
+    assert not view.signed
+    assert view.supporting
+    assert not view.opposing
+
+
+def test_a_run_that_stores_no_texts_still_has_a_summary(tmp_path):
+    run = run_of(tmp_path, random_texts(20, seed=2), texts_kept=False)
+    found = run.summary()
+    assert all(one.explanation is None for one in found.views[0].representatives)
+    assert "this run stores no texts" in found.as_html()
+
+
+@pytest.mark.parametrize("bad", [0, -1, True])
+def test_counts_must_be_whole_numbers_from_one(run, bad):
+    with pytest.raises(InputError, match="top must be a whole number from 1"):
+        run.summary(top=bad)
+
+
+def test_json_and_csv_hold_what_the_summary_does(run):
+    found = run.summary(top=6)
+    read = json.loads(found.to_json())
+    assert read["schema"] == "limelight.summary/1"
+    (view,) = read["views"]
+    assert [one["word"] for one in view["supporting"]] == [
+        one.word for one in found.views[0].supporting
+    ]
+    lines = found.to_csv().splitlines()
+    shown = found.views[0]
+    count = len(shown.supporting) + len(shown.opposing) + len(shown.phrases)
+    assert len(lines) == 1 + count > 1
+
+
+def test_tables_are_plain_arrow_and_become_frames(run):
+    for table in (run.words(), run.mistakes(), run.representative(), run.slices("stars")):
+        assert isinstance(table, pa.Table)
+        assert len(table.to_pandas()) == len(table) > 0
+
+
+def test_moments_of_nothing_are_zero():
+    nothing = Moments(*np.zeros((6, 3)))
+    assert not nothing.mean.any()
+    assert not nothing.variance.any()

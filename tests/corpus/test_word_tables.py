@@ -1,0 +1,224 @@
+"""Words over a run, against plain loops over its explanations."""
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+from scipy import stats
+
+from limelight.corpus.phrases import carrying
+from limelight.corpus.run_tally import tallied
+from limelight.corpus.student_t import t_quantile, two_sided_p
+from limelight.corpus.word_table import shrunken, strength
+
+from runs import moments, run_of
+from tiny_models import random_texts, tiny_model
+
+COUNT = 41
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    texts = random_texts(COUNT, seed=5)
+    labels = [i % 2 for i in range(COUNT)]
+    folder = tmp_path_factory.mktemp("words")
+    return run_of(folder, texts, methods=("gxi", "alpha-avg"), labels=labels)
+
+
+def looped(run, method="gxi"):
+    """Return {target: {word: [(score, occurrences), …]}}, one pair per text."""
+    found = defaultdict(lambda: defaultdict(list))
+    for e in run:
+        if e.method != method:
+            continue
+        for word, spans, score in zip(e.features, e.spans, e.scores, strict=True):
+            found[e.target][word].append((float(score), len(spans)))
+    return found
+
+
+@pytest.mark.parametrize("method", ["gxi", "alpha-avg"])
+def test_counts_and_means_are_those_of_a_loop_over_all_explanations(run, method):
+    ((target, expected),) = looped(run, method).items()
+    rows = run.words(method).to_pylist()
+    assert {row["word"] for row in rows} == set(expected)
+    assert max(row["occurrences"] - row["texts"] for row in rows) > 0
+    for row in rows:
+        scores = np.array([score for score, _ in expected[row["word"]]])
+        assert (row["method"], row["target"]) == (method, target)
+        assert row["texts"] == len(scores)
+        assert row["occurrences"] == sum(times for _, times in expected[row["word"]])
+        assert row["mean"] == pytest.approx(scores.mean(), rel=1e-9, abs=1e-12)
+        assert row["mean_abs"] == pytest.approx(np.abs(scores).mean(), rel=1e-9)
+        assert row["positive"] == pytest.approx((scores > 0).mean())
+        assert row["rare"] == (len(scores) < 5)
+        assert row["low"] <= row["shrunken"] <= row["high"]
+
+
+def test_words_are_sorted_as_asked(run):
+    for sort in ("mean", "mean_abs", "total", "texts", "occurrences"):
+        values = run.words(sort=sort).column(sort).to_pylist()
+        assert values == sorted(values, reverse=True)
+        assert values != sorted(values)
+    assert (words := run.words(sort="word")["word"].to_pylist()) == sorted(words)
+    rare = run.words()["rare"].to_pylist()
+    assert rare == sorted(rare)  # what one text says leads no table
+    with pytest.raises(InputError, match="no way to sort words 'size'"):
+        run.words(sort="size")
+
+
+def test_scores_for_different_classes_are_kept_apart(tmp_path):
+    run = run_of(tmp_path, random_texts(23, seed=1), model=tiny_model(outputs=3), all_classes=True)
+    table, expected = run.words(), looped(run)
+    assert set(table["target"].to_pylist()) == {"class 0", "class 1", "class 2"}
+    for row in table.to_pylist():
+        scores = [score for score, _ in expected[row["target"]][row["word"]]]
+        assert row["mean"] == pytest.approx(np.mean(scores), rel=1e-9, abs=1e-12)
+    one = run.words(target="class 1")
+    assert set(one["target"].to_pylist()) == {"class 1"}
+    assert len(run.summary(by=None).views) == 3
+    with pytest.raises(InputError, match="class explained here"):
+        run.words(target="class 9")
+
+
+def test_the_predicted_class_makes_a_view_of_each_class(tmp_path):
+    run = run_of(
+        tmp_path, random_texts(30, seed=2), model=tiny_model(outputs=3), target="predicted"
+    )
+    views = run.summary(by=None).views
+    expected = looped(run)
+    assert {view.target for view in views} == set(expected)
+    assert len(views) > 1
+    assert sum(view.texts for view in views) == 30
+
+
+def test_intervals_cover_the_true_means_of_a_population_of_words():
+    rng = np.random.default_rng(0)
+    missed = total = 0
+    for _ in range(40):
+        truth = rng.normal(0.3, 0.5, 60)
+        sizes = rng.integers(1, 12, 60)
+        found = shrunken(
+            moments(*(rng.normal(m, 0.8, n) for m, n in zip(truth, sizes, strict=True)))
+        )
+        missed += int(((truth < found.low) | (truth > found.high)).sum())
+        total += 60
+    share = missed / total
+    assert 0.01 < share < 0.05 + 5 * math.sqrt(0.05 * 0.95 / total)
+
+
+def test_a_rare_word_is_drawn_to_the_others_and_a_frequent_one_stays():
+    rng = np.random.default_rng(1)
+    others = [list(rng.normal(0, 0.3, 40)) for _ in range(50)]
+    once, often = [2.0], list(rng.normal(2.0, 0.3, 4000))
+    data = moments(*others, once, often)
+    found = shrunken(data)
+    assert found.mean[50] < 1.9 < 1.98 < found.mean[51]
+    moved = np.abs(found.mean - data.mean)
+    error = (found.high - found.low) / 2
+    assert (moved <= error + 1e-12).all()  # no further than its standard error
+    assert found.high[50] - found.low[50] > 10 * (found.high[51] - found.low[51])
+
+
+def test_words_that_never_vary_have_exact_means():
+    found = shrunken(moments([1.0, 1.0, 1.0], [2.0, 2.0]))
+    assert np.array_equal(found.mean, [1.0, 2.0])
+    assert np.array_equal(found.low, found.high)
+
+
+def test_strength_is_the_end_of_the_interval_nearer_to_zero():
+    found = shrunken(moments([1.0, 2.0, 3.0], [-1.0, -2.0, -3.1], [-1.0, 1.0, 0.1]))
+    expected = [max(low, -high, 0.0) for _, low, high in zip(*found, strict=True)]
+    assert strength(found).tolist() == expected
+
+
+def test_students_distribution_is_that_of_scipy():
+    t = np.array([0.0, 0.1, 1.0, 2.5, 7.0, 40.0, 1e3, np.inf])
+    for nu in (1.0, 1.7, 4.0, 29.3, 400.0, 1e5):
+        freedom = np.full_like(t, nu)
+        assert two_sided_p(t, freedom) == pytest.approx(2 * stats.t.sf(t, nu), rel=1e-8, abs=1e-300)
+    freedom = np.array([1.0, 2.0, 4.0, 30.0, 400.0, 401.0, 5000.0, 1e6])
+    assert t_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-6)
+
+
+def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
+    rng = np.random.default_rng(8)
+    few = ("w1", "w2", "w3", "w4", "w5", "w6", "w7,")  # no phrase reaches over a comma
+    texts = [" ".join(rng.choice(few, rng.integers(4, 12))) for _ in range(60)]
+    run = run_of(tmp_path, texts, model=tiny_model(4, outputs=2))
+    view = run.summary("gxi", by=None, top=1000).views[0]
+    tally = tallied(run, method="gxi")
+    carried = dict(zip(tally.vocabulary.words(), carrying(tally.moments(0)).tolist(), strict=True))
+    texts = defaultdict(dict)
+    for number, e in enumerate(e for e in run if e.method == "gxi"):
+        places = sorted(
+            (start, end, word, score / len(spans))
+            for word, spans, score in zip(e.features, e.spans, e.scores, strict=True)
+            for start, end in spans
+        )
+        for size in (2, 3):
+            for i in range(len(places) - size + 1):
+                part = places[i : i + size]
+                if any(b[0] - a[1] > 1 for a, b in itertools.pairwise(part)):
+                    continue
+                each = [carried[one[2]] for one in part]
+                whole = sum(each)
+                if not whole or not all(x and x / whole >= 0.2 for x in each):
+                    continue
+                words = " ".join(one[2] for one in part)
+                so_far = texts[words].get(number, 0.0)
+                texts[words][number] = so_far + sum(one[3] for one in part)
+    frequent = {words: list(x.values()) for words, x in texts.items() if len(x) >= 5}
+    assert view.phrases
+    for one in view.phrases:
+        assert one.texts == len(frequent[one.word])
+        assert one.mean == pytest.approx(np.mean(frequent[one.word]), rel=1e-6)
+    certain = {words for words, x in frequent.items() if min(x) > 0 or max(x) < 0}
+    assert certain
+    assert certain <= {one.word for one in view.phrases}
+    assert len(frequent) < len(texts)  # the others are in too few
+
+
+def test_examples_are_the_texts_in_which_a_word_scores_most(run):
+    view = run.summary("gxi", by=None, top=5).views[0]
+    found = [e for e in run if e.method == "gxi"]
+    for side, several in ((1, view.supporting), (-1, view.opposing)):
+        assert several
+        for one in several:
+            scores = {
+                row: float(e.scores[e.features.index(one.word)])
+                for row, e in enumerate(found)
+                if one.word in e.features
+            }
+            best = sorted(scores, key=lambda row: (-side * scores[row], row))[:5]
+            assert [example.row for example in one.examples] == best
+            for example in one.examples:
+                text = found[example.row].text
+                assert example.before + example.found + example.after in text
+                assert example.found == one.word
+                assert example.id == f"t{example.row}"
+                assert example.score == pytest.approx(scores[example.row], rel=1e-6)
+
+
+def test_places_of_one_word_in_a_text_count_once(tmp_path):
+    texts = [" ".join(["w1", "w2", "w2", "w1", f"w{i % 5}"]) for i in range(12)]
+    run = run_of(tmp_path, texts, features="positions")
+    expected = defaultdict(lambda: defaultdict(float))
+    for number, e in enumerate(run):
+        for word, score in zip(e.features, e.scores, strict=True):
+            expected[word][number] += score
+    rows = {row["word"]: row for row in run.words().to_pylist()}
+    assert set(rows) == set(expected)
+    for word, scores in expected.items():
+        assert rows[word]["texts"] == len(scores)
+        assert rows[word]["mean"] == pytest.approx(np.mean(list(scores.values())), rel=1e-6)
+    assert rows["w1"]["occurrences"] > rows["w1"]["texts"]
+    pairs = {one.word: one for one in run.summary(top=50).views[0].phrases}
+    for words, one in pairs.items():
+        assert one.texts == sum(f" {words} " in f" {text} " for text in texts)
