@@ -35,6 +35,7 @@ def main() -> None:
     shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
+    place = given.output or (None if given.families else matrix.VERDICTS)
     families: dict[str, Any] = {}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
@@ -43,14 +44,15 @@ def main() -> None:
             f"{family} ({time.perf_counter() - start:.0f} s): {summary(found, shown)}", flush=True
         )
         families[family] = matrix.slim(found)
-    content = json.dumps(
-        {"transformers": transformers.__version__, "families": families}, indent=1, sort_keys=True
-    )
-    if given.output is not None:
-        given.output.write_text(content, encoding="utf-8")
-    elif not given.families:
-        matrix.VERDICTS.write_text(content + "\n", encoding="utf-8")
+        if place is not None:  # after each: the visit takes long, and may be cut short
+            _store(families, place)
+    if place == matrix.VERDICTS:
         matrix.main()
+
+
+def _store(families: dict[str, Any], place: Path) -> None:
+    content = {"transformers": transformers.__version__, "families": families}
+    place.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def isolated(family: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ with warnings.catch_warnings():
     FAMILIES: dict[str, str] = dict(modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES)
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# MPNet counts places from after the token 1, whatever its configuration calls the padding.
+_OTHER_SPECIALS = {"mpnet": ("[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]")}
 WORDS = ("a", "superb", "film", "but", "the", "plot", "is", "predict", "##able", ".", "good", "bad")
 POSITIONS = 64
 # Every size that a configuration may have by that name; sizes of one kind differ from the others.
@@ -80,6 +82,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "lilt": {"hidden_size": 48},
     "luke": {"entity_vocab_size": 8},
     "mistral4": {**_GROUPED, "head_dim": 16, "qk_head_dim": 16},
+    "mpnet": {"pad_token_id": 1},
     "perceiver": {"num_latents": 8, "num_self_attends_per_block": 2},
     "reformer": {
         "axial_pos_embds": False,
@@ -101,9 +104,14 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def word_pieces() -> Any:
+# MobileBERT has no norms that would hold larger numbers.
+_STIRRED = {"mobilebert": 0.5}
+
+
+def word_pieces(family: str = "") -> Any:
     """Return a lower-casing WordPiece tokenizer of a dozen words with [CLS] … [SEP]."""
-    vocabulary = {word: i for i, word in enumerate([*SPECIALS, *WORDS])}
+    specials = _OTHER_SPECIALS.get(family, SPECIALS)
+    vocabulary = {word: i for i, word in enumerate([*specials, *WORDS])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -123,7 +131,7 @@ def build(family: str, *, seed: int = 5) -> Any:
         config = kind(**_shrunk(kind(), _KINDS.get(family, {})))
         torch.manual_seed(seed)
         network = getattr(transformers, FAMILIES[family])(config)
-    _stir(network)
+    _stir(network, size=_STIRRED.get(family, 1.5))
     return network.eval()
 
 
@@ -145,12 +153,12 @@ def _settable(config: Any, name: str) -> bool:
     return hasattr(config, name) and not (isinstance(kind, property) and kind.fset is None)
 
 
-def _stir(network: Any) -> None:
+def _stir(network: Any, *, size: float) -> None:
     """Draw weights anew: those of a fresh model are so small that every word weighs the same."""
     with torch.no_grad():
         for name, weight in network.named_parameters():
             if weight.dim() >= 2 and weight.is_floating_point() and not name.endswith("A_log"):
-                weight.normal_(0, 1.5 / math.sqrt(weight.shape[-1]))
+                weight.normal_(0, size / math.sqrt(weight.shape[-1]))
         for table in network.modules():
             if isinstance(table, torch.nn.Embedding):
                 table.weight.normal_(0, 1)

@@ -122,7 +122,12 @@ def from_attention(method: str, hand: ByHand, target: int) -> Array | None:
 
 
 def bad_rows(hand: ByHand) -> str | None:
-    """Say what is wrong with the attention that is shown; a learned sink may take a part of it."""
+    """Say what is wrong with the attention that is shown; a learned sink may take a part of it.
+
+    What a decoder beside an encoder attends to is the text moved on by one place.
+    """
+    if getattr(hand.network.config, "is_encoder_decoder", False):
+        return "the attention of a decoder, whose places are not those of the text"
     hand.network.set_attn_implementation("eager")
     with torch.no_grad():
         layers = hand.call(hand.ids, output_attentions=True).attentions

@@ -41,7 +41,7 @@ def visit(family: str, names: Collection[str] = ()) -> dict[str, Any]:
 
     With ``names``, only on those.
     """
-    network, tokenizer = animals.build(family), animals.word_pieces()
+    network, tokenizer = animals.build(family), animals.word_pieces(family)
     hand = ByHand(network, tokenizer, TEXT)
     try:
         with warnings.catch_warnings():

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from tokenizers import models
 from zoo import animals
 
 import limelight
@@ -228,6 +229,18 @@ def test_weights_that_are_not_finite_are_refused_when_they_are_wrapped():
         network.classifier.bias.fill_(torch.nan)
     with pytest.raises(InputError, match="returns numbers that are not finite; check its weights"):
         wrapped(network, tokenizer)
+
+
+def test_a_text_on_which_a_tokenizer_fails_is_shown():
+    network, tokenizer = tiny("bert")
+    kept = [(word, i) for word, i in tokenizer.get_vocab().items() if word != "[UNK]"]
+    tokenizer.backend_tokenizer.model = models.WordPiece(dict(kept), unk_token="[UNK]")
+    with pytest.raises(InputError) as error:
+        wrapped(network, tokenizer)
+    assert str(error.value) == (
+        "the tokenizer fails on the text 'The plot is bad, but the acting is good.' (Exception: "
+        "WordPiece error: Missing [UNK] token from the vocabulary)."
+    )
 
 
 def test_a_scikit_pipeline_that_fails_on_a_text_is_named_with_it():

@@ -38,6 +38,7 @@ REFUSED = {
     "fnet": ATTENTION | {"loo pad"},
     "xlnet": ATTENTION | GRADIENTS,
     "t5": ATTENTION | {"loo pad"},
+    "t5gemma": ATTENTION | GRADIENTS | {"loo pad"},
 }
 DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs != "collapses"}
 pytestmark = [
@@ -73,12 +74,14 @@ def test_padding_that_is_felt_would_be_seen(monkeypatch):
     assert words("xlnet", "outputs") == ["wrong"]
 
 
+@pytest.mark.slow
 def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
     assert words("jamba", "rollout") == ["refused"]
     monkeypatch.setattr(network_check, "why_not_attention_alone", lambda *_: None)
     assert words("jamba", "rollout") == ["wrong"]
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_add_up_would_be_seen(monkeypatch):
     assert words("squeezebert", "alpha-avg") == ["refused"]
     monkeypatch.setattr("limelight.models.hugging_face.attention_rows._check_rows", lambda *_: None)
@@ -89,6 +92,13 @@ def test_the_page_shows_what_was_found():
     """Where this fails, ``PYTHONPATH=scripts python -m zoo.matrix`` mends it."""
     page = matrix.PAGE.read_text("utf-8")
     assert matrix.page_with_matrix(page, matrix.stored()) == page
+
+
+def test_the_page_counts_the_families_right():
+    asked = [found for found in matrix.stored()["families"].values() if "right" in found]
+    answer = {name: sum(name in f["right"] + f["unchecked"] for f in asked) for name in DEEP}
+    page = matrix.PAGE.read_text("utf-8")
+    assert f"({answer['lrp']} of the {answer['gxi']} with gradients" in page
 
 
 def test_nothing_that_was_visited_is_wrong_or_broken():

@@ -43,7 +43,8 @@ def _begin(_module: Any, _given: Any, rows: Any) -> Any:
 def _layers(network: Any, out: Any, T: int) -> list[Any]:
     """Return the attention of every layer, from every position to every position."""
     layers = [layer for layer in getattr(out, "attentions", None) or () if layer is not None]
-    if not layers:
+    # A decoder beside an encoder reads the text moved on by one piece, so in other places.
+    if not layers or getattr(network.config, "is_encoder_decoder", False):
         raise DomainError(
             f"{type(network).__name__} does not show the attention of a single stack of layers; "
             "use 'lime', 'shapley' or 'loo'."

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.failing_texts import said
 from limelight.models.given_text import checked_text
 from limelight.models.hugging_face.pieces import Pieces
 from limelight.models.hugging_face.untouched import untouched_tokenizer
-from limelight.text import Document, Span, Tokens
+from limelight.text import Document, Span, Tokens, one_line
 
 
 def document_of(tokenizer: Any, text: str, *, limit: int, apart: bool) -> Document:
@@ -60,8 +61,7 @@ def pieces_of(
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of ``text`` and the place of every word."""
     checked_text(text)
-    with untouched_tokenizer(tokenizer):
-        encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    encoded = _encoded(tokenizer, text)
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     places = [_stripped(text, span) for span in encoded["offset_mapping"]]
     token, spans = _tokens(words, places, apart=apart)
@@ -73,6 +73,19 @@ def pieces_of(
         strings = [string.lower() for string in strings]
     room = max(limit - before - after, 0)
     return Pieces(ids, token, tuple(strings), before, after, room), spans
+
+
+def _encoded(tokenizer: Any, text: str) -> Any:
+    """Return what the tokenizer makes of ``text``; it may fail on one where it reads others."""
+    try:
+        with untouched_tokenizer(tokenizer):
+            return tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the library is not an Exception
+        raise InputError(
+            f"the tokenizer fails on the text {one_line(text, 80)!r} ({said(error)})."
+        ) from error
 
 
 def lowers(tokenizer: Any) -> bool:
