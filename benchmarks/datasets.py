@@ -70,7 +70,8 @@ class Taken(NamedTuple):
 
 def _measured(data: Path, *, rounds: int, smoke: bool) -> dict[str, list[Taken]]:
     """Run the parts in turn; the one that only measures a size runs once."""
-    taken: dict[str, list[Taken]] = {name: [] for name in PARTS if name != "ray" or _has_ray()}
+    with_ray = _has_ray() and not smoke  # a cluster takes longer to start than all the rest
+    taken: dict[str, list[Taken]] = {name: [] for name in PARTS if name != "ray" or with_ray}
     for number in range(rounds):
         for name, runs in taken.items():
             if name == "four" and number:

@@ -105,7 +105,8 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         for one in tiny("bert", labels=2):
             one.save_pretrained(tmp_path / "model")
         more = ["--model", tmp_path / "model"]
-    done = run(f"{name.split('_')[0]}.py", "--smoke", "--output", output, *more)
+    script = {"coverage": "coverage_study"}.get(name, name.split("_")[0])
+    done = run(f"{script}.py", "--smoke", "--output", output, *more)
     assert done.returncode == 0, done.stderr
     found = json.loads(output.read_text(encoding="utf-8"))
     assert found.keys() - {"device"} == KEYS

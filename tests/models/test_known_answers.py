@@ -70,8 +70,9 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
     np.testing.assert_allclose(e.scores, known, atol=1e-7)
     assert e.base_value == pytest.approx(pipeline[1].intercept_[0], abs=1e-9)
     assert (e.stderr is None) == (method == "loo")
-    if e.stderr is not None:  # nothing is left to chance
-        assert e.stderr.max() < 1e-6
+    if e.stderr is not None:  # nothing varied, which is not the same as certainty
+        assert 0 < e.stderr.max() < 0.1
+        assert any("not excluded" in notice or "unseen" in notice for notice in e.notices)
     shifted = np.roll(known, 1)
     assert not np.allclose(e.scores, shifted, atol=1e-7)
 

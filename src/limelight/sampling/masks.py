@@ -12,7 +12,7 @@ from limelight.theory.lime_weights import size_weight
 
 # Sizes are drawn in proportion to this power of their weight ψ(s). With 5000 samples of reviews of
 # 100 words 0.5 has 1.26 times less variance than 0, and 1 has 1.16. How often ±2 standard errors
-# hold does not depend on it (`benchmarks/coverage.py`).
+# hold does not depend on it (`benchmarks/coverage_study.py`).
 SIZES = {"uniform": 0.0, "balanced": 0.5, "importance": 1.0}
 
 
