@@ -167,6 +167,7 @@ def test_moving_attention_keeps_the_value_and_the_other_words(model):
             A=A[None, None],
             B=game.B[0, :, i : i + 1],
             sizes=None,
+            error=None,
         )
         answers.append(lime_by_enumeration(one).scores[0, j])
     assert found == pytest.approx(adjusted_r2(targets[None], np.array(answers)), abs=1e-5)

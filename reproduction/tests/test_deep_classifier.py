@@ -129,7 +129,7 @@ def test_it_is_a_model_that_attends_and_differentiates():
     assert isinstance(model, Attends)
     assert isinstance(model, Differentiates)
     has = {name for name, why in model.capabilities.items() if why is None}
-    assert has == {"attends", "differentiates", "chooses"}
+    assert has == {"attends", "relays", "differentiates", "chooses"}
     assert set(model.capabilities) == set(CAPABILITIES)
 
 
@@ -164,11 +164,11 @@ def test_repeated_words_are_one_feature():
     assert document.tokens.strings == tuple(TEXT.split())
     assert document.cut is None
     assert model.places(document).tolist() == [-1, *range(7), *[-1] * 5]
-    (window,) = windows_asked(model, lambda: model.outputs([document]))
+    *_, window = windows_asked(model, lambda: model.outputs([document]))
     assert window.tolist() == [CLS, 3, 4, 5, 3, 6, UNK, 7, *[UNK] * 5]
     game = limelight.game(model, TEXT)
     assert game.features == ("w1", "w2", "w3", "w4", "never", "w5")
-    (window,) = windows_asked(model, lambda: game([[False, True, True, True, True, True]]))
+    *_, window = windows_asked(model, lambda: game([[False, True, True, True, True, True]]))
     assert window.tolist() == [CLS, UNK, 4, 5, UNK, 6, UNK, 7, *[UNK] * 5]
 
 
@@ -180,7 +180,7 @@ def test_words_beyond_the_window_are_no_features_and_are_said_to_be_cut():
     assert document.tokens.strings == tuple(words[:12])
     assert text[: document.cut] == " ".join(words[:12])
     assert model.places(document).tolist() == [-1, *range(12)]
-    (window,) = windows_asked(model, lambda: model.outputs([document]))
+    *_, window = windows_asked(model, lambda: model.outputs([document]))
     assert window.tolist() == [CLS, *range(2, 14)]
 
 
@@ -190,7 +190,7 @@ def test_what_moves_into_the_window_under_deletion_goes_with_its_word():
     game = limelight.game(model, text, replacement="delete")
     keep = np.ones((1, 12), bool)
     keep[0, [0, 1, 3]] = False
-    (window,) = windows_asked(model, lambda: game(keep))
+    *_, window = windows_asked(model, lambda: game(keep))
     # w2, w4 to w11, then from beyond the window w12, w13 and w2, but not w3
     assert window.tolist() == [CLS, 4, *range(6, 14), 14, 15, 4]
 
@@ -199,7 +199,7 @@ def test_a_position_takes_nothing_along_from_beyond_the_window():
     model = trained()
     text = " ".join([f"w{i}" for i in range(12)] + ["w0"])
     game = limelight.game(model, text, features="positions", replacement="delete")
-    (window,) = windows_asked(model, lambda: game([[False] + [True] * 11]))
+    *_, window = windows_asked(model, lambda: game([[False] + [True] * 11]))
     assert window.tolist() == [CLS, *range(3, 14), 2]
 
 
@@ -207,7 +207,7 @@ def test_a_text_without_words_has_an_answer_and_no_explanation():
     model = trained()
     document = model.read("")
     assert len(document.tokens) == 0
-    (window,) = windows_asked(model, lambda: model.outputs([document]))
+    *_, window = windows_asked(model, lambda: model.outputs([document]))
     assert window.tolist() == [CLS, *[UNK] * 12]
     with pytest.raises(limelight.InputError):
         limelight.explain(model, "")

@@ -25,11 +25,14 @@ _WORDS = "the deep networks are explained word by word, whatever they read of a 
 _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "attends": None,
+        "relays": None,
         "differentiates": None,
+        "freezes": "the deep networks are explained by the paper's methods",
         "chooses": None,
         "collapses": "what follows the attention of a deep network is not linear",
         "pieces": _WORDS,
         "cuts": "the deep networks are explained on the window they were trained for",
+        "shuffles": "the deep networks are explained as they were trained",
     }
 )
 
