@@ -90,7 +90,8 @@ def test_every_word_has_a_value_and_windows_end_behind_sentences():
         "model's outputs over them."
     )
     said = [f"{window['prediction'][e.target]:+.3g}" for window in e.diagnostics["windows"]]
-    assert e.notices[1] == f"The logit of {e.target!r}, window by window: {', '.join(said)}."
+    spoken = f"The logit of {e.target!r}, window by window: {', '.join(said)}."
+    assert e.notices[-1] == spoken
     assert e.settings["window"] == SIZE
     assert e.cut is None
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
