@@ -8,8 +8,6 @@ __all__ = [
     "explanations_fragment",
 ]
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,7 +25,8 @@ from limelight.render.html_sections import (
     tabs,
 )
 from limelight.render.html_words import legend, unread, words
-from limelight.render.markup import Html, data_block, element, raw, resource
+from limelight.render.markup import Html, element, raw, resource
+from limelight.render.page_shell import whole_page
 from limelight.render.palette import palette_css
 from limelight.render.wording import aims, precision_sentence, said
 from limelight.results import Comparison, Explanation
@@ -149,43 +148,15 @@ def _not_read(e: Explanation) -> Html:
 
 
 def _page(e: Explanation, by: str, main: Sequence[Html], json: str) -> str:
-    title = f"What speaks for {aims(e)}?"
-    style = "\n".join((palette_css(), resource("words.css"), resource("page.css")))
-    script = resource("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+    return whole_page(
+        f"What speaks for {aims(e)}?",
+        main,
+        sheets=("words.css", "page.css"),
+        script="page.js",
+        data=json,
+        by=by,
+        images=True,
     )
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<meta name="color-scheme" content="light dark">'),
-        element("title", f"{title} {by} · limelight"),
-        Html(f"<style>{style}</style>"),
-    )
-    body = raw(
-        _masthead(title),
-        element("main", *main),
-        element("footer", "Made by limelight. This page holds its own data and needs no network."),
-        data_block("limelight-data", json),
-        Html(f'<script type="module">{script}</script>'),
-    )
-    document = element("head", head) + element("body", body)
-    return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
-
-
-def _masthead(title: str) -> Html:
-    return element(
-        "header",
-        element("p", "limelight", class_="brand"),
-        element("h1", title),
-        element("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
-    )
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _writable(e: Explanation) -> Explanation:

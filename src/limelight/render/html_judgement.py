@@ -2,13 +2,12 @@
 
 __all__ = ["judgement_fragment", "judgement_page"]
 
-import base64
-import hashlib
 from collections.abc import Sequence
 
 from limelight.render.html_judged_texts import judged_texts_section, page_data
 from limelight.render.html_plausibility import agreement_section, plausibility_section
-from limelight.render.markup import Html, data_block, element, raw, resource
+from limelight.render.markup import Html, element, raw, resource
+from limelight.render.page_shell import whole_page
 from limelight.render.palette import palette_css
 from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -18,43 +17,13 @@ _LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760
 
 def judgement_page(j: Judgement) -> str:
     """Return the figure, the tables and the texts with their curves as one page."""
-    sheets = ("words.css", "page.css", "judgement.css")
-    style = "\n".join((palette_css(), *map(resource, sheets)))
-    script = resource("judgement.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+    return whole_page(
+        "Which explanation may be trusted?",
+        _sections(j),
+        sheets=("words.css", "page.css", "judgement.css"),
+        script="judgement.js",
+        data=page_data(j),
     )
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<meta name="color-scheme" content="light dark">'),
-        element("title", "Which explanation may be trusted? · limelight"),
-        Html(f"<style>{style}</style>"),
-    )
-    body = raw(
-        _masthead(),
-        element("main", *_sections(j)),
-        element("footer", "Made by limelight. This page holds its own data and needs no network."),
-        data_block("limelight-data", page_data(j)),
-        Html(f'<script type="module">{script}</script>'),
-    )
-    document = element("head", head) + element("body", body)
-    return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
-
-
-def _masthead() -> Html:
-    return element(
-        "header",
-        element("p", "limelight", class_="brand"),
-        element("h1", "Which explanation may be trusted?"),
-        element("button", "Dark", type="button", id="theme", hidden=True),
-    )
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def judgement_fragment(j: Judgement) -> str:

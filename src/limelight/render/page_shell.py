@@ -11,24 +11,32 @@ from limelight.render.palette import palette_css
 
 
 def whole_page(
-    title: str, sections: Sequence[Html], *, sheets: Sequence[str], script: str, data: str
+    title: str,
+    sections: Sequence[Html],
+    *,
+    sheets: Sequence[str],
+    script: str,
+    data: str,
+    by: str = "",
+    images: bool = False,
 ) -> str:
     """Return the page; ``data`` is JSON for the shipped ``script``, ``sheets`` its styles.
 
-    Its policy lets only these styles and this script run, by their digests.
+    ``by`` follows the title in the name of the window. Its policy lets only these styles and this
+    script run, by their digests, and with ``images`` pictures that the page itself holds.
     """
     style = "\n".join((palette_css(), *map(resource, sheets)))
-    program = resource(script)
+    program = f"{resource(script)}\n{resource('theme.js')}"
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"{'img-src data:; ' if images else ''}base-uri 'none'; form-action 'none'"
     )
     head = raw(
         Html('<meta charset="utf-8">'),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">'),
-        element("title", f"{title} · limelight"),
+        element("title", f"{title} {by} · limelight" if by else f"{title} · limelight"),
         Html(f"<style>{style}</style>"),
     )
     body = raw(

@@ -215,16 +215,3 @@ byId("step")?.addEventListener("input", () => now && draw());
 fill();
 const first = judged.find((text) => data.curves[text[0]]);
 if (first) show(first, { move: false });
-
-// The theme: the reader's system decides until the reader does.
-const root = document.documentElement, theme = byId("theme");
-const system = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-function showTheme() {
-  theme.textContent = isDark() ? "Light" : "Dark";
-  theme.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
-}
-theme.hidden = false;
-theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
-system.addEventListener("change", showTheme);
-showTheme();

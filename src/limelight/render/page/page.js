@@ -105,20 +105,6 @@ choosers.forEach((button, k) => button.addEventListener("click", () => {
 if (tabs.length) choose(0);
 for (const readout of all(".readout")) readout.setAttribute("aria-live", "polite");
 
-// The theme: the reader's system decides until the reader does.
-const root = document.documentElement, theme = document.getElementById("theme");
-const system = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-function showTheme() {
-  theme.textContent = isDark() ? "Light" : "Dark";
-  theme.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
-}
-theme.removeAttribute("aria-pressed");
-theme.hidden = false;
-theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
-system.addEventListener("change", showTheme);
-showTheme();
-
 // Attention: an image's opacity is the root of its value.
 const tokenBlock = document.getElementById("limelight-tokens");
 if (tokenBlock) {
