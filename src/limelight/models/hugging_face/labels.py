@@ -1,6 +1,6 @@
 """What the outputs of a transformers network are called, and what they are."""
 
-__all__ = ["class_names", "link_of"]
+__all__ = ["class_names", "link_of", "why_not_choosing"]
 
 from typing import Any
 
@@ -31,6 +31,18 @@ def link_of(config: Any) -> Link:
     """
     links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
     return links.get(str(getattr(config, "problem_type", None)), "softmax")
+
+
+def why_not_choosing(config: Any) -> str | None:
+    """Return None where the network predicts one of its classes, else a clause: why not."""
+    match link_of(config):
+        case "sigmoid":
+            return "each label of this one is a yes or no of its own"
+        case "none" if len(class_names(config)) == 1:
+            return "this one predicts a score and not a class"
+        case "none":
+            return "this one predicts scores and does not choose among them"
+    return None
 
 
 def _apart(names: tuple[str, ...]) -> tuple[str, ...]:

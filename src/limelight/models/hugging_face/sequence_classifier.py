@@ -19,7 +19,7 @@ from limelight.models.hugging_face.embedded_input import differentiated, embedde
 from limelight.models.hugging_face.forward_pass import ForwardPass
 from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
 from limelight.models.hugging_face.input_table import embedding_rows
-from limelight.models.hugging_face.labels import class_names, link_of
+from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
 from limelight.models.hugging_face.longest_input import longest_input
 from limelight.models.hugging_face.masked_pieces import deleted, replaced
 from limelight.models.hugging_face.masked_text import MaskedText
@@ -29,6 +29,7 @@ from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
 from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
 from limelight.models.hugging_face.probe_ids import probe_of
 from limelight.models.hugging_face.shuffled_network import shuffled_network
+from limelight.models.hugging_face.standing_tokens import nothing_token, standing_tokens
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
@@ -93,16 +94,9 @@ class HuggingFace:
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
-        chooses = None
-        if self.link == "none":
-            chooses = "this one predicts scores and does not choose among them"
-            if len(self.classes) == 1:
-                chooses = "this one predicts a score and not a class"
-        elif self.link == "sigmoid":
-            chooses = "each label of this one is a yes or no of its own"
         refused = self.check.refused
         frozen = refused.get("differentiates") or self._why_not_frozen
-        own = {"chooses": chooses, "freezes": frozen}
+        own = {"chooses": why_not_choosing(self.network.config), "freezes": frozen}
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
@@ -192,21 +186,14 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
-        known = {
-            "mask": self.tokenizer.mask_token_id,
-            # Decoders read the last piece that is not padding: one that is both moves the head.
-            "unk": None if unknown == pad else unknown,
-            "pad": pad,
-        }
-        return {name: int(token) for name, token in known.items() if token is not None}
+        return standing_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         self._forward.renew()
         pieces = pieces_in(document)
         if replacement == "delete":
-            masked = deleted(pieces, features, nothing=self._nothing)
+            masked = deleted(pieces, features, nothing=nothing_token(self.tokenizer))
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
             masked = replaced(pieces, features, other)
@@ -299,19 +286,12 @@ class HuggingFace:
             alike=self.check.alike,
         )
 
-    @property
-    def _nothing(self) -> int:
-        """What stands for a text of no pieces at all: the token that begins or ends others."""
-        tokens = self.tokenizer
-        choices = (tokens.bos_token_id, tokens.eos_token_id, tokens.pad_token_id, 0)
-        return next(int(token) for token in choices if token is not None)
-
     @cached_property
     def _forward(self) -> ForwardPass:
         return ForwardPass(self.network, half=self.half, shown=self._shown)
 
     def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        nothing = np.array([self._nothing])
+        nothing = np.array([nothing_token(self.tokenizer)])
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:

@@ -1,0 +1,23 @@
+"""Tokens that stand for something else: for a removed word, or for a text of no pieces."""
+
+__all__ = ["nothing_token", "standing_tokens"]
+
+from typing import Any
+
+
+def standing_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
+    """Return the tokens that may stand in the place of another, by name."""
+    pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
+    known = {
+        "mask": tokenizer.mask_token_id,
+        # Decoders read the last piece that is not padding: one that is both moves the head.
+        "unk": None if unknown == pad else unknown,
+        "pad": pad,
+    }
+    return {name: int(token) for name, token in known.items() if token is not None}
+
+
+def nothing_token(tokenizer: Any) -> int:
+    """Return what stands for a text of no pieces at all: the token that begins or ends others."""
+    choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
+    return next(int(token) for token in choices if token is not None)
