@@ -4,15 +4,13 @@ __all__ = ["plausible_notices", "plausible_verdict"]
 
 from collections.abc import Sequence
 
+from limelight.judging.leaders import FEW, joined, leaders
 from limelight.results.plausibility import (
     FIRST_SENTENCE,
     MarkedText,
     PlausibleMethod,
     PlausiblePair,
 )
-
-_FEW = 30  # texts, below which little can be told
-_SURE = 0.05
 
 
 def plausible_verdict(
@@ -60,33 +58,13 @@ def _leaders(ranked: Sequence[PlausibleMethod], pairs: Sequence[PlausiblePair]) 
     first = ranked[0]
     if len(ranked) == 1:
         return f"{first.method} has the average precision {first.precision:.3f}"
-    second = ranked[1]
-    pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
-    if pair is None:
-        return (
-            f"{first.method} has the largest average precision ({first.precision:.3f}), "
-            f"{second.method} comes second ({second.precision:.3f})"
-        )
-    low, high = pair.interval
-    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
-    if pair.p_holm < _SURE:
-        return (
-            f"{first.method} is the most plausible (average precision {first.precision:.3f}), "
-            f"{second.method} second ({second.precision:.3f}, {apart})"
-        )
-    return (
-        f"{first.method} and {second.method} are the most plausible and cannot be told apart "
-        f"(average precision {first.precision:.3f} and {second.precision:.3f}, {apart})"
-    )
+    best, next_best = ((m.method, m.precision or 0.0) for m in ranked[:2])
+    measure = "average precision"
+    return leaders(best, next_best, pairs, most="most plausible", measure=measure, measures=measure)
 
 
 def _named(methods: Sequence[PlausibleMethod], what: str) -> str:
-    names = [m.method for m in methods]
-    if not names:
-        return ""
-    if len(names) == 1:
-        return f"{names[0]} is {what}"
-    return f"{', '.join(names[:-1])} and {names[-1]} are {what}"
+    return joined([m.method for m in methods], (f"is {what}", f"are {what}"))
 
 
 def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
@@ -95,7 +73,7 @@ def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ..
     missing = len(texts) - len(known)
     notices = [
         f"Only {len(known)} text{'s' * (len(known) != 1)} with rationales: little can be told."
-        if 0 < len(known) < _FEW
+        if 0 < len(known) < FEW
         else "",
         f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; "
         f"{'its reason stands with it' if missing == 1 else 'each has its reason'}."

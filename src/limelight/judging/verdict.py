@@ -1,15 +1,13 @@
 """One sentence that follows from the numbers, and what its reader must know."""
 
-__all__ = ["FEW", "judging_notices", "second_notice", "verdict"]
+__all__ = ["judging_notices", "second_notice", "verdict"]
 
 from collections import Counter
 from collections.abc import Sequence
 
+from limelight.judging.leaders import FEW, SURE, joined, leaders, number
 from limelight.judging.random_orders import PRECISE
 from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Judgement
-
-FEW = 30  # texts, below which little can be told
-_SURE = 0.05
 
 
 def verdict(
@@ -29,15 +27,11 @@ def verdict(
     if all(m.interval is not None and m.interval[0] <= 0 for m in ranked):
         than = "distinguishably better than" if worse else "distinguishable from"
         none = f"On {count} no method is {than} chance{_said(first)}"
-        return "; ".join(part for part in (none, _joined(worse, _WORSE)) if part) + "."
+        return "; ".join(part for part in (none, joined(worse, _WORSE)) if part) + "."
     said = f"On {count} {_leaders(ranked, pairs, of)}"
     level = [m.method for m in ranked if _crosses(m)]
-    beside = [_joined(worse, _WORSE), _joined(level, _NO_BETTER)]
+    beside = [joined(worse, _WORSE), joined(level, _NO_BETTER)]
     return "; ".join([said, *(part for part in beside if part)]) + "."
-
-
-def _number(x: float | None) -> str:
-    return f"{x or 0.0:.3f}".replace("-", "−")
 
 
 _WORSE = ("is worse than chance", "are worse than chance")
@@ -51,39 +45,17 @@ def _crosses(m: JudgedMethod) -> bool:
 def _said(m: JudgedMethod, *, alone: bool = False) -> str:
     low, high = m.interval or (0.0, 0.0)
     whose = "share" if alone else f"{m.method} has the largest share,"
-    return f" ({whose} {_number(m.share)} [{_number(low)}, {_number(high)}])"
+    return f" ({whose} {number(m.share)} [{number(low)}, {number(high)}])"
 
 
 def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
     first = ranked[0]
     if len(ranked) == 1:
-        return f"{first.method} has the share {_number(first.share)}{of}"
-    second = ranked[1]
-    pair = next((p for p in pairs if set(p.methods) == {first.method, second.method}), None)
-    if pair is None:
-        return (
-            f"{first.method} has the largest share{of} ({_number(first.share)}), "
-            f"{second.method} comes second ({_number(second.share)})"
-        )
-    low, high = pair.interval
-    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
-    if pair.p_holm < _SURE:
-        return (
-            f"{first.method} is the most faithful (share{of} {_number(first.share)}), "
-            f"{second.method} second ({_number(second.share)}, {apart})"
-        )
-    return (
-        f"{first.method} and {second.method} are the most faithful and cannot be told apart "
-        f"(shares{of} {_number(first.share)} and {_number(second.share)}, {apart})"
+        return f"{first.method} has the share {number(first.share)}{of}"
+    best, next_best = ((m.method, m.share or 0.0) for m in ranked[:2])
+    return leaders(
+        best, next_best, pairs, most="most faithful", measure=f"share{of}", measures=f"shares{of}"
     )
-
-
-def _joined(names: list[str], verbs: tuple[str, str]) -> str:
-    if not names:
-        return ""
-    if len(names) == 1:
-        return f"{names[0]} {verbs[0]}"
-    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
 
 
 def judging_notices(
@@ -161,7 +133,7 @@ def _unsigned(names: list[str]) -> str:
     if not names:
         return ""
     return (
-        f"{_joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
+        f"{joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
         "column of |change| asks only whether large scores move the output, in whichever direction."
     )
 
@@ -203,7 +175,7 @@ def second_notice(first: Judgement, second: Judgement) -> str:
         f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
     ]
     sure = (
-        f"of the pairs that can be told apart under both, {_joined(turned, ('is', 'are'))} turned "
+        f"of the pairs that can be told apart under both, {joined(turned, ('is', 'are'))} turned "
         "around"
         if turned
         else "no pair that can be told apart under both is turned around"
@@ -215,4 +187,4 @@ def second_notice(first: Judgement, second: Judgement) -> str:
 
 
 def _certain(j: Judgement) -> list[tuple[str, str]]:
-    return [pair.methods for pair in j.pairs if pair.p_holm < _SURE]
+    return [pair.methods for pair in j.pairs if pair.p_holm < SURE]
