@@ -53,10 +53,10 @@ def serve(
     try:
         from limelight import serving
     except ModuleNotFoundError as missing:
-        if missing.name not in ("starlette", "uvicorn"):
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn"):
             raise
-        needs = f"limelight serve needs {missing.name}"
-        raise MissingExtraError(needs, "serve") from None
+        raise MissingExtraError(f"limelight serve needs {package}", "serve") from None
 
     with serving.serve(
         [load(place, device=device) for place in model] or None,

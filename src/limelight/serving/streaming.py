@@ -43,7 +43,7 @@ async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterat
     except TimeoutError:
         ended = True
         desk.give_up(ticket)
-        sentence = f"the model took longer than {seconds:.0f} seconds; the question was given up."
+        sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
         yield msgspec.json.encode({"failed": sentence}) + b"\n"
     finally:
         if not ended:

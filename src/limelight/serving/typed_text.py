@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError
 from limelight.explainers.explaining import explanations
 from limelight.explainers.progress import metered
 from limelight.explainers.reading import Reading
@@ -28,7 +28,7 @@ Places = tuple[tuple[tuple[int, int], ...], ...]
 def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
     """Return the prediction of the text, or of what the changes make of it, and the explanations.
 
-    A method that is not defined for the text is left out with its reason. Every explanation is
+    A method that refuses the text or the question is left out with its reason. Every explanation is
     JSON of schema ``limelight.explanation/1``.
     """
     reading = _reading(model, question, question.text, question.target)
@@ -46,7 +46,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
             report(0, 1)
             try:
                 found += map(_writable, explanations(chosen, reading))
-            except DomainError as error:
+            except InputError as error:
                 refused[chosen.method.id] = str(error)
     return {
         "text": writable(reading.documents[0].text),
