@@ -43,7 +43,7 @@ def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code
     process.send_signal(stop)
     _, err = process.communicate(timeout=30)
     assert process.returncode == code
-    assert err.strip().endswith(said or "Ctrl-C ends it.")
+    assert said in err
     assert "Traceback" not in err
 
 
