@@ -14,7 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from limelight.errors import InputError
-from limelight.serving.desk import Desk
+from limelight.models import Model
+from limelight.serving.compared_text import compared_parts
+from limelight.serving.desk import Desk, Report
 from limelight.serving.page_files import page_files
 from limelight.serving.page_frames import typing_page
 from limelight.serving.questions import TextQuestion, question_of
@@ -23,6 +25,7 @@ from limelight.serving.streaming import bounded_body, lines_of
 from limelight.serving.typed_text import shown_text
 
 Handler = Callable[[Request], Awaitable[Response]]
+Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
 _LINES = "application/x-ndjson"
 
 
@@ -31,7 +34,8 @@ def page_app(served: Served, desk: Desk) -> Starlette:
     routes = [
         Route("/", _page(typing_page(served))),
         Route("/page/{name:path}", _file),
-        Route("/text", _text(served, desk), methods=["POST"]),
+        Route("/text", _asked(served, desk, shown_text), methods=["POST"]),
+        Route("/parts", _asked(served, desk, compared_parts), methods=["POST"]),
     ]
     errors: Any = {InputError: _refused, HTTPException: _not_there}
     return Starlette(routes=routes, exception_handlers=errors)
@@ -52,14 +56,16 @@ async def _file(request: Request) -> Response:
     return Response(content, media_type=kind)
 
 
-def _text(served: Served, desk: Desk) -> Handler:
+def _asked(served: Served, desk: Desk, answered: Answered) -> Handler:
+    """Return what answers questions about a text through the desk, line by line."""
+
     async def answer(request: Request) -> Response:
         question = question_of(await bounded_body(request), TextQuestion)
         model = served_model(served, question.model).model
         quick = request.query_params.get("when") != "paused"
         ticket = desk.ask(
             (question.tab, question.place),
-            lambda report: shown_text(model, question, report),
+            lambda report: answered(model, question, report),
             quick=quick,
         )
         return StreamingResponse(lines_of(ticket, desk, seconds=served.seconds), media_type=_LINES)
