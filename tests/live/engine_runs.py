@@ -34,7 +34,9 @@ FILES = """
 import { readFileSync, writeFileSync } from "node:fs";
 const [, , asked, answered] = process.argv;
 """
-RUN = '\nwriteFileSync(answered, JSON.stringify(answersTo(JSON.parse(readFileSync(asked, "utf8")))));'
+RUN = (
+    '\nwriteFileSync(answered, JSON.stringify(answersTo(JSON.parse(readFileSync(asked, "utf8")))));'
+)
 
 
 def answers(folder, model, *, precision="float32", **asked):

@@ -67,7 +67,7 @@ def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]
     found = _explained(several, reading)
     if len(found) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
-    return {"html": disagreement_section(Comparison(explanations=tuple(found)))}
+    return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
 
 
 def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
@@ -75,7 +75,8 @@ def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
     (matrices,) = reading.collapsed.attention_matrices()
-    return {"html": attention_section(Comparison(explanations=(one[0],), attention=matrices))}
+    shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
+    return {"html": str(shown)}
 
 
 def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
