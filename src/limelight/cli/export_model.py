@@ -41,7 +41,9 @@ def export(
     from limelight.live import live_page
 
     if output.suffix.lower() not in (".html", ".htm") and not is_device(output):
-        raise InputError(f"the output of export is a page; its name must end in .html; got '{output}'.")
+        raise InputError(
+            f"the output of export is a page; its name must end in .html; got '{output}'."
+        )
     given = {"title": title, "text": text}
     said = {name: value for name, value in given.items() if value is not None}
     page = live_page(load(model), precision=precision, **said)
