@@ -91,28 +91,13 @@ def _sections() -> list[Html]:
     """Return the frame that the script fills; without it, a sentence says what is missing."""
     return [
         element("noscript", element("p", "This page computes with JavaScript, which is off.")),
-        section(
-            "Your text",
-            element("label", "Type or paste a text", for_="text", class_="sr"),
-            element("textarea", "", id="text", rows=4, spellcheck="false", dir="auto"),
-            element("p", "", id="says", role="status", class_="says-line"),
-            element("ul", "", id="notices", class_="notices", role="note", aria_label="Notices"),
-        ),
-        section(
-            "The model says",
-            element("limelight-classes", id="classes"),
-            element(
-                "p",
-                element("label", "Explain the logit of ", for_="target"),
-                element("select", "", id="target"),
-                class_="choice",
-            ),
-        ),
+        section("Your text", element("div", _asked(), _answered(), class_="typed")),
         section(
             "Which words speak for it",
             element("div", "", id="methods", role="radiogroup", aria_label="Method", class_="tabs"),
             element("limelight-words", id="words", class_="reading"),
             element("p", _POINT, id="readout", class_="readout", aria_live="polite"),
+            element("limelight-legend", id="legend"),
             element("p", "", id="precision", class_="note"),
             element("p", "", id="about", class_="note"),
             element("limelight-bars", id="bars"),
@@ -127,11 +112,35 @@ def _sections() -> list[Html]:
     ]
 
 
+def _asked() -> Html:
+    return element(
+        "div",
+        element("label", "Type or paste a text", for_="text", class_="sr"),
+        element("textarea", "", id="text", rows=5, spellcheck="false", dir="auto"),
+        element("ul", "", id="notices", class_="notices", role="note", aria_label="Notices"),
+    )
+
+
+def _answered() -> Html:
+    return element(
+        "div",
+        element("p", "", id="says", role="status"),
+        element("limelight-classes", id="classes"),
+        element(
+            "p",
+            element("label", "Explain the logit of ", for_="target"),
+            element("select", "", id="target"),
+            class_="choice",
+        ),
+    )
+
+
 _POINT = "Point at a word, or tab to it and use the arrow keys."
 _CURVE = (
-    "Words go one by one, those with the largest score first; a removed word becomes UNK. Chance is "
-    "the mean when every word goes with the same probability. Below the ceiling no order can fall: "
-    "that is proven, for every number of words."
+    "Words go one by one, those with the largest score first; a removed word becomes UNK. Chance "
+    "is the mean when every word goes with the same probability. Below the ceiling no order can "
+    "fall: that is proven, for every number of words. Where heads disagree, no order may get there "
+    "either; greedy search, which removes the best word next, shows what can be had."
 )
 
 

@@ -32,7 +32,7 @@ class StoredTables:
     value_error: Float[np.ndarray, "C K"]
 
     def packed(self) -> dict[str, Any]:
-        """Return all of it as JSON: arrays in base64, little-endian, an error that is not known null."""
+        """Return it as JSON: arrays little-endian in base64; errors that are not known are null."""
         tables, short = self.tables, self.precision
         arrays = {
             "wordLogit": _array(tables.word_logit, short),

@@ -1,7 +1,7 @@
 // Predictions and explanations of one model: what the page shows, and what its console offers.
 
 import { gradientTimesInput, maxAttention, meanAttention } from "./attention_scores.js";
-import { deletionArea, deletionCurve, lowestValues, meanRemovedValue, randomRemovals, valueBound } from "./faithfulness.js";
+import { deletionArea, deletionCurve, greedyOrder, lowestValues, meanRemovedValue, randomRemovals, valueBound } from "./faithfulness.js";
 import { heavyForm } from "./heavy_form.js";
 import { lossesOfOne } from "./leave_one_out.js";
 import { limeValues, limeWalks } from "./lime.js";
@@ -33,6 +33,7 @@ class Case {
   get fullBound() { return valueBound(this.forms); }
   get lowest() { return this.#once("lowest", () => lowestValues(this.forms)); }
   get left() { return this.#once("left", () => meanRemovedValue(this.forms, this.walks, this.plan.chance, this.full)); }
+  get greedy() { return this.#once("greedy", () => deletionArea(deletionCurve(this.game, greedyOrder(this.game)))); }
 
   /** {scores, bound, intercept} by a method. */
   found(method) { return this.#once(method, () => METHODS[method](this)); }
@@ -134,8 +135,8 @@ export class Explainer {
     const { left, lowest } = one;
     const ceiling = full + fullBound - lowest.reduce((a, b) => a + b, 0) / lowest.length, chance = full - left.value;
     return {
-      order, curve, area, chance, ceiling, share: ceiling > chance ? (area - chance) / (ceiling - chance) : null,
-      bound: Math.max(2 * fullBound, left.bound + fullBound), random: randomRemovals(one.forms, one.walks), lowest: [full, ...lowest],
+      order, curve, area, chance, ceiling, greedy: one.greedy, share: ceiling > chance ? (area - chance) / (ceiling - chance) : null,
+      bound: Math.max(2 * fullBound, left.bound + fullBound), valueBound: fullBound, random: randomRemovals(one.forms, one.walks), lowest: [full, ...lowest],
     };
   }
 }

@@ -4,7 +4,7 @@
 // Remove the words in an order; A = f(all) − mean over k of f(without the first k). Chance is the mean
 // of A over all orders, the ceiling a proven bound on A for every order.
 
-import { headsMean } from "./ratio_game.js";
+import { headsMean, summed } from "./ratio_game.js";
 import { ROUNDING } from "./table_rounding.js";
 
 const STEPS = 12; // of Dinkelbach's method; 2 to 4 are enough, and fewer would only loosen the bound
@@ -43,6 +43,20 @@ export function meanRemovedValue(forms, walks, { omega, missed }, full) {
 /** E_p f at the nodes of the walk: the output when every word goes with probability p. */
 export function randomRemovals(forms, walks) {
   return Array.from(walks[0].p, (p, m) => [p, headsMean(forms.map((form, i) => walks[i].total[m] + form.c), (one) => one)]);
+}
+
+/** The order that removes, at every step, the word without which f is smallest. */
+export function greedyOrder(game) {
+  const d = game[0].d, left = Array.from({ length: d }, (_, j) => j), order = [];
+  const sums = game.map(({ D0, N0, a, A }) => ({ D: D0 + summed(a), N: N0 + summed(A) }));
+  const without = (j) => headsMean(game.map(({ a, b, A, B }, i) => (sums[i].N + B[j] - A[j]) / (sums[i].D + b[j] - a[j])), (f) => f);
+  while (left.length) {
+    const values = left.map(without), best = values.reduce((least, f, i) => (f < values[least] ? i : least), 0);
+    const [j] = left.splice(best, 1);
+    game.forEach(({ a, b, A, B }, i) => { sums[i].D += b[j] - a[j]; sums[i].N += B[j] - A[j]; });
+    order.push(j);
+  }
+  return order;
 }
 
 /** A proven lower bound on f when k words are removed, whichever they are, for k = 1..d. */

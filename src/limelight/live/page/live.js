@@ -2,6 +2,7 @@
 // it is computed here, at every keystroke, from the tables that the page carries.
 
 import "../../render/page/elements/class_meters.js";
+import "../../render/page/elements/colour_legend.js";
 import "../../render/page/elements/coloured_words.js";
 import "../../render/page/elements/removal_curve.js";
 import "../../render/page/elements/score_bars.js";
@@ -79,6 +80,7 @@ function showMethod() {
   shown = record(explainer.explain(state.text, state.method, asked));
   words.explanation = shown;
   bars.explanation = shown;
+  byId("legend").explanation = shown;
   byId("precision").textContent = `${precisionSentence(shown)} The rounding of the stored tables is counted in.`;
   byId("about").textContent = `${formula}. It sees ${sees}; it cannot see ${blind}.`;
   const found = explainer.faithfulness(state.text, state.method, asked), d = found.order.length;
@@ -91,10 +93,14 @@ function showMethod() {
   byId("share").replaceChildren(...shareSentence(found));
 }
 
-function shareSentence({ share, area, chance, ceiling, bound }) {
+function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
   if (share === null || ceiling - chance <= bound) return ["No order of these words is better than another: removing them changes next to nothing."];
-  const numbers = [area, chance, ceiling].map((one) => written(one));
-  return [made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling: area ${numbers[0]} between ${numbers[1]} and ${numbers[2]}, each within ${boundInWords(bound)}.`];
+  const numbers = [area, chance, ceiling].map((one) => written(one, { signed: false }));
+  const reached = minus(((greedy - chance) / (ceiling - chance)).toFixed(3));
+  return [
+    made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search goes ${reached}. `,
+    made("span", { class: "note" }, `Area ${numbers[0]}, chance ${numbers[1]}, ceiling ${numbers[2]}, each within ${boundInWords(bound)}.`),
+  ];
 }
 
 // A text without words, or one that a method cannot explain: say so, and show nothing old.
@@ -103,6 +109,7 @@ function blank(message) {
   shown = null;
   words.explanation = null;
   bars.explanation = null;
+  byId("legend").explanation = null;
   curve.lines = [];
   for (const id of ["precision", "share", "about"]) byId(id).replaceChildren();
   if (message.startsWith("the text has no words")) {
