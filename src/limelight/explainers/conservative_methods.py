@@ -144,6 +144,7 @@ ROWS = (
                 },
                 cost="one forward and one backward pass per step",
                 replaced=_start_if_any,
+                joint=True,
             ),
         ),
     ),

@@ -20,6 +20,7 @@ from limelight.models.hugging_face.forward_pass import ForwardPass
 from limelight.models.hugging_face.frozen_network import (
     frozen_gradient,
     frozen_times_input,
+    frozen_together,
     why_not_frozen,
 )
 from limelight.models.hugging_face.input_table import embedding_rows
@@ -255,6 +256,11 @@ class HuggingFace:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         with self._naming(document):
             return frozen_gradient(self.network, ids_read(document), points, weigh)
+
+    @property
+    def together(self) -> int:
+        """How many texts are differentiated at a time."""
+        return frozen_together(self.network)
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
