@@ -24,18 +24,23 @@ class Worker(NamedTuple):
 
 def cost_table() -> str:
     """Return the table, with what was measured beside what is computed."""
-    found = {name: _measured(name) for name in ("datasets", "corpus_cuda", "transformer_corpus_cuda")}
+    found = {
+        name: _measured(name) for name in ("datasets", "corpus_cuda", "transformer_corpus_cuda")
+    }
     own = found["datasets"]["datasets_own"] / 1000
     size = found["datasets"]["datasets_pool_size"] / 25_000  # MB a text
     lines = [
-        "| measured | texts/s | " + " | ".join(f"{n} machine{'s' * (n > 1)}" for n in MACHINES) + " |",
+        "| measured | texts/s | "
+        + " | ".join(f"{n} machine{'s' * (n > 1)}" for n in MACHINES)
+        + " |",
         "| --- | ---: |" + " ---: |" * len(MACHINES),
         *(_row(worker, own) for worker in _workers(found)),
     ]
     limit = f"{1 / own:,.0f} texts a second, so {_duration(TEXTS * own)} for ten million"
     said = (
         f"The process that reads and writes was measured at {1000 * own:.2f} ms a text: {limit}, "
-        f"however many machines there are (marked \\*). Beyond that, cut the data into as many runs. "
+        f"however many machines there are (marked \\*). Beyond that, cut the data into "
+        "as many runs. "
         f"A run of one method takes {size * TEXTS / 1000:.0f} GB."
     )
     return "\n" + "\n".join(lines) + f"\n\n{said}\n\n"
