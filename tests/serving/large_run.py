@@ -10,8 +10,25 @@ from limelight.corpus import Run
 from limelight.corpus.run_folder import RunFolder
 from limelight.corpus.shard_schema import shard_bytes
 
-GOOD, BAD = "good great superb moving".split(), "bad awful dull boring".split()
-REST = "the film plot acting is was a story and but with scene music very not it".split()
+GOOD, BAD = ["good", "great", "superb", "moving"], ["bad", "awful", "dull", "boring"]
+REST = [
+    "the",
+    "film",
+    "plot",
+    "acting",
+    "is",
+    "was",
+    "a",
+    "story",
+    "and",
+    "but",
+    "with",
+    "scene",
+    "music",
+    "very",
+    "not",
+    "it",
+]
 
 
 def reviews(count, seed=0):
@@ -36,7 +53,7 @@ def small_run(folder, texts, labels, methods=("loo", "gxi")):
 
 
 def large_run(folder, count, few=250):
-    """Return a run of ``count`` texts: the same ``few`` again and again, under their own numbers."""
+    """Return a run of ``count`` texts: the same ``few`` again and again, with other numbers."""
     source = small_run(folder, *reviews(few))
     (table,) = source.tables()
     record = source.record
