@@ -33,6 +33,7 @@ ORDER = (
     "huggingface_cuda",
     "model_speed_cuda",
     "coverage",
+    "serving",
 )
 GAMES = {
     "smooth": "smooth",
