@@ -404,3 +404,18 @@ def test_the_changed_text_is_kept_as_it_is_shown(opened, files):
     found = files(page, "[data-changed=true]")
     told = limelight.Comparison.from_json(found["JSON"].read_bytes())
     assert told.text == TEXT.replace("superb", "awful")
+
+
+def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
+    def slow(texts):
+        time.sleep(0.02 * len(texts))
+        return np.array([[0.4, 0.6] for _ in texts])
+
+    model = limelight.wrap(slow, classes=["no", "yes"], batch_size=4)
+    page_served = serve(model, port=0)
+    words = " ".join(f"w{i}" for i in range(12))
+    page = opened(link(text=words, methods='["shapley"]'), url=page_served.url, allowed=("ERR_",))
+    page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+    page_served.stop()
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.input_value("#text") == words
