@@ -34,7 +34,7 @@ def judge(
     second_replacement: str | None = None,
     columns: str | None = None,
     curves: bool = True,
-    budget: float | None = None,
+    budget: str | None = None,
     seed: int = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: Path | None = None,
@@ -72,7 +72,8 @@ def judge(
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
-        Seconds for the search of good orders on models that have to be asked.
+        Time for the search of good orders on models that have to be asked, over all texts: 60, 60s
+        or 10min.
     seed
         Same seed, same judgement.
     set
@@ -135,7 +136,7 @@ def _judged(methods: str) -> list[str | object]:
 def _say_estimate(foreseen: object) -> None:
     said = str(foreseen)
     error_console().print(
-        f"{said[:1].upper()}{said[1:]}; --budget SECONDS shortens the search.", markup=False
+        f"{said[:1].upper()}{said[1:]}; --budget TIME shortens the search.", markup=False
     )
 
 

@@ -48,6 +48,9 @@ class Question:
     window
         Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
         of this many tokens, or "auto" for as many as it reads.
+    budget
+        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls").
+        How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     file
@@ -74,6 +77,7 @@ class Question:
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     window: str | None = None
+    budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
@@ -125,6 +129,7 @@ class Question:
                 scale=self.scale,
                 protect=self.protect,
                 window=number_or_name(self.window),
+                budget=self.budget,
                 progress=progress,
                 **more,
                 **parsed_settings(self.set),
