@@ -1,5 +1,7 @@
 """A causal language model classifies by the word that comes next after a template."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,7 @@ from transformers import (
 import limelight
 from limelight.errors import InputError
 from limelight.models import why_not
+from limelight.models.loading import source_of
 
 from tiny_transformers import LIMIT, byte_pairs, word_pieces
 
@@ -57,9 +60,12 @@ def classifier(network, tokenizer, template=TEMPLATE, labels=LABELS):
 
 
 def by_hand(network, ids, words):
-    """Oracle: the logits of tokens after one row of ids, straight from transformers."""
+    """Oracle: the log-odds of the second token after one row of ids, straight from transformers."""
     with torch.no_grad():
-        return network(torch.tensor([ids])).logits[0, -1, words].double().numpy()
+        first, second = torch.log_softmax(network(torch.tensor([ids])).logits[0, -1].double(), 0)[
+            words
+        ]
+    return [float(second - first)]
 
 
 def prompted(tokenizer, template, text):
@@ -72,7 +78,7 @@ def tokens(tokenizer, *words):
     return tokenizer.convert_tokens_to_ids(list(words))
 
 
-def test_outputs_are_the_logits_of_the_label_words_after_the_prompt():
+def test_the_output_is_the_log_odds_of_the_label_words_after_the_prompt():
     network, tokenizer = language_model()
     model = classifier(network, tokenizer)
     wanted = [
@@ -83,8 +89,24 @@ def test_outputs_are_the_logits_of_the_label_words_after_the_prompt():
     np.testing.assert_allclose(model.logits(TEXTS), wanted, rtol=1e-5, atol=1e-6)
     documents = [model.read(text) for text in TEXTS]
     np.testing.assert_allclose(model.outputs(documents), wanted, rtol=1e-5, atol=1e-6)
-    with pytest.raises(AssertionError):  # another place, or words in another order, would show
-        np.testing.assert_allclose(model.logits(TEXTS)[:, ::-1], wanted, rtol=1e-5)
+    odds = np.array(wanted)[:, 0]
+    np.testing.assert_allclose(model.predict_proba(TEXTS)[:, 1], 1 / (1 + np.exp(-odds)), rtol=1e-5)
+    with pytest.raises(AssertionError):  # words in another order would show
+        np.testing.assert_allclose(-model.logits(TEXTS), wanted, rtol=1e-5)
+
+
+def test_of_three_words_each_is_compared_with_all():
+    network, tokenizer = language_model()
+    model = classifier(network, tokenizer, labels={"no": "bad", "so": "plot", "yes": "good"})
+    words = tokens(tokenizer, "bad", "plot", "good")
+    for text in TEXTS:
+        with torch.no_grad():
+            ids = torch.tensor([prompted(tokenizer, TEMPLATE, text)])
+            logits = network(ids).logits[0, -1, words].double().numpy()
+        found = model.logits([text])[0]
+        np.testing.assert_allclose(found, logits - logits.mean(), rtol=1e-5, atol=1e-5)
+        p = np.exp(logits) / np.exp(logits).sum()
+        np.testing.assert_allclose(model.predict_proba([text])[0], p, rtol=1e-5)
 
 
 def test_byte_level_words_begin_with_their_space():
@@ -230,8 +252,9 @@ def test_gradients_are_those_of_the_next_word(family):
     if family == "llama":
         ids, places = ids[:-1], places[:-1]
     point = network.get_input_embeddings()(torch.tensor([ids])).detach().requires_grad_()
-    word = tokens(tokenizer, "good" if family == "llama" else "Ġfilm")[0]
-    (gradient,) = torch.autograd.grad(network(inputs_embeds=point).logits[0, -1, word], point)
+    words = tokens(tokenizer, *(("bad", "good") if family == "llama" else ("Ġg", "Ġfilm")))
+    first, second = network(inputs_embeds=point).logits[0, -1, words]
+    (gradient,) = torch.autograd.grad(second - first, point)
     scores = (gradient * point).sum(dim=-1)[0].detach().numpy()
     start = len("the film: ")
     mine = [
@@ -339,3 +362,64 @@ def test_a_language_model_without_a_template_is_told_what_it_needs():
 def test_a_function_has_no_template():
     with pytest.raises(InputError, match="template belongs to a Hugging Face model; got builtin"):
         limelight.wrap(len, template="{text}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    network, tokenizer = language_model()
+    place = tmp_path_factory.mktemp("language") / "model"
+    network.save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    return place
+
+
+def test_a_folder_is_loaded_with_its_template(folder):
+    network, tokenizer = language_model()
+    model = limelight.load(folder, template=TEMPLATE, labels=LABELS)
+    np.testing.assert_allclose(
+        model.logits(TEXTS), classifier(network, tokenizer).logits(TEXTS), rtol=1e-5
+    )
+    assert source_of(model).loaded().fingerprint == model.fingerprint
+
+
+def test_the_shell_asks_a_language_model(folder, limelight):
+    model = (
+        "--model",
+        str(folder),
+        "--template",
+        TEMPLATE,
+        "--labels",
+        "negative=bad,positive=good",
+    )
+    told = limelight("predict", *model, "--format", "json", TEXTS[0])
+    assert told.code == 0, told.err
+    wanted = classifier(*language_model()).predict_proba(TEXTS[:1])[0]
+    assert json.loads(told.out)["probabilities"]["positive"] == pytest.approx(wanted[1], rel=1e-4)
+    shown = limelight("explain", *model, "-m", "loo", TEXTS[0])
+    assert "superb" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--template", "{text}"], "are about a language model; add --model FOLDER"),
+        (["--model", "x", "--template", "{text}"], "--template and --labels go together"),
+        (
+            ["--model", "x", "--template", "{text}", "--labels", "good"],
+            "gives each class a word, as in negative=bad,positive=good; got 'good'",
+        ),
+        (
+            ["--model", "x", "--template", "[{", "--labels", "a=b,c=d"],
+            "--template is not JSON",
+        ),
+    ],
+)
+def test_the_shell_says_how_a_language_model_is_asked(options, sentence, limelight):
+    told = limelight("predict", *options, "a film")
+    assert told.code == 2
+    assert sentence in " ".join(told.err.split())
+
+
+def test_our_own_models_have_no_template(tmp_path):
+    with pytest.raises(InputError, match="template and labels are about a language model; give"):
+        limelight.load(template="{text}", labels=LABELS)

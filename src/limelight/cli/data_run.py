@@ -14,7 +14,6 @@ from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import parsed_settings
 from limelight.cli.run_bar import run_shown
 from limelight.errors import InputError, nearest
-from limelight.models import load
 
 if TYPE_CHECKING:
     from limelight.corpus import Run
@@ -106,7 +105,7 @@ class DataRun:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = load(question.model, device=question.device)
+        model = question.chosen_model()
         names = None if methods is None else [name.strip() for name in methods.split(",")]
         output = Path(question.output or "")
         with run_shown(output, self.log) as shown:

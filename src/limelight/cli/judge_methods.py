@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
@@ -17,7 +18,6 @@ from limelight.cli.result import (
     show,
     write,
 )
-from limelight.models import load
 from limelight.results.judgement import Judgement
 
 
@@ -39,6 +39,8 @@ def judge(
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:
@@ -82,6 +84,11 @@ def judge(
         Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         "terminal", "json", "csv", "html", "png", "svg" or "pdf"; by default what the name of the
         output file says.
@@ -99,7 +106,7 @@ def judge(
         texts = texts_of_file(data, text_column, limit=limit)
     else:
         texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
-    classifier = load(model, device=device)
+    classifier = chosen_model(model, device, template, labels)
     with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,

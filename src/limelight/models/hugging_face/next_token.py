@@ -18,11 +18,12 @@ from limelight.models.hugging_face.prompt_tokenizer import PromptTokenizer
 
 @final
 class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
-    """The network of a language model with another head: the logits of ``tokens`` come out.
+    """The network of a language model with another head: what it says of ``tokens`` as the next.
 
-    They are those of the token after the last piece that attention sees. Their softmax is the
-    probability of each token given that it is one of them, and the difference of two their
-    log-odds.
+    Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
+    the second, the difference of their logits. Of more, each output is a logit less the mean of
+    them: what is common to all words says nothing about the classes. Softmax of these is the
+    probability of each token given that it is one of them.
     """
 
     def __init__(self, language_model: Any, config: Any, tokens: tuple[int, ...]) -> None:
@@ -64,10 +65,16 @@ class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
         rows = torch.arange(len(input_ids), device=last.device)
         at_last = out.logits[rows, row if self._keeps else last]
         return SequenceClassifierOutput(
-            logits=at_last[:, list(self.tokens)],
+            logits=_compared(at_last[:, list(self.tokens)]),
             hidden_states=getattr(out, "hidden_states", None),
             attentions=getattr(out, "attentions", None),
         )
+
+
+def _compared(logits: Any) -> Any:
+    if logits.shape[1] == 2:
+        return logits[:, 1:] - logits[:, :1]
+    return logits - logits.mean(dim=1, keepdim=True)
 
 
 def next_token_classifier(
@@ -78,7 +85,11 @@ def next_token_classifier(
     prompt = prompt_of(tokenizer, template)
     tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
     config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
-    config.id2label = dict(enumerate(tokens))
+    first, *others = tokens
+    two = len(others) == 1  # then one output stands for both
+    config.id2label = dict(enumerate(others if two else tokens))
+    if two:
+        config.other_label = first
     config.label2id = {name: i for i, name in config.id2label.items()}
     config.problem_type = "single_label_classification"
     # Part of what the classifier is, and so of its fingerprint.
