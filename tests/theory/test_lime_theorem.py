@@ -1,11 +1,16 @@
 """Theorem 5.1 as printed and corrected, in its own regime and outside it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from ratio_games import random_game
+from hypothesis import given
+from hypothesis import strategies as st
+from ratio_games import games, quick, random_game
 
+from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
+from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
 
@@ -96,3 +101,63 @@ def test_a_token_without_value_still_counts():
 def test_far_from_its_regime_first_order_is_poor():
     game = random_game(2, d=11, ratio=1e5)
     assert distance(lime_first_order(game), lime(game).scores) > 0.1
+
+
+@quick
+@given(games(most=7), st.sampled_from([0.1, 0.25, 1.0, np.inf]))
+def test_the_first_order_is_within_its_bound(game, bandwidth):
+    exact = lime_by_enumeration(game, bandwidth=bandwidth).scores
+    error = np.abs(lime_first_order(game) - exact).max(axis=-1)
+    assert (error <= first_order_bound(game, bandwidth=bandwidth) + 1e-12).all()
+
+
+@pytest.mark.parametrize("decades", range(6))
+def test_the_bound_of_the_first_order_holds_on_hundreds_of_games(decades):
+    game = random_game(decades, d=5, ratio=10.0**decades, batch=(2, 53))
+    exact = lime_by_enumeration(game).scores
+    used = np.abs(lime_first_order(game) - exact).max(axis=-1) / first_order_bound(game)
+    assert used.max() < 0.6
+    assert used.max() > 1e-3  # and it is not vacuous by many orders of magnitude
+
+
+def test_with_a_penalty_the_bound_fails():
+    game = theorem_game(4096, 16)
+    shrunk = lime(game, bandwidth=np.inf, penalty=1.0, tolerance=1e-9).scores
+    error = np.abs(lime_first_order(game) - shrunk).max(axis=-1)
+    assert (error > first_order_bound(game, bandwidth=np.inf)).all()
+
+
+def test_where_the_denominator_does_not_move_the_bound_is_rounding():
+    game = random_game(3, d=13, ratio=100)
+    b = np.where(game.a > 0, game.a, 0.3)
+    game = RatioGame(game.D0, b, b, game.N0, game.A, game.B)
+    assert first_order_bound(game).max() < 1e-10
+
+
+def test_the_bound_covers_an_error_of_the_game_itself():
+    game = random_game(3, d=5)
+    off = replace(game, error=np.full_like(game.N0, 0.1))
+    assert (first_order_bound(off) > first_order_bound(game) + 0.19).all()
+
+
+def test_two_groups_of_equal_tokens_are_covered():
+    """The paper's extreme case of repeated words: no distinct words are needed."""
+    rng = np.random.default_rng(0)
+    T_max, m = 65_536, 120
+    pad = np.exp(rng.uniform(-0.7, 0.7, T_max - 2 * m))
+    g, g_h = np.array([[1.7, 0.6]]), np.array([[1.1, 0.9]])
+    u, u_h = np.array([[[1.5, -0.8]]]), np.array([[[0.2, 0.4]]])
+    game = RatioGame(
+        D0=np.array([pad.sum()]),
+        a=m * g,
+        b=m * g_h,
+        N0=np.array([[0.3 * pad.sum()]]),
+        A=m * g * u,
+        B=m * g_h * u_h,
+    )
+    exact = lime_by_enumeration(game, bandwidth=np.inf).scores
+    error = np.abs(lime_first_order(game) - exact).max()
+    bound = first_order_bound(game, bandwidth=np.inf).max()
+    assert error <= bound < 0.05 * np.abs(exact).max()
+    assert distance(lime_first_order(game), exact) < 0.002
+    assert distance(lime_theorem(game), exact) > 0.3

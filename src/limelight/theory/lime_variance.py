@@ -175,7 +175,9 @@ def _pair(
         mean = P * (R * R_other + spread @ xp.matrix_transpose(step * other))
         kept = xp.matrix_transpose(xp.matrix_transpose(t) @ mean)
         pulls = xp.matrix_transpose(spread) @ xp.concat([P * R_other, P * R], axis=1)
-        first, second = (xp.matrix_transpose(x) for x in (pulls[:, : len(step)], pulls[:, len(step) :]))
+        first, second = (
+            xp.matrix_transpose(x) for x in (pulls[:, : len(step)], pulls[:, len(step) :])
+        )
         skew = xp.sum(P * spread * (1 - 2 * t), axis=0)
         kept = kept + step * first + other * second + step * other * skew
         total = total + omega * kept + rest * (xp.sum(mean, axis=0)[:, None] - kept)

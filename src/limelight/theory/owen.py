@@ -72,9 +72,7 @@ def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1
     terms = max(between.mass * one.terms for one in within)
     error = 2 * form.half_range * (missed + epsilon * mass)
     error = error + 2 * form.magnitude * rounding * terms + 2 * form.error
-    return Valued(
-        scores=heads_mean(game, xp.stack(scores, axis=0)), bound=heads_mean(game, error)
-    )
+    return Valued(scores=heads_mean(game, xp.stack(scores, axis=0)), bound=heads_mean(game, error))
 
 
 def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndarray, " _"]]:
@@ -178,13 +176,13 @@ def _inside(
 ) -> Float[Array, "C n"]:
     """The change of f by each word of a group, summed over q and λ."""
     xp = array_namespace(part.delta)
-    sign = xp.where(part.kept_is_heavy, 1.0, -1.0)
+    heavy = xp.astype(part.kept_is_heavy, part.delta.dtype)
     # expm1: 1 − e^{−λδ} cancels for words that weigh nearly the same kept and removed.
     exponent = -nodes[:, None] * part.delta
     E, minus_F = xp.exp(exponent), xp.expm1(exponent)
     total = xp.zeros_like(part.step)
     for q, omega in zip(within.p.tolist(), within.omega.tolist(), strict=True):
-        v = xp.where(part.kept_is_heavy, 1 - q, q)
+        v = heavy * (1 - q) + (1 - heavy) * q
         phi = (1 - v) + v * E
         z = v * E / phi
         others = omega * xp.prod(phi, axis=-1)[:, None] / phi
@@ -194,4 +192,4 @@ def _inside(
         change = minus_F * (PR[..., None] + P[:, None] * R)
         change = change + (E * P[:, None])[None] * part.step[:, None, :]
         total = total + xp.sum(others * change, axis=1)
-    return total * sign
+    return total * (2 * heavy - 1)
