@@ -26,7 +26,7 @@ def mean_field_checks(reading: Reading) -> Iterator[Check]:
         kernels["lime-mean-field"] = psi * x * rest
     for method, kernel in kernels.items():
         heads = _heads(reading, x, rest, kernel / kernel.sum())
-        expected = sum(scores for scores, _ in heads) / len(heads)
+        expected = np.mean([scores for scores, _ in heads], axis=0)
         if method == "lime-mean-field":
             left = x - psi @ x / psi.sum()
             slopes = [(psi * left) @ f / ((psi * left) @ x) for _, f in heads]

@@ -130,7 +130,8 @@ def _enumerated_owen(model: Model, short: str) -> Check:
 
 def _sentence_masks(tokens: tuple[str, ...]) -> list[int]:
     """The tokens of every sentence as bits."""
-    masks, open_ = [], False
+    masks: list[int] = []
+    open_ = False
     for t, token in enumerate(tokens):
         stops = token in (".", "!", "?")
         if not open_ and not (stops and masks):

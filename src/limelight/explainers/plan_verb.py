@@ -13,7 +13,7 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.reading import Reading
 from limelight.explainers.readings import readings
-from limelight.models import Model, checked_model, resolved_replacement, why_not
+from limelight.models import Model, checked_model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
@@ -68,10 +68,11 @@ def plan(
     )
     exact = reading.collapses and reading.targets.scale == "logit"
     replacement = resolved_replacement(reading.model, "auto")
-    if exact:
-        deviation, notices = _computed(reading, bandwidth, sizes), (_HOLDS.format(replacement),)
-    else:
-        deviation, notices = _piloted(reading, bandwidth, sizes, pilot, seed)
+    deviation, notices = (
+        (_computed(reading, bandwidth, sizes), (_HOLDS.format(replacement),))
+        if exact
+        else _piloted(reading, bandwidth, sizes, pilot, seed)
+    )
     return SamplingPlan(
         text=text,
         features=reading.features[0].strings,

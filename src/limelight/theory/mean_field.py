@@ -97,7 +97,7 @@ def _slope(game: RatioGame, psi: Float[np.ndarray, " n"]) -> Float[Array, "*batc
     """Cov_ψ(x, f̄)/Var_ψ(x) of each head."""
     xp = array_namespace(game.a)
     _, f, weight = _means(game, psi)
-    x, rest, _ = _shares()
+    rest = _shares().rest
     # x − mean as mean(1 − x) − (1 − x): at small ν nearly all weight lies where 1 − x is small.
     left = psi @ rest - rest
     excess = xp.asarray(left / (psi @ left**2), dtype=f.dtype, device=device(f))
