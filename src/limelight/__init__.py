@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
     from limelight.results.sampling_plan import SamplingPlan
+    from limelight.serving import Serving, serve
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
@@ -33,6 +34,7 @@ _HOME = {
     "Model": "limelight.models",
     "Run": "limelight.corpus",
     "SamplingPlan": "limelight.results.sampling_plan",
+    "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",
     "explain": "limelight.verbs",
@@ -45,11 +47,12 @@ _HOME = {
     "plan": "limelight.explainers.plan_verb",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
+    "serve": "limelight.serving",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
 }
-_EXTRAS = {"torch": "train", "pyarrow": "data"}
+_EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
@@ -64,11 +67,13 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "verify",
     "evaluate",
     "train",
+    "serve",
     "Explanation",
     "Comparison",
     "Judgement",
     "SamplingPlan",
     "Run",
+    "Serving",
     "Check",
     "Evaluation",
     "LabelledTexts",
