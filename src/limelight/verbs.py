@@ -117,6 +117,7 @@ def explain(
         protect=protect,
         window=window,
         progress=progress,
+        chosen=[chosen],
         feasible=chosen.check_feasible,
     ):
         with metered(progress, [chosen], reading, aims=1, total=len(texts)):

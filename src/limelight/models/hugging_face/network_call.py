@@ -1,6 +1,6 @@
 """The one way in which a transformers network is asked about several rows of token ids."""
 
-__all__ = ["MASKED_OUT", "network_outputs", "rectangle"]
+__all__ = ["MASKED_OUT", "network_outputs", "padded_ids", "rectangle", "without_plans"]
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,9 @@ def network_outputs(
     """
     import torch
 
-    rows = torch.as_tensor(ids).to(network.device)
-    there = rows != MASKED_OUT
-    padding = (network.config.pad_token_id or 0) if filler is None else filler
-    given = {"input_ids": rows.masked_fill(~there, padding), "attention_mask": there.long()}
+    given = padded_ids(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else untouched(network)
-    with care, torch.inference_mode(), _without_plans(network.device.type):
+    with care, torch.inference_mode(), without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
@@ -48,8 +45,20 @@ def network_outputs(
     return found
 
 
+def padded_ids(
+    network: Any, ids: Int[np.ndarray, "n T"], *, filler: int | None = None
+) -> dict[str, Any]:
+    """Return what the network is called with for rows of ids; what is masked out is not seen."""
+    import torch
+
+    rows = torch.as_tensor(ids).to(network.device)
+    there = rows != MASKED_OUT
+    padding = (network.config.pad_token_id or 0) if filler is None else filler
+    return {"input_ids": rows.masked_fill(~there, padding), "attention_mask": there.long()}
+
+
 @contextlib.contextmanager
-def _without_plans(device: str) -> Iterator[None]:
+def without_plans(device: str) -> Iterator[None]:
     """Compute attention by kernels that take any shape: cuDNN's makes a plan for each new one."""
     if device != "cuda":
         yield
