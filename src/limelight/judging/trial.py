@@ -5,7 +5,6 @@ __all__ = ["Trial", "search_all"]
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, cast, final
 
 import numpy as np
@@ -47,14 +46,12 @@ class Trial:
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
     columns: frozenset[str]
     curves: bool
-    budget: int | float | None
+    budget: float | None  # seconds
     seed: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", explained_scale(self.scale, self.model.link))
         target_indices(self.target, self.model.classes, np.zeros((1, len(self.model.classes))))
-        if self.budget is not None and not (isinstance(self.budget, Real) and self.budget >= 0):
-            raise InputError(f"budget is a number of seconds, at least 0; got {self.budget!r}.")
         why = why_not(self.model, "shuffles")
         if "sanity" in self.columns and why is not None:
             raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
