@@ -34,7 +34,6 @@ ORDER = (
     "huggingface_cuda",
     "model_speed_cuda",
     "coverage",
-    "serving",
 )
 GAMES = {
     "smooth": "smooth",

@@ -111,19 +111,6 @@ def framed(
     kept: tuple[str, str] | None = None,
 ) -> str:
     """Return a page whose style and scripts are files of the server."""
-    modules = [script] if script is not None else []
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<meta name="color-scheme" content="light dark">'),
-        element("title", f"{title} · limelight"),
-        Html('<link rel="icon" href="data:,">'),
-        Html('<link rel="stylesheet" href="page/style.css">'),
-        *(
-            Html(f'<script type="module" src="page/{name}"></script>')
-            for name in (*modules, "theme.js")
-        ),
-    )
     body = raw(
         element(
             "header",
@@ -140,5 +127,22 @@ def framed(
         element("footer", "Served by limelight on this machine. Nothing is asked of the network."),
         data_block("limelight-facts", json.dumps(facts, ensure_ascii=False)),
     )
-    document = element("head", head) + element("body", body)
+    document = element("head", _head(title, script)) + element("body", body)
     return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
+
+
+def _head(title: str, script: str | None) -> Html:
+    """Return what stands before the body: names of files, no style and no script by itself."""
+    modules = [script] if script is not None else []
+    return raw(
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<meta name="color-scheme" content="light dark">'),
+        element("title", f"{title} · limelight"),
+        Html('<link rel="icon" href="data:,">'),
+        Html('<link rel="stylesheet" href="page/style.css">'),
+        *(
+            Html(f'<script type="module" src="page/{name}"></script>')
+            for name in (*modules, "theme.js")
+        ),
+    )
