@@ -6,6 +6,9 @@ import time
 
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 from limelight.errors import InputError
 from limelight.serving.desk import Alike, Desk, Failed, Found, Share, Superseded
 

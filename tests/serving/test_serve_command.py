@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 from limelight.serving import serve
 
 
