@@ -2,8 +2,8 @@
 
 Positions t have weights g_t = e^{ℓ_t}, whatever made the logits ℓ (a scaled dot product, an
 additive network, a distance), and values u_t; a head's output is Σ g u/Σ g, and the model's the
-mean over heads. Removing a feature replaces the logits and values of its positions by others, or takes the
-positions out, so that the rest is renormalised: b = B = 0.
+mean over heads. Removing a feature replaces the logits and values of its positions by others, or
+takes the positions out, so that the rest is renormalised: b = B = 0.
 """
 
 __all__ = ["pooling_game"]

@@ -32,7 +32,7 @@ from limelight.models.attention.tables import (
     predicted_logits,
     read_directions,
 )
-from limelight.models.attention.weights import (
+from limelight.models.attention.named_weights import (
     OPTIONS,
     WEIGHTS,
     fingerprint_of,

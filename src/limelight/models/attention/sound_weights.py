@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.models.attention.weights import OPTIONS, SKIPS
+from limelight.models.attention.named_weights import OPTIONS, SKIPS
 
 _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
 
