@@ -185,6 +185,10 @@ class Freezes(Differentiates, Protocol):
         in the embedded input. Its outputs at ``points`` must be those of the model.
         """
 
+    @property
+    def together(self) -> int:
+        """How many documents are differentiated at a time; 1 where nothing is gained by more."""
+
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:

@@ -193,6 +193,11 @@ class Windowed:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self._of_windows(self.inner.frozen_gradient, document, points, weigh)
 
+    @property
+    def together(self) -> int:
+        """One text at a time: its windows are many already."""
+        return 1
+
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
