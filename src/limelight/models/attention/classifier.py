@@ -21,6 +21,14 @@ from limelight.models.attention.masked import (
     deletion_scorer,
     replacement_scorer,
 )
+from limelight.models.attention.named_weights import (
+    OPTIONS,
+    WEIGHTS,
+    fingerprint_of,
+    shuffled_weights,
+    weights_of,
+    wide_weights,
+)
 from limelight.models.attention.on_device import DeviceTables, device_tables
 from limelight.models.attention.positions import position_errors, sinusoidal_positions
 from limelight.models.attention.sound_weights import check_weights
@@ -31,14 +39,6 @@ from limelight.models.attention.tables import (
     collapse,
     predicted_logits,
     read_directions,
-)
-from limelight.models.attention.named_weights import (
-    OPTIONS,
-    WEIGHTS,
-    fingerprint_of,
-    shuffled_weights,
-    weights_of,
-    wide_weights,
 )
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Capability, Link
