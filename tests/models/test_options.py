@@ -217,6 +217,15 @@ def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
         limelight.load(tmp_path / "m")
 
 
+@kinds
+def test_a_page_without_python_refuses_options(kind):
+    from limelight.live.stored_tables import stored_tables
+
+    with pytest.raises(InputError, match="this model has options"):
+        stored_tables(model_with(kind))
+    stored_tables(tiny_model())
+
+
 def test_a_device_gives_the_same_numbers():
     model = model_with("all")
     here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.on("cpu")))

@@ -25,6 +25,7 @@ from limelight.models.attention.named_weights import (
     OPTIONS,
     WEIGHTS,
     fingerprint_of,
+    is_plain,
     shuffled_weights,
     weights_of,
     wide_weights,
@@ -124,7 +125,7 @@ class AttentionClassifier:
     def config(self) -> dict[str, Any]:
         """What ``config.json`` holds: how to read the weights, then what training recorded."""
         options = {"skip": self.skip, "head_embeddings": self.head_embeddings}
-        plain = not any(options.values()) and set(weights_of(self)) == set(WEIGHTS)
+        plain = is_plain(self)
         return {
             "format": f"limelight.attention/{1 if plain else 2}",
             **({} if plain else options),

@@ -10,6 +10,7 @@ __all__ = [
     "SKIPS",
     "WEIGHTS",
     "fingerprint_of",
+    "is_plain",
     "shuffled_weights",
     "weights_of",
     "wide_weights",
@@ -34,6 +35,11 @@ def weights_of(model: Any) -> dict[str, np.ndarray]:
     """Return the weights that ``model`` has, in the order of their names above."""
     found = {name: getattr(model, name) for name in (*WEIGHTS, *OPTIONS)}
     return {name: array for name, array in found.items() if array is not None}
+
+
+def is_plain(model: Any) -> bool:
+    """Whether ``model`` is the paper's, without any option."""
+    return not (model.skip or model.head_embeddings) and set(weights_of(model)) == set(WEIGHTS)
 
 
 def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
