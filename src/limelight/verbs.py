@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack, overload
 from limelight.errors import InputError
 from limelight.explainers.explaining import compared, explanations
 from limelight.explainers.progress import Progress, metered
-from limelight.explainers.readings import Texts, listed, readings
+from limelight.explainers.readings import Texts, is_one, listed, readings
 from limelight.explainers.registry import (
     configured,
     method_table,
@@ -19,6 +19,7 @@ from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
+from limelight.text import Given
 
 
 class Question(TypedDict, total=False):
@@ -27,6 +28,7 @@ class Question(TypedDict, total=False):
     features: str | Sequence[int]
     scale: str
     protect: Collection[str]
+    side: str | None
     window: str | int | None
     progress: Progress | None
 
@@ -38,7 +40,7 @@ class Keywords(Question, Settings, total=False):
 @overload
 def explain(
     model: Model,
-    text: str,
+    text: Given,
     method: str | object = "lime",
     *,
     target: str | int | None = None,
@@ -65,6 +67,7 @@ def explain(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -76,7 +79,7 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, or a list of texts.
+        One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
         ``limelight.explainers.Lime(bandwidth=0.5)``.
@@ -95,6 +98,8 @@ def explain(
         outputs are not log-odds it is always the "score".
     protect
         Words that stay as they are and get no score.
+    side
+        "first" or "second": of a pair, score only the words of this text; the other is left alone.
     window
         For texts that are longer than a Hugging Face model reads: cut them into windows of that
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
@@ -115,18 +120,19 @@ def explain(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         feasible=chosen.check_feasible,
     ):
         with metered(progress, [chosen], reading, aims=1, total=len(texts)):
             found += explanations(chosen, reading)
-    return found[0] if isinstance(text, str) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
 def explain_classes(
-    model: Model, text: str, method: str | object = "lime", **keywords: Unpack[Keywords]
+    model: Model, text: Given, method: str | object = "lime", **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -140,6 +146,7 @@ def explain_classes(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -158,6 +165,7 @@ def explain_classes(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         feasible=chosen.check_feasible,
@@ -169,13 +177,13 @@ def explain_classes(
             dict(zip(model.classes, of_text, strict=True))
             for of_text in zip(*by_class, strict=True)
         ]
-    return found[0] if isinstance(text, str) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
 def compare(
     model: Model,
-    text: str,
+    text: Given,
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
@@ -204,6 +212,7 @@ def compare(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     progress: Progress | None = None,
     attention: bool = False,
@@ -235,6 +244,7 @@ def compare(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         feasible=feasible,
@@ -244,15 +254,16 @@ def compare(
                 compared(several, one, strict=strict, attention=attention)
                 for one in reading.apart()
             ]
-    return comparisons[0] if isinstance(text, str) else comparisons
+    return comparisons[0] if is_one(text) else comparisons
 
 
 def game(
     model: Model,
-    text: str,
+    text: Given,
     *,
     features: str | Sequence[int] = "words",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     replacement: str = "auto",
 ) -> TextGame:
@@ -261,15 +272,16 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    if not isinstance(text, str):
+    if not is_one(text):
         raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
         checked_model(model),
-        [text],
+        listed(text),
         target=0,
         features=features,
         scale=_own_scale(model),
         protect=protect,
+        side=side,
         window=window,
         progress=None,
     )

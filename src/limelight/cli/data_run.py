@@ -86,6 +86,8 @@ class DataRun:
             ("a text", bool(text)),
             ("--file", question.file is not None),
             ("--lines", question.lines),
+            ("--tabs", question.tabs),
+            ("--pair", question.pair is not None),
             ("--format", question.format is not None),
         ):
             if there:

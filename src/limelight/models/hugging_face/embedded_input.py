@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.input_table import input_table
+from limelight.models.hugging_face.segments import network_input, plain_ids
 from limelight.models.hugging_face.untouched import untouched
 from limelight.models.protocol import Differentiated, Weigh
 from limelight.shapes import Float, Int
@@ -22,7 +23,7 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
     import torch
 
     with torch.inference_mode():
-        rows = input_table(network)(torch.as_tensor(ids, device=network.device))
+        rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
             raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
         return rows.double().cpu().numpy()
@@ -143,10 +144,8 @@ class _InPlace:
 
 def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
-    import torch
-
-    rows = torch.as_tensor(ids, device=network.device).expand(copies, -1)
-    return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
+    one = network_input(network, ids[None])
+    return {name: rows.expand(copies, -1) for name, rows in one.items()}
 
 
 def aimed(logits: Any, weigh: Weigh) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.segments import network_input
 from limelight.models.hugging_face.untouched import untouched
 from limelight.shapes import Float, Int
 
@@ -33,10 +34,7 @@ def network_outputs(
     """
     import torch
 
-    rows = torch.as_tensor(ids).to(network.device)
-    there = rows != MASKED_OUT
-    padding = (network.config.pad_token_id or 0) if filler is None else filler
-    given = {"input_ids": rows.masked_fill(~there, padding), "attention_mask": there.long()}
+    given = network_input(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else untouched(network)
     with care, torch.inference_mode(), _without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
