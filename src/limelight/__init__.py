@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
+    from limelight.serving import Serving, serve
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
@@ -30,6 +31,7 @@ _HOME = {
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
     "Run": "limelight.corpus",
+    "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",
     "explain": "limelight.verbs",
@@ -41,11 +43,12 @@ _HOME = {
     "methods": "limelight.verbs",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
+    "serve": "limelight.serving",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
 }
-_EXTRAS = {"torch": "train", "pyarrow": "data"}
+_EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
@@ -59,10 +62,12 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "verify",
     "evaluate",
     "train",
+    "serve",
     "Explanation",
     "Comparison",
     "Judgement",
     "Run",
+    "Serving",
     "Check",
     "Evaluation",
     "LabelledTexts",

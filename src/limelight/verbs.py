@@ -123,6 +123,7 @@ def explain(
         side=side,
         window=window,
         progress=progress,
+        chosen=[chosen],
         feasible=chosen.check_feasible,
     ):
         with metered(progress, [chosen], reading, aims=1, total=len(texts)):

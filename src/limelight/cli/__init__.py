@@ -32,6 +32,10 @@ COMMANDS = {
         "summarize_run",
         "Say what drives a model over a whole data set: words, mistakes, slices.",
     ),
+    "serve": (
+        "serve_page",
+        "Open a page on this machine: type a text and see, or look through a data set.",
+    ),
     "methods": (
         "list_methods",
         "List the methods: what each computes, what it sees and what it cannot see.",

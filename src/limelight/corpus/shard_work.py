@@ -58,7 +58,7 @@ class ShardWork:
         # Like lengths together: a batch is as wide as its longest text.
         usable.sort(key=lambda i: (len(asked[i].text or ""), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
-        for part in _parts(usable, max(together(self.model), _TOGETHER)):
+        for part in _parts(usable, max(together(self.model, self.chosen), _TOGETHER)):
             for i, of_text in zip(
                 part, self._explained([asked[i].text for i in part]), strict=True
             ):
@@ -107,6 +107,7 @@ class ShardWork:
                     protect=question.protect,
                     window=question.window,
                     progress=None,
+                    chosen=self.chosen,
                 )
                 for of_text in self._of_reading(reading)
             ]

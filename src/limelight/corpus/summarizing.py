@@ -188,6 +188,7 @@ def _mistakes(
             predicted=run.classes[one.predicted],
             label=run.classes[one.label],
             confidence=one.confidence,
+            margin=run.record.model.link == "none",
             explanation=walk.picked[v, one.row][1],
         )
         for one in tally.mistakes.of(v)[:top]

@@ -39,7 +39,8 @@ class Way:
     amounts to in words, where it is not what the method says; ``feasible`` refuses, before the
     model is asked, settings that cannot work for so many features. ``replaced`` turns the setting
     ``replacement`` into what the model understands. ``caution`` is what measurements say against
-    the scores; every result carries it as a notice.
+    the scores; every result carries it as a notice. A ``joint`` way takes several texts at a time
+    also where a model does not collapse, as many as the model says.
     """
 
     needs: Capability | None
@@ -52,6 +53,7 @@ class Way:
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
+    joint: bool = False
 
 
 @final

@@ -118,7 +118,11 @@ class Reading:
         """The explained output with every feature removed; None where the model refuses that."""
         if self.collapses:
             return self.targets.value(self.collapsed.base_outputs).tolist()
-        found = [(one.targets, one.game().nothing) for one in self.apart()]
+        several = [(one.targets, one.game()) for one in self.apart()]
+        games = [game for _, game in several]
+        ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
+        TextGame.ask_ahead(games, ends)
+        found = [(targets, game.nothing) for targets, game in several]
         return [
             None if nothing is None else float(targets.value(nothing[None])[0])
             for targets, nothing in found

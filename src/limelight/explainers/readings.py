@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 from limelight.errors import InputError
+from limelight.explainers.method import Chosen
 from limelight.explainers.progress import Progress
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.targets import explained_scale
-from limelight.models import CAPABILITIES, Collapses, Cuts, Model, why_not
+from limelight.models import CAPABILITIES, Collapses, Cuts, Freezes, Model, why_not
 from limelight.models.given_text import checked_given
 from limelight.text import Given, Pair
 
@@ -33,10 +34,12 @@ def listed(text: Any) -> list[Any]:
     return list(text)
 
 
-def together(model: Model) -> int:
+def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
     if why_not(model, "collapses") is None:
         return cast(Collapses, model).together
+    if chosen and all(one.way.joint for one in chosen):
+        return cast(Freezes, model).together
     return 1
 
 
@@ -52,16 +55,17 @@ def readings(
     side: str | None = None,
     window: str | int | None,
     progress: Progress | None,
+    chosen: Sequence[Chosen] = (),
     feasible: Callable[[int], None] | None = None,
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
-    Models that do not collapse are then asked text by text: their answers are remembered for all
-    classes and methods, but not for all texts.
+    Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
+    several: their answers are remembered for all classes and methods, but not for all texts.
     """
     model = _in_windows(model, window)
     scale = explained_scale(scale, model.link)
-    at_a_time, done = together(model), 0
+    at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     for start in range(0, len(texts), chunk):
         reading = read(

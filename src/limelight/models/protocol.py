@@ -16,6 +16,7 @@ __all__ = [
     "Link",
     "Model",
     "Shuffles",
+    "TimesInput",
     "Weigh",
     "why_not",
 ]
@@ -124,6 +125,13 @@ class Differentiated(NamedTuple):
     outputs: Float[np.ndarray, "n C"]
 
 
+class TimesInput(NamedTuple):
+    """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
+
+    products: list[Float[np.ndarray, " _"]]
+    outputs: Float[np.ndarray, "n C"]
+
+
 @runtime_checkable
 class Attends(Protocol):
     """Capability "attends": a model that shows its attention weights."""
@@ -177,6 +185,19 @@ class Freezes(Differentiates, Protocol):
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
         activated gates are constants there, at their values for each point, so that it is affine
         in the embedded input. Its outputs at ``points`` must be those of the model.
+        """
+
+    @property
+    def together(self) -> int:
+        """How many documents are differentiated at a time; 1 where nothing is gained by more."""
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the same gradient at the texts themselves, times their embedded input.
+
+        ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
+        together where the device gains by it.
         """
 
 

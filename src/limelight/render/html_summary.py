@@ -14,7 +14,7 @@ from limelight.render.html_summary_words import (
 from limelight.render.html_words import legend, words
 from limelight.render.markup import Html, element, raw
 from limelight.render.page_shell import section, whole_page
-from limelight.render.wording import percent
+from limelight.render.wording import percent, sureness
 from limelight.results import Explanation
 from limelight.results.run_summary import Part, RunSummary, SummarizedView
 
@@ -134,8 +134,8 @@ def _mistakes(view: SummarizedView) -> list[Html]:
     )
     shown = [
         _text(
-            f"{one.id}: labelled {one.label}, predicted {one.predicted} at "
-            f"{percent(one.confidence)}",
+            f"{one.id}: labelled {one.label}, predicted {one.predicted} "
+            f"{sureness(one.confidence, margin=one.margin)}",
             one.explanation,
             unfolded=i < 1,
         )

@@ -12,6 +12,7 @@ __all__ = [
     "percent",
     "precision_sentence",
     "said",
+    "sureness",
     "written",
 ]
 
@@ -48,6 +49,11 @@ def percent(probability: float) -> str:
     if 0.999 < probability < 1:
         return ">99.9%"
     return "<0.1%" if 0 < probability < 0.001 else f"{probability:.1%}"
+
+
+def sureness(confidence: float, *, margin: bool) -> str:
+    """Return how sure a model was, by a probability or, where it has none, by a margin."""
+    return f"by a margin of {confidence:.3g}" if margin else f"at {percent(confidence)}"
 
 
 def minus(number: str) -> str:

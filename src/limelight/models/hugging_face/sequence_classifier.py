@@ -18,7 +18,12 @@ from limelight.models.given_text import check_listed
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.forward_pass import ForwardPass
-from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
+from limelight.models.hugging_face.frozen_network import (
+    frozen_gradient,
+    frozen_times_input,
+    frozen_together,
+    why_not_frozen,
+)
 from limelight.models.hugging_face.input_table import embedding_rows
 from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
 from limelight.models.hugging_face.longest_input import longest_input
@@ -34,7 +39,7 @@ from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.standing_tokens import nothing_token, standing_tokens
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models.protocol import Attended, Capability, Differentiated, Link, TimesInput, Weigh
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, Given, few_names
@@ -252,6 +257,17 @@ class HuggingFace:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         with self._naming(document):
             return frozen_gradient(self.network, ids_read(document), points, weigh)
+
+    @property
+    def together(self) -> int:
+        """How many texts are differentiated at a time."""
+        return frozen_together(self.network)
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the gradient of the network with frozen weights times its embedded input."""
+        return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
 
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
