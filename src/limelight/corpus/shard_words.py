@@ -48,7 +48,10 @@ class Vocabulary:
     def numbers(self, words: Sequence[Any]) -> Int[np.ndarray, " n"]:
         """Return the numbers of ``words``; new ones get the next."""
         known = self._numbers
-        return np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
+        found = list(map(known.get, words))  # most are known, and a loop in Python is slow
+        if None in found:
+            found = [known.setdefault(word, len(known)) for word in words]
+        return np.array(found, dtype=np.int64)
 
     def words(self) -> list[Any]:
         """Return all words by number."""

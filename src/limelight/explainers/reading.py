@@ -114,6 +114,11 @@ class Reading:
         return self.shared.games[name]
 
     @cached_property
+    def fingerprint(self) -> str:
+        """The model's, asked once for all texts that were read together."""
+        return self.model.fingerprint
+
+    @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
         if self.collapses:

@@ -15,7 +15,8 @@ _COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equ
 def class_names(config: Any) -> tuple[str, ...]:
     """Return the names of the classes; of a single output, the second's is the label.
 
-    A regression has names of scores instead, which may be one. Classes of the same name are
+    The first is then called what the configuration says it is (``other_label``), else "not" the
+    second. A regression has names of scores instead, which may be one. Classes of the same name are
     told apart by their numbers.
     """
     labels = config.id2label
@@ -24,7 +25,7 @@ def class_names(config: Any) -> tuple[str, ...]:
         return _apart(named)
     if link_of(config) == "none":
         return ("score",) if named[0] == _UNNAMED else named
-    return f"not {named[0]}", named[0]
+    return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
 
 def link_of(config: Any) -> Link:

@@ -51,7 +51,6 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "pieces": None,
     "cuts": None,
     "shuffles": None,
-    "pairs": None,
     "collapses": "the layers of a deep network do not",
 }
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
@@ -81,8 +80,8 @@ class HuggingFace:
             "SequenceClassification" in kind.__name__ for kind in kinds
         ):
             raise InputError(
-                "the model must be a sequence classifier (…ForSequenceClassification); got "
-                f"{type(self.network).__name__}."
+                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+                f"language model with template and labels; got {type(self.network).__name__}."
             )
 
     def __repr__(self) -> str:
@@ -104,7 +103,11 @@ class HuggingFace:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
         refused = self.check.refused
         frozen = refused.get("differentiates") or self._why_not_frozen
-        own = {"chooses": why_not_choosing(self.network.config), "freezes": frozen}
+        own: dict[Capability, str | None] = {
+            "chooses": why_not_choosing(self.network.config),
+            "freezes": frozen,
+            "pairs": getattr(self.tokenizer, "why_no_pairs", None),
+        }
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
