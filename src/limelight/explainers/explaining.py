@@ -112,4 +112,5 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
         model=reading.fingerprint,
         version=__version__,
+        parts=document.parts,
     )
