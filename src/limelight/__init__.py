@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
+    from limelight.explainers.surrogate_verb import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
@@ -41,6 +42,7 @@ _HOME = {
     "methods": "limelight.verbs",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
+    "surrogate": "limelight.explainers.surrogate_verb",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
@@ -55,6 +57,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "compare",
     "judge",
     "game",
+    "surrogate",
     "methods",
     "verify",
     "evaluate",

@@ -19,6 +19,7 @@ from limelight.explainers import (
     lime_methods,
     removal_methods,
     shapley_methods,
+    surrogate_methods,
 )
 from limelight.explainers.method import (
     Chosen,
@@ -45,6 +46,7 @@ _MODULES = (
     shapley_methods,
     banzhaf_methods,
     interaction_methods,
+    surrogate_methods,
     anchor_methods,
 )
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}
