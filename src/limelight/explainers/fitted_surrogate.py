@@ -17,6 +17,7 @@ from limelight.theory.ratio_game import RatioGame, value
 
 _FEWEST = 100  # masks: a fifth of them are left out at a time
 _POOR = 0.5  # of the variance: a game that explains less is another game
+_ALIKE = 0.001  # of the variance: two fits that differ by less explain the same
 _MANY_HEADS = 8
 
 
@@ -143,11 +144,9 @@ def _fidelity(found: CrossFits) -> tuple[str, ...]:
             "are removed (R² on masks left out): its scores are those of another game. Draw more "
             "masks, or ask for 'shapley', which asks the model itself."
         )
-    if found.r2 < found.r2_linear:
+    if found.r2 < found.r2_linear - _ALIKE:
         notices.append(
-            f"The surrogate explains less than a linear model does (R² {found.r2:.2f} against "
-            f"{found.r2_linear:.2f} on the same masks left out): LIME is the better fit here."
+            f"The surrogate explains less than a linear model does (R² {found.r2:.3f} against "
+            f"{found.r2_linear:.3f} on the same masks left out): LIME is the better fit here."
         )
     return tuple(notices)
-
-

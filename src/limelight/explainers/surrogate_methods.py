@@ -2,6 +2,7 @@
 
 __all__ = ["ROWS", "Surrogate"]
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, final
@@ -20,10 +21,11 @@ from limelight.shapes import Float
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.lime import lime
+from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
 
 _TOLERANCE = 1e-6  # of the range of f: far below any standard error
-_VALUES = {
+_VALUES: dict[str, Callable[[RatioGame], Any]] = {
     "shapley": partial(shapley, tolerance=_TOLERANCE),
     "lime": partial(lime, tolerance=_TOLERANCE),
     "banzhaf": partial(banzhaf, tolerance=_TOLERANCE),

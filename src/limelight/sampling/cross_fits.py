@@ -13,6 +13,7 @@ from limelight.theory.namespace import array_like, array_namespace, host_array
 from limelight.theory.ratio_game import RatioGame
 
 FOLDS = 5
+_NO_PART = -1
 _LOOKED_AT = 2  # folds that decide on heads and penalties
 MOST_HEADS = 3
 # (ρ_l, ρ_u), from nearly linear to nearly free. Few masks of a transformer want the second, a
@@ -64,7 +65,7 @@ def cross_fits(
     part = np.arange(len(f)) // 2 % FOLDS
     sample = _Sample.of(keep, (f - mean) / scale, part, np.zeros(1) if like is None else like)
     count, penalties, found = _selected(sample, heads)
-    rest = sample.fitted([*range(_LOOKED_AT, FOLDS), None], count, [penalties])
+    rest = sample.fitted([*range(_LOOKED_AT, FOLDS), _NO_PART], count, [penalties])
     fit = _joined(_take(rest, -1), found, _take(rest, slice(0, -1)))
     predicted = host_array(fitted_values(fit, sample.keep))[1:]
     left = sample.left_out(predicted)
@@ -97,10 +98,10 @@ class _Sample(NamedTuple):
         return _Sample(array_like(keep.astype(np.float64), like), array_like(y, like), part, y)
 
     def fitted(
-        self, without: list[int | None], heads: int, penalties: list[tuple[float, float]]
+        self, without: list[int], heads: int, penalties: list[tuple[float, float]]
     ) -> RatioFit:
         """Fit the sample without each of these parts, with each of the penalties."""
-        seen = np.stack([np.not_equal(self.part, one) for one in without]).astype(np.float64)
+        seen = np.stack([self.part != one for one in without]).astype(np.float64)
         weight = np.tile(seen, (len(penalties), 1))
         table = np.repeat(np.array(penalties), len(without), axis=0)
         xp = array_namespace(self.keep)
@@ -117,24 +118,24 @@ class _Sample(NamedTuple):
         return self.answers - predicted[self.part, np.arange(len(self.part))]
 
 
-def _selected(
-    sample: _Sample, heads: int | None
-) -> tuple[int, tuple[float, float], RatioFit]:
+def _selected(sample: _Sample, heads: int | None) -> tuple[int, tuple[float, float], RatioFit]:
     """Return heads, penalties and the first fits of the game that masks left out like best."""
-    # Penalties that suit one head suit three: trying all of them with one is a tenth of the work.
+    # Penalties that suit one head suit three, or the next weaker ones do: trying all of them with
+    # one head is a tenth of the work.
     count = heads or 1
     penalties, error, fit = _best(sample, count, list(_PENALTIES))
     for more in range(2, MOST_HEADS + 1) if heads is None else ():
-        _, other, refit = _best(sample, more, [penalties])
+        at = _PENALTIES.index(penalties)
+        weaker, other, refit = _best(sample, more, list(_PENALTIES[at : at + 2]))
         if other < error:
-            count, error, fit = more, other, refit
+            count, penalties, error, fit = more, weaker, other, refit
     return count, penalties, fit
 
 
 def _best(
     sample: _Sample, heads: int, penalties: list[tuple[float, float]]
 ) -> tuple[tuple[float, float], float, RatioFit]:
-    looked_at = list[int | None](range(_LOOKED_AT))
+    looked_at = list(range(_LOOKED_AT))
     fit = sample.fitted(looked_at, heads, penalties)
     predicted = host_array(fitted_values(fit, sample.keep))
     square = (sample.answers - predicted.reshape(len(penalties), _LOOKED_AT, -1)) ** 2

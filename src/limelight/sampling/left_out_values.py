@@ -1,4 +1,4 @@
-r"""How far the values of a fitted game lie from those of the model, by the masks it was not fitted to.
+r"""How far the values of a fitted game lie from the model's own, by masks it has not seen.
 
 A value is a sum over masks, and so the mean of f(Z) κ(Z) when masks are drawn with sizes uniform on
 0..d. For a game g that has not seen Z, the mean of (f − g)(Z) κ(Z) is then an unbiased estimate of
@@ -6,7 +6,7 @@ what is missing from the value of g: with it, value by value, the model's own ar
 any assumption about g.
 """
 
-__all__ = ["VALUES", "LeftOut", "pair_errors", "word_errors"]
+__all__ = ["LeftOut", "pair_errors", "word_errors"]
 
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from limelight.sampling.spread import SPIKE, Spread, unseen_error
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_weights import lime_design
 
-VALUES = ("shapley", "lime", "banzhaf", "interactions")
 _ROWS = 1024  # pairs of masks looked at together
 _ROUNDING = 1e-9  # of the range of f: what is left of answers that are met
 
@@ -57,8 +56,8 @@ def word_errors(
 ) -> WordErrors:
     r"""Return standard errors of the values ``own`` of a fitted game as values of the model.
 
-    With e the standard error of the unbiased estimate (``of_parts``, the values of the games without
-    each part, plus what masks of that part add), and δ its distance from ``own``,
+    With e the standard error of the unbiased estimate (``of_parts``, the values of the games
+    without each part, plus what masks of that part add), and δ its distance from ``own``,
 
     .. math:: \operatorname{stderr}_j^2 = e_j^2 + \tfrac1d \sum_k \delta_k^2:
 
@@ -81,14 +80,16 @@ def word_errors(
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
     error, spike = _spread_error(spread, out.draws)
     if out.flat:
-        error = np.full_like(own, unseen_error(out.size * _typical(kept, removed) / out.draws))
-    return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), 0.0 if out.flat else spike)
+        error = unseen_error(np.full_like(own, out.size * _typical(kept, removed) / out.draws))
+    return WordErrors(
+        np.sqrt(error**2 + np.mean((estimate - own) ** 2)), 0.0 if out.flat else spike
+    )
 
 
 def pair_errors(
     out: LeftOut, own: Float[np.ndarray, "d d"], of_parts: Float[np.ndarray, "FOLDS d d"]
 ) -> Float[np.ndarray, "d d"]:
-    """Return standard errors of Shapley interactions, as :func:`word_errors` does; 0 on the diagonal."""
+    """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
     shares = PairShares(*((d + 1) * share for share in shapley_shares(d)))
     added, error = pair_spread(out.keep.astype(np.float64), out.left, shares)

@@ -2,7 +2,8 @@ r"""Ratio games fitted to what a model answers to masks: damped Gauss–Newton s
 
 A fit has H heads over d words, and in each of them one state that all removed words share,
 
-.. math:: g(Z) = c + \sum_h \frac{\sqrt d \sum_j Z_j A_{hj}}{\sum_j Z_j e^{l_{hj}} + d - \sum_j Z_j}.
+.. math:: g(Z) = c + \sum_h
+    \frac{\sqrt d \sum_j Z_j A_{hj}}{\sum_j Z_j e^{l_{hj}} + d - \sum_j Z_j}.
 
 The weight and the value of the shared state are 1 and 0 without loss: multiplying a head's weights
 and its numerators by one number changes nothing, and adding one number to its values moves c. With
@@ -267,5 +268,3 @@ def _penalised(rows: _Rows, point: _Point) -> tuple[Float[Array, "B p"], Float[A
     AA = diagonal(by_value * over**2)
     curve = xp.concat([xp.concat([ll, lA], axis=2), xp.concat([lA, AA], axis=2)], axis=1)
     return xp.concat(slope, axis=1), curve
-
-
