@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.plan_verb import plan
+    from limelight.explainers.surrogate_verb import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
     from limelight.results.sampling_plan import SamplingPlan
     from limelight.serving import Serving, serve
+    from limelight.theory.attention_pooling import pooling_game
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
@@ -45,9 +47,11 @@ _HOME = {
     "load": "limelight.models",
     "methods": "limelight.verbs",
     "plan": "limelight.explainers.plan_verb",
+    "pooling_game": "limelight.theory.attention_pooling",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
+    "surrogate": "limelight.explainers.surrogate_verb",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
@@ -63,6 +67,8 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "judge",
     "plan",
     "game",
+    "pooling_game",
+    "surrogate",
     "methods",
     "verify",
     "evaluate",

@@ -15,7 +15,16 @@ from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from tiny_models import tiny_model
 
 FUNCTION = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
-ASKED = ["lime", "lime-sampled", "loo", "shapley", "banzhaf", "interactions", "anchors"]
+ASKED = [
+    "lime",
+    "lime-sampled",
+    "loo",
+    "shapley",
+    "banzhaf",
+    "interactions",
+    "anchors",
+    "surrogate",
+]
 
 
 def transformer():
@@ -155,7 +164,7 @@ def test_scores_have_games_too():
 
 
 def test_several_texts_are_a_list_and_a_tuple_is_refused():
-    with pytest.raises(InputError, match="several texts must be a list; got a tuple"):
+    with pytest.raises(InputError, match="a pair of texts needs a model that reads two texts"):
         limelight.explain(tiny_model(), ("w1 w2", "w3"))
     assert len(limelight.explain(tiny_model(), np.array(["w1 w2", "w3"]), "gxi")) == 2
 
