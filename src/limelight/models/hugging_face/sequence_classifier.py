@@ -32,11 +32,11 @@ from limelight.models.hugging_face.masked_text import MaskedText
 from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle
 from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
-from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.pieces import ids_read, pieces_in
 from limelight.models.hugging_face.probe_ids import probe_of
 from limelight.models.hugging_face.segments import plain_ids
 from limelight.models.hugging_face.shuffled_network import shuffled_network
-from limelight.models.hugging_face.standing_tokens import nothing_token, standing_tokens
+from limelight.models.hugging_face.standing_tokens import ids_moved, nothing_token, standing_tokens
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import Attended, Capability, Differentiated, Link, TimesInput, Weigh
@@ -229,15 +229,7 @@ class HuggingFace:
         ids = ids_read(document)
         if features is not None:
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-            if replacement not in tokens:
-                named = " or ".join(map(repr, tokens))
-                raise InputError(
-                    "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
-                )
-            pieces = pieces_in(document)
-            feature = feature_of_piece(pieces, features)[pieces.inside]
-            ids = np.where(feature >= 0, tokens[replacement], ids)
+            ids = ids_moved(pieces_in(document), features, tokens, replacement)
         with self._naming(document):
             return embedded(self.network, ids)
 
