@@ -3,7 +3,6 @@
 __all__ = ["surrogate"]
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from limelight.errors import InputError
 from limelight.explainers.fitted_surrogate import SurrogateGame, SurrogatePlan, fitted_surrogate
@@ -38,14 +37,13 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    asked: Any = text
-    if not is_one(asked):
-        raise InputError(f"a surrogate is about one text, a string; got {type(asked).__name__}.")
+    if not is_one(text):
+        raise InputError(f"a surrogate is about one text, a string; got {type(text).__name__}.")
     plan = SurrogatePlan(samples=samples, heads=heads, seed=seed)
     name = resolved_replacement(checked_model(model), replacement)
     (reading,) = readings(
         model,
-        listed(asked),
+        listed(text),
         target=target,
         against=against,
         features=features,
