@@ -75,7 +75,7 @@ def compared(model: Model, texts: list[str], *, wanted: bool) -> Iterator[Measur
     )
     yield Measure(id="lrp_speed", what="lrp", value=len(texts) / seconds, unit="reviews/s")
     some = texts[:: FEWER * 10 if not wanted else FEWER]
-    limelight.explain(model, some[0], "shapley", pairs=1)
+    limelight.explain(model, some[0], "shapley", pairs=2)
     before = model.engine.items  # type: ignore[attr-defined]
     seconds = explained(model, some, "shapley", pairs=PAIRS)
     asked = model.engine.items - before  # type: ignore[attr-defined]

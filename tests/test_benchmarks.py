@@ -69,6 +69,7 @@ IDS = {
         "captum LIME, samples=100",
     },
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
+    "live": {"live_size", "shapley_tokens_shown", "lime_distinct_words_ratio"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "datasets": {
         "datasets_bare_speed",
@@ -91,6 +92,7 @@ NEEDS = {
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
     "datasets": ("pyarrow",),
+    "live": ("playwright",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
     "faithfulness_per_second_deep": ("torch", "transformers", "captum", "lime", "shap"),
@@ -111,6 +113,8 @@ def run(program, *arguments):
 def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
+    if name == "live" and not Path("/usr/bin/chromium").exists():
+        pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
     more = ["--device", "cpu"] if name == "corpus_cpu" else []
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep"):

@@ -146,6 +146,7 @@ ROWS = (
                 counted=Counted(lambda settings, _: STEP * (settings.steps + (settings.steps > 1))),
                 cost="one forward and one backward pass per step",
                 replaced=_start_if_any,
+                joint=True,
             ),
         ),
     ),

@@ -110,6 +110,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         ),
         settings=reading.asked(i) | chosen.asked(),
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
-        model=model.fingerprint,
+        model=reading.fingerprint,
         version=__version__,
+        parts=document.parts,
     )

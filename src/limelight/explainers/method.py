@@ -62,7 +62,8 @@ class Way:
     keeps within a budget, where it can. ``feasible`` refuses, before the model is asked, settings
     that cannot work for so many features. ``replaced`` turns the setting ``replacement`` into what
     the model understands. ``caution`` is what measurements say against the scores; every result
-    carries it as a notice.
+    carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
+    not collapse, as many as the model says.
     """
 
     needs: Capability | None
@@ -76,6 +77,7 @@ class Way:
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
+    joint: bool = False
 
 
 @final

@@ -1,6 +1,6 @@
 """Gradients of a transformers model whose weights are frozen, where all of them are known."""
 
-__all__ = ["frozen_gradient", "frozen_times_input", "why_not_frozen"]
+__all__ = ["frozen_gradient", "frozen_times_input", "frozen_together", "why_not_frozen"]
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,9 +21,8 @@ from limelight.shapes import Float, Int
 from limelight.text import Document
 
 _PROBE = "one or two words"  # any text shows what a network is made of
-# Pieces that are differentiated together. A core gains nothing by it, and a text alone has the same
-# rounding whatever stands beside it.
-_TOGETHER = {"cuda": 32_768}
+_PIECES = 32_768  # that are differentiated together, at most
+_TEXTS = 256
 
 
 class NotAffineError(DomainError):
@@ -74,11 +73,26 @@ def frozen_times_input(
     def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
         return _answers(together, places, network, documents)
 
-    padded = network.config.pad_token_id is not None
-    budget = _TOGETHER.get(network.device.type, 0) if padded else 0
-    engine = Engine(answer, size=lambda i: len(rows[i]), key=int, budget=budget, alike=alike)
+    engine = Engine(
+        answer,
+        size=lambda i: len(rows[i]),
+        key=int,
+        budget=_PIECES,
+        most=frozen_together(network),
+        alike=alike,
+    )
     outputs = engine(range(len(rows)))
     return TimesInput(products, outputs)
+
+
+def frozen_together(network: Any) -> int:
+    """Return how many texts are differentiated at a time.
+
+    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
+    beside it in a list.
+    """
+    padded = network.config.pad_token_id is not None
+    return _TEXTS if padded and network.device.type == "cuda" else 1
 
 
 def _answers(

@@ -83,7 +83,8 @@ class Windowed:
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
-        return MappingProxyType({**self.inner.capabilities, "cuts": done})
+        whole = "a pair is read whole, not in windows; leave window out"
+        return MappingProxyType({**self.inner.capabilities, "cuts": done, "pairs": whole})
 
     def shuffled(self, seed: int) -> "Windowed":
         """Return the same windows under the model with shuffled weights."""
@@ -192,6 +193,11 @@ class Windowed:
     ) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self._of_windows(self.inner.frozen_gradient, document, points, weigh)
+
+    @property
+    def together(self) -> int:
+        """One text at a time: its windows are many already."""
+        return 1
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
