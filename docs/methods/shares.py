@@ -28,7 +28,7 @@ def measured(result: str) -> dict[str, list[tuple[str, str]]]:
     for one in json.loads(path.read_text("utf-8"))["measures"]:
         method, _, setting = one["id"].partition(", ")
         low, high = re.findall(r"-?\d\.\d+", one["note"])
-        share = f"{one['value']:.2f} [{float(low):.2f}, {float(high):.2f}]".replace("-", "−")
+        share = f"{one['value']:.3f} [{low}, {high}]".replace("-", "−")
         found.setdefault(method, []).append((setting, share))
     return found
 
