@@ -30,7 +30,7 @@ from results import RESULTS, Measure, report
 from transformer_rivals import LogOdds, rivals
 
 SHARES = "judging_cuda_every"
-SLOW = ("shapley, pairs=25", "lime-sampled", "interactions", "anchors")
+SLOW = ("shapley, pairs=25", "surrogate", "lime-sampled", "interactions", "anchors")
 SMOKE = ("shapley, pairs=2", "lrp")
 SHORT = "a short text , to begin with ."
 

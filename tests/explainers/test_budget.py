@@ -75,6 +75,14 @@ def test_no_method_asks_more_than_its_budget(method, words):
             assert model.texts == 0, "it is refused before the model is asked"
 
 
+def test_a_surrogate_keeps_within_its_budget():
+    model = Counting()
+    limelight.explain(model.wrapped, " ".join(WORDS[:25]), "surrogate", heads=1, budget="130 calls")
+    assert 100 < model.texts <= 130
+    with pytest.raises(InputError, match="takes 102 calls of the model or more"):
+        limelight.explain(model.wrapped, " ".join(WORDS[:9]), "surrogate", budget="100 calls")
+
+
 @pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf"])
 def test_a_larger_budget_is_used(method):
     """Negative control: bounds would also hold for a method that ignores the budget."""
