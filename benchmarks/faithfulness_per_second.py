@@ -14,6 +14,7 @@ draws both.
 
 import importlib.util
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +33,7 @@ from transformer_rivals import LogOdds, rivals
 SHARES = "judging_cuda_every"
 SLOW = ("shapley, pairs=25", "surrogate", "lime-sampled", "interactions", "anchors")
 SMOKE = ("shapley, pairs=2", "lrp")
+_NEAR = (0.4, 0.02)  # decades of time, and shares: labels of points that are closer would overlap
 SHORT = "a short text , to begin with ."
 
 
@@ -163,14 +165,27 @@ def draw(measures: list[Measure], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     value = {one.id: one.value for one in measures}
+    names = sorted((name for name in value if f"{name} seconds" in value), key=value.__getitem__)
     figure, axes = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
-    for name in (name for name in value if f"{name} seconds" in value):
-        ours = name in EVERY
-        x, y = value[f"{name} seconds"], value[name]
-        axes.plot(x, y, "o" if ours else "s", color="#1f6f8b" if ours else "#b5651d", ms=5)
-        axes.annotate(name, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
-    axes.axhline(0, color="0.7", lw=0.8)
     axes.set(xscale="log", xlabel="seconds for a text", ylabel="share (0: chance, 1: best found)")
+    axes.margins(x=0.25)
+    right, last = True, (1e-9, -math.inf)
+    for name in names:
+        ours, at = name in EVERY, (value[f"{name} seconds"], value[name])
+        axes.plot(*at, "o" if ours else "s", color="#1f6f8b" if ours else "#b5651d", ms=5)
+        near = abs(math.log10(at[0] / last[0])) < _NEAR[0] and at[1] - last[1] < _NEAR[1]
+        right, last = not right if near else True, at  # of two that are close, one on each side
+        axes.annotate(
+            name,
+            at,
+            xytext=(5 if right else -5, 0),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="center",
+            fontsize=7,
+        )
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.axhline(0, color="0.7", lw=0.8)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
