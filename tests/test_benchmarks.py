@@ -70,6 +70,7 @@ IDS = {
         "datasets_pool_memory",
         "datasets_four_size",
     },
+    "serving": {"serving_start", "serving_errors", "serving_answer", "serving_growth"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {
         "corpus_reading",
@@ -84,6 +85,7 @@ NEEDS = {
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
     "datasets": ("pyarrow",),
+    "serving": ("starlette", "uvicorn"),
     "live": ("playwright",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),

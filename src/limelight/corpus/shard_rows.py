@@ -110,7 +110,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         pairs=_map(_pairs, row["pairs"]),
         anchor=_map(_anchor, row["anchor"]),
         cut=row["cut"],
-        parts=tuple(tuple(part) for part in row["parts"] or ()),
+        parts=tuple(tuple(part) for part in row.get("parts") or ()),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
