@@ -39,6 +39,9 @@ ORDER = (
     "huggingface_cuda",
     "model_speed_cuda",
     "coverage",
+    "surrogate",
+    "surrogate_cuda",
+    "surrogate_coverage",
 )
 GAMES = {
     "smooth": "smooth",
