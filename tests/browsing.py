@@ -1,5 +1,6 @@
 """A real browser for tests, and pages in it that must ask nothing of the network."""
 
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def browser():
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
         yield chromium
         chromium.close()
+
+
+def until(page, expression, argument=None, *, seconds=20):
+    """Wait until ``expression`` holds; a page's policy forbids Playwright's own waiting."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression, argument):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
 
 
 @contextmanager

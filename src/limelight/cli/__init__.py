@@ -47,6 +47,10 @@ COMMANDS = {
         "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     ),
     "train": ("train_model", "Train the paper's classifier on labelled texts."),
+    "export": (
+        "export_model",
+        "Write a model as one offline page that predicts and explains while you type.",
+    ),
     "data": ("download_data", "Download and check a public data set."),
     "reproduce": ("reproduce_paper", "Run the paper's experiments again and write a report."),
 }

@@ -11,7 +11,8 @@ import { written } from "./numbers_in_words.js";
 
 const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 const DASHES = { method: null, chance: "6 4", ceiling: "1.5 3" };
-const WIDTH = 760, HEIGHT = 300, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 36;
+const NARROWEST = 240, WIDEST = 1000, HEIGHT = 300, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 36;
+const LINE = 14; // what a line of an axis's numbers takes
 
 // The value of a line at x, between its points.
 function valueAt(points, x) {
@@ -25,6 +26,12 @@ export class RemovalCurve extends HTMLElement {
   #lines = [];
   #words = 1;
   #at = 0;
+  #width = 760;
+  // Drawn as wide as its place, so that its words keep their size on any screen.
+  #watch = new ResizeObserver(([{ contentRect }]) => {
+    const width = Math.round(Math.max(NARROWEST, Math.min(WIDEST, contentRect.width)));
+    if (width !== this.#width) { this.#width = width; this.#show(); }
+  });
 
   get lines() { return this.#lines; }
   set lines(lines) { this.#lines = lines; this.#show(); }
@@ -37,8 +44,9 @@ export class RemovalCurve extends HTMLElement {
     this.setAttribute("aria-label", "Words removed");
     this.addEventListener("pointermove", this);
     this.addEventListener("keydown", this);
+    this.#watch.observe(this);
   }
-  disconnectedCallback() { this.removeEventListener("pointermove", this); this.removeEventListener("keydown", this); }
+  disconnectedCallback() { this.#watch.disconnect(); this.removeEventListener("pointermove", this); this.removeEventListener("keydown", this); }
 
   handleEvent(event) {
     if (event.type === "keydown") {
@@ -51,7 +59,7 @@ export class RemovalCurve extends HTMLElement {
     const picture = this.querySelector("svg.plot");
     if (!picture) return;
     const box = picture.getBoundingClientRect();
-    const x = (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT);
+    const x = (((event.clientX - box.left) / box.width) * this.#width - LEFT) / (this.#width - LEFT - RIGHT);
     this.#moved(Math.round(x * this.#words));
   }
 
@@ -70,11 +78,13 @@ export class RemovalCurve extends HTMLElement {
 
   #show() {
     if (!this.#lines.length) { this.replaceChildren(); return; }
+    const WIDTH = this.#width;
     const values = this.#lines.flatMap(({ points }) => points.map(([, y]) => y));
     const low = values.reduce((a, b) => Math.min(a, b), 0), high = values.reduce((a, b) => Math.max(a, b), 0), span = high - low || 1;
     const x = (share) => LEFT + share * (WIDTH - LEFT - RIGHT), y = (f) => TOP + ((high - f) / span) * (HEIGHT - TOP - BOTTOM);
     const label = (px, py, text, anchor) => drawn("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
-    const axes = [...new Set([low, 0, high])].flatMap((f) => [
+    const apart = (f) => f === low || f === high || Math.min(y(low) - y(f), y(f) - y(high)) > LINE;
+    const axes = [...new Set([low, 0, high])].filter(apart).flatMap((f) => [
       drawn("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }),
       label(LEFT - 6, y(f) + 4, written(f, { signed: false }), "end"),
     ]);
