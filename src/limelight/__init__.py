@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
+    from limelight.explainers.plan_verb import plan
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
+    from limelight.results.sampling_plan import SamplingPlan
     from limelight.serving import Serving, serve
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
@@ -31,6 +33,7 @@ _HOME = {
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
     "Run": "limelight.corpus",
+    "SamplingPlan": "limelight.results.sampling_plan",
     "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",
@@ -41,6 +44,7 @@ _HOME = {
     "judge": "limelight.judging",
     "load": "limelight.models",
     "methods": "limelight.verbs",
+    "plan": "limelight.explainers.plan_verb",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
@@ -57,6 +61,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain_data",
     "compare",
     "judge",
+    "plan",
     "game",
     "methods",
     "verify",
@@ -66,6 +71,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "Explanation",
     "Comparison",
     "Judgement",
+    "SamplingPlan",
     "Run",
     "Serving",
     "Check",

@@ -324,3 +324,35 @@ def test_two_tabs_do_not_disturb_each_other(opened):
     for page, text in zip(pages, texts, strict=True):
         settled(page, text.ljust(12))
     assert [chosen(page) for page in pages] == ["positive", "negative"]
+
+
+def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
+    names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
+    page = opened(link(text=TEXT, open='["curves","attention"]'))
+    page.wait_for_selector("#part-curves limelight-curve svg")
+    page.wait_for_selector("#part-attention img.head")
+    assert page.locator("#part-pairs limelight-arcs").count() == 0
+    for name in ("closer", "pairs", "disagreement", "heads"):
+        page.click(f"#part-{name} summary >> nth=0")
+    page.wait_for_selector("#part-pairs .arcs path")
+    page.wait_for_selector("#part-heads table")
+    page.wait_for_selector("#part-disagreement table")
+    assert page.locator("#part-closer limelight-bars").count() == 3
+    page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
+    page.locator("#part-attention img.head").first.hover(position={"x": 30, "y": 3})
+    assert "Head 1: “[cls]” attends to" in page.inner_text("#part-attention .readout")
+    page.fill("#text", "a dull film")
+    page.wait_for_function(
+        "() => document.querySelector('limelight-arcs').explanation.text === 'a dull film'"
+    )
+    assert page.locator("#part-closer tbody tr").count() == 9
+
+
+def test_curves_are_read_with_the_keyboard(opened):
+    page = opened(link(text=TEXT, open='["curves"]'))
+    page.wait_for_selector("limelight-curve svg")
+    page.focus("limelight-curve")
+    page.keyboard.press("ArrowRight")
+    said = page.get_attribute("limelight-curve", "aria-valuetext")
+    assert said.startswith("1 of 9 words removed: α-avg ")
+    assert "ceiling" in said

@@ -16,6 +16,7 @@ from limelight.checks.check import (
     output_values,
 )
 from limelight.checks.gradient_checks import gradient_checks
+from limelight.checks.mean_field_checks import mean_field_checks
 from limelight.checks.subset_checks import subset_checks
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
@@ -48,6 +49,7 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     yield from gradient_checks(reading)
     yield from _left_out(reading)
     yield from _first_order(reading)
+    yield from mean_field_checks(reading)
     words = reading.documents[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(read(model, [short]).features[0]) > 1:

@@ -28,6 +28,10 @@ COMMANDS = {
         "judge_methods",
         "Say which methods are faithful to a model on your texts, between chance and ceiling.",
     ),
+    "plan": (
+        "plan_samples",
+        "Say how many samples LIME needs on a text for a given standard error.",
+    ),
     "summarize": (
         "summarize_run",
         "Say what drives a model over a whole data set: words, mistakes, slices.",

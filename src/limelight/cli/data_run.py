@@ -3,7 +3,6 @@
 __all__ = ["DataRun"]
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
@@ -15,7 +14,6 @@ from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import parsed_settings
 from limelight.cli.run_bar import run_shown
 from limelight.errors import InputError, nearest
-from limelight.models import load
 
 if TYPE_CHECKING:
     from limelight.corpus import Run
@@ -90,6 +88,11 @@ class DataRun:
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
+        if question.budget is not None:
+            raise InputError(
+                "--budget is about single texts; of a data set say how much is sampled with --set, "
+                "such as --set pairs=5."
+            )
         if question.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
@@ -98,17 +101,18 @@ class DataRun:
             raise InputError(nearest("log", self.log, ["json"]))
         return True
 
-    def explain(self, methods: Sequence[str], question: Question, *, all_classes: bool) -> None:
+    def explain(self, methods: str | None, question: Question, *, all_classes: bool) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = load(question.model, device=question.device)
-        names, output = [name.strip() for name in methods], Path(question.output or "")
+        model = question.chosen_model()
+        names = None if methods is None else [name.strip() for name in methods.split(",")]
+        output = Path(question.output or "")
         with run_shown(output, self.log) as shown:
             run = explain_data(
                 model,
                 list(self.data),
-                names if len(names) > 1 else names[0],
+                names if names is None or len(names) > 1 else names[0],
                 output=output,
                 target=number_or_name(question.target),
                 against=number_or_name(question.against),

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.cli.console import error_console, output_console
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
-from limelight.models import load
 
 
 def evaluate(
@@ -20,6 +20,8 @@ def evaluate(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Measure a model on labelled texts.
@@ -37,12 +39,17 @@ def evaluate(
         sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         Tables for people, or one JSON object for programs.
     """
     from limelight import datasets
 
-    classifier = load(model, device=device)
+    classifier = chosen_model(model, device, template, labels)
     texts = datasets.read_labelled(data, classifier.classes, part="test")
     with ProgressShown("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)

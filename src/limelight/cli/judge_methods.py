@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
@@ -17,7 +18,6 @@ from limelight.cli.result import (
     show,
     write,
 )
-from limelight.models import load
 from limelight.results.judgement import Judgement
 
 
@@ -34,11 +34,13 @@ def judge(
     second_replacement: str | None = None,
     columns: str | None = None,
     curves: bool = True,
-    budget: float | None = None,
+    budget: str | None = None,
     seed: int = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:
@@ -72,7 +74,8 @@ def judge(
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
-        Seconds for the search of good orders on models that have to be asked.
+        Time for the search of good orders on models that have to be asked, over all texts: 60, 60s
+        or 10min.
     seed
         Same seed, same judgement.
     set
@@ -81,6 +84,11 @@ def judge(
         Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         "terminal", "json", "csv", "html", "png", "svg" or "pdf"; by default what the name of the
         output file says.
@@ -98,7 +106,7 @@ def judge(
         texts = texts_of_file(data, text_column, limit=limit)
     else:
         texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
-    classifier = load(model, device=device)
+    classifier = chosen_model(model, device, template, labels)
     with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,
@@ -135,7 +143,7 @@ def _judged(methods: str) -> list[str | object]:
 def _say_estimate(foreseen: object) -> None:
     said = str(foreseen)
     error_console().print(
-        f"{said[:1].upper()}{said[1:]}; --budget SECONDS shortens the search.", markup=False
+        f"{said[:1].upper()}{said[1:]}; --budget TIME shortens the search.", markup=False
     )
 
 

@@ -16,9 +16,10 @@ from rich.text import Text
 
 from limelight.cli.console import output_console
 from limelight.cli.lines import answers_to
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.result import write
 from limelight.errors import about_text
-from limelight.models import Model, class_probabilities, load
+from limelight.models import Model, class_probabilities
 from limelight.render.coloured_pieces import visible
 from limelight.render.wording import percent
 from limelight.shapes import Float
@@ -33,6 +34,8 @@ def predict(
     lines: bool = False,
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Say which class the model gives to each text, and how sure it is.
@@ -52,10 +55,15 @@ def predict(
         sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         A table for people, or one JSON object per line for programs.
     """
-    classifier = load(model, device=device)
+    classifier = chosen_model(model, device, template, labels)
     answers = answers_to(
         texts,
         file,

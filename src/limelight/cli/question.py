@@ -11,11 +11,12 @@ from typing import Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.result import chosen_format, parsed_settings
 from limelight.errors import InputError
 from limelight.explainers.readings import together
-from limelight.models import Model, load
+from limelight.models import Model
 from limelight.render.wording import notices
 from limelight.results import Comparison
 from limelight.text import one_line
@@ -48,6 +49,9 @@ class Question:
     window
         Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
         of this many tokens, or "auto" for as many as it reads.
+    budget
+        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls").
+        How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     file
@@ -61,6 +65,11 @@ class Question:
     device
         Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
         and for a Hugging Face model a GPU if there is one.
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
         "pdf"; by default what the name of the output file says, else "terminal".
@@ -74,11 +83,14 @@ class Question:
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     window: str | None = None
+    budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
     model: Path | None = None
     device: str | None = None
+    template: str | None = None
+    labels: str | None = None
     format: str | None = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
@@ -87,12 +99,16 @@ class Question:
         """The format of the answer."""
         return chosen_format(self.format, self.output)
 
+    def chosen_model(self) -> Model:
+        """Return the model that is asked."""
+        return chosen_model(self.model, self.device, self.template, self.labels)
+
     def asked(
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
-        model = load(self.model, device=self.device)
+        model = self.chosen_model()
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
@@ -125,6 +141,7 @@ class Question:
                 scale=self.scale,
                 protect=self.protect,
                 window=number_or_name(self.window),
+                budget=self.budget,
                 progress=progress,
                 **more,
                 **parsed_settings(self.set),

@@ -27,7 +27,7 @@ from limelight.models.loading import ModelSource, source_of
 def explain_data(
     model: Model,
     data: Any,
-    method: str | object | Sequence[str | object] = "lime",
+    method: str | object | Sequence[str | object] | None = None,
     *,
     output: str | os.PathLike[str],
     target: str | int | None = None,
@@ -61,7 +61,8 @@ def explain_data(
         The path of a .parquet, .csv, .tsv or .jsonl file, a list of them, a folder of them, or a
         table in memory: {"text": [...]}, or what speaks Arrow, such as a data frame.
     method
-        A method, or a list of several, which share what is computed of a text.
+        A method, or a list of several, which share what is computed of a text; by default that of
+        :func:`limelight.explain`.
     output
         The folder of the run.
     target

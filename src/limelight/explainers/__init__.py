@@ -10,7 +10,9 @@ from limelight.explainers.gradient_methods import GL1, GL2, GAvg, GxI
 from limelight.explainers.integrated_methods import IG
 from limelight.explainers.interaction_methods import Interactions
 from limelight.explainers.lime_methods import Lime, LimeSampled
+from limelight.explainers.mean_field_methods import LimeMeanField, ShapleyMeanField
 from limelight.explainers.method import Chosen, Method, Way
+from limelight.explainers.owen_methods import Owen
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, find_method, usable_methods
 from limelight.explainers.removal_methods import Loo
@@ -36,14 +38,17 @@ __all__ = [
     "Interactions",
     "Lime",
     "LimeFirstOrder",
+    "LimeMeanField",
     "LimeSampled",
     "LimeTheorem",
     "Loo",
     "Lrp",
     "Method",
+    "Owen",
     "Reading",
     "Rollout",
     "Shapley",
+    "ShapleyMeanField",
     "Targets",
     "TextGame",
     "Way",

@@ -8,7 +8,8 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.method import Method, Way
+from limelight.explainers.budget import STEP
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
 from limelight.models import Freezes, Model, resolved_replacement
@@ -142,6 +143,7 @@ ROWS = (
                     "steps": "gradients on the way from the replacement; 1 takes that of the text",
                     "replacement": "the token at which the way starts, with 2 steps or more",
                 },
+                counted=Counted(lambda settings, _: STEP * (settings.steps + (settings.steps > 1))),
                 cost="one forward and one backward pass per step",
                 replaced=_start_if_any,
                 joint=True,

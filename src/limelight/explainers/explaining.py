@@ -14,7 +14,11 @@ from limelight.results import Comparison, Explanation, Finding
 
 
 def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
-    """Return what ``chosen`` finds in every document of ``reading``."""
+    """Return what ``chosen`` finds in every document of ``reading``.
+
+    With an allowance there is one document, whose number of features says what it amounts to.
+    """
+    chosen = chosen.fitted(len(reading.features[0]))
     found = _findings(chosen, reading)
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
 

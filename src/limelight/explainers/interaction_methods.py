@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.coin_samples import CoinSamples
+from limelight.explainers.coin_samples import COINS_COUNTED, CoinSamples
 from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
@@ -220,6 +220,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=lambda settings, d: settings.plan.calls(d),
+                counted=COINS_COUNTED,
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check,
             ),

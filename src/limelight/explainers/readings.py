@@ -54,9 +54,11 @@ def readings(
     progress: Progress | None,
     chosen: Sequence[Chosen] = (),
     feasible: Callable[[int], None] | None = None,
+    alone: bool = False,
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
+    ``alone`` yields every text by itself, whatever the model.
     Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
@@ -76,7 +78,7 @@ def readings(
             first=start if len(texts) > 1 else None,
             feasible=feasible,
         )
-        for part in reading.apart() if at_a_time == 1 else [reading]:
+        for part in reading.apart() if alone or at_a_time == 1 else [reading]:
             yield part
             done += len(part.documents)
             if progress is not None:

@@ -24,7 +24,7 @@ class Settings(TypedDict, total=False):
     max_size: int | None
     max_steps: int
     num_features: int | None
-    pairs: int
+    pairs: int | None
     penalty: float
     per_head: bool
     replacement: str

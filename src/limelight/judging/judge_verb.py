@@ -8,6 +8,7 @@ from typing import Any, Unpack, overload
 
 from limelight import __version__
 from limelight.errors import InputError
+from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.progress import Progress
 from limelight.explainers.readings import Texts, listed
 from limelight.explainers.settings import Settings
@@ -30,7 +31,7 @@ class JudgeKeywords(Settings, total=False):
     second_replacement: str | None
     columns: str | Collection[str] | None
     curves: bool
-    budget: int | float | None
+    budget: BudgetGiven | None
     rationales: Any
     progress: Progress | None
     estimate: Callable[[Foreseen], None] | None
@@ -61,7 +62,7 @@ def judge(
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
     curves: bool = True,
-    budget: int | float | None = None,
+    budget: BudgetGiven | None = None,
     rationales: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -101,8 +102,9 @@ def judge(
     curves
         Keep the curve of every method on every text, which the page shows.
     budget
-        Seconds for the search of good orders and for chance, over all texts, on models that have to
-        be asked; None lets both come to their end, the search with about d²/2 calls for d words.
+        Time for the search of good orders and for chance, over all texts, on models that have to be
+        asked: 60 or "60s" or "10min". None lets both come to their end, the search with about d²/2
+        calls for d words.
     rationales
         What people marked, one entry per text: a list of [start, end] in characters, a list of such
         lists where there are several annotators, or None where nobody looked. Adds how plausible
@@ -134,7 +136,7 @@ def judge(
         replacements=replacements,
         columns=wanted,
         curves=curves,
-        budget=budget,
+        budget=seconds_of(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := foreseen(trial, given)) is not None:

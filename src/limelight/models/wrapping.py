@@ -27,6 +27,8 @@ def wrap(
     anything: Any,
     *,
     tokenizer: Any = None,
+    template: Any = None,  # what is not a template or labels is refused in a sentence
+    labels: Any = None,
     classes: Sequence[str] | None = None,
     scale: str = "probability",
     multi_label: bool = False,
@@ -46,6 +48,12 @@ def wrap(
         the second's. A limelight model comes back as it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
+    template
+        What a causal language model is asked: a string with {text} in it, or a list of chat
+        messages, one of which has it. What comes next is the answer.
+    labels
+        The word that stands for each class of a language model, in the order of the classes, such
+        as {"negative": "bad", "positive": "good"}; each must be one token.
     classes
         Names of the classes of a function, in the order of its columns; of a "score" that belongs
         to no class, such as a rating, its one name.
@@ -71,17 +79,20 @@ def wrap(
         if value is not default
     }
     if hasattr(anything, "capabilities"):
-        return _with_nothing(checked_model(anything), tokenizer=tokenizer, **options)
+        own = {"tokenizer": tokenizer, "template": template, "labels": labels}
+        return _with_nothing(checked_model(anything), **own, **options)
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
-        from limelight.models.hugging_face.pretrained import from_objects
+        from limelight.models.hugging_face.pretrained import Asked, from_objects
 
-        return _with_nothing(from_objects(anything, tokenizer), **options)
-    if tokenizer is not None:
-        raise InputError(
-            f"a tokenizer belongs to a Hugging Face model; got {type(anything).__name__}."
-        )
+        asked = None if template is None and labels is None else Asked(template, labels)
+        return _with_nothing(from_objects(anything, tokenizer, asked), **options)
+    for what, set_here in (("tokenizer", tokenizer), ("template", template), ("labels", labels)):
+        if set_here is not None:
+            raise InputError(
+                f"{what} belongs to a Hugging Face model; got {type(anything).__name__}."
+            )
     if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
         return from_scikit(anything, **options)
     if callable(anything):

@@ -1,6 +1,15 @@
 """HTML from values: everything that came from outside is escaped here."""
 
-__all__ = ["Html", "data_block", "element", "escaped", "raw", "resource", "resource_path"]
+__all__ = [
+    "NOTHING",
+    "Html",
+    "data_block",
+    "element",
+    "escaped",
+    "raw",
+    "resource",
+    "resource_path",
+]
 
 import html
 from pathlib import Path
@@ -14,6 +23,9 @@ class Html(str):
     """Text that is markup already and must not be escaped again."""
 
     __slots__ = ()
+
+
+NOTHING = Html("")
 
 
 def escaped(content: object) -> Html:

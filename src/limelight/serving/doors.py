@@ -4,7 +4,7 @@ A page of some other site must not read a model or a data set through the reader
 cannot know the token, and by the name of another host (DNS rebinding) it is not let in at all.
 """
 
-__all__ = ["Doors"]
+__all__ = ["POLICY", "WHOLE_PAGE_POLICY", "Doors"]
 
 import ipaddress
 import re

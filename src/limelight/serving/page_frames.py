@@ -1,11 +1,11 @@
 """The frames of the pages: a head, the way to other views, and places that scripts fill."""
 
-__all__ = ["navigation", "typing_page"]
+__all__ = ["navigation", "texts_page", "typing_page", "waiting_page"]
 
 import json
 from collections.abc import Sequence
 
-from limelight.render.markup import Html, data_block, element, raw
+from limelight.render.markup import NOTHING, Html, data_block, element, raw
 from limelight.render.page_shell import section
 from limelight.serving.questions import MOST_CHARACTERS
 from limelight.serving.served import Served, model_facts
@@ -45,6 +45,38 @@ def _asked() -> Html:
     )
 
 
+def texts_page(served: Served) -> str:
+    """Return the page of the texts of a run."""
+    parts = [
+        element("p", id="trouble", class_="trouble", role="alert", hidden=True),
+        element(
+            "section",
+            element("h2", "Texts"),
+            element("div", id="filters", class_="filters", role="search"),
+            element("p", "Reading the run", id="texts-status", class_="note", role="status"),
+            element("div", id="texts"),
+        ),
+        element("section", id="one", hidden=True),
+        element(
+            "details",
+            element("summary", "Texts that could not be explained"),
+            element("ul", class_="apart"),
+            id="failed",
+            hidden=True,
+        ),
+    ]
+    facts = {"typing": bool(served.models)}
+    title = "What does the model do on these texts?"
+    return framed(title, parts, served, script="texts.js", here="texts", facts=facts)
+
+
+def waiting_page(served: Served, here: str, sentence: str) -> str:
+    """Return a page that looks again in a second."""
+    parts = [section("One moment", element("p", sentence, role="status"))]
+    again = Html('<meta http-equiv="refresh" content="1">')
+    return framed("One moment", parts, served, script=None, here=here, more=again)
+
+
 def navigation(served: Served, here: str) -> Html:
     """Return links to the views that there are; ``here`` is the one that is shown."""
     places = []
@@ -71,6 +103,7 @@ def framed(
     script: str | None,
     here: str = "./",
     facts: object = None,
+    more: Html = NOTHING,
 ) -> str:
     """Return a page whose style and scripts are files of the server."""
     modules = [script] if script is not None else []
@@ -78,6 +111,7 @@ def framed(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">'),
+        more,
         element("title", f"{title} · limelight"),
         Html('<link rel="icon" href="data:,">'),
         Html('<link rel="stylesheet" href="page/style.css">'),

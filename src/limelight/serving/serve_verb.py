@@ -35,7 +35,8 @@ def serve(
     ----------
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns, or a list of two to be
-        compared. With no model, no run and no judgement, the one that comes with limelight.
+        compared. By default the one that comes with limelight, unless the run or the judgement is
+        about another: then texts cannot be typed.
     run
         A run, or its folder: the page shows its texts, words, mistakes and slices.
     judgement
@@ -47,10 +48,9 @@ def serve(
     seconds
         What a question may take before it is given up.
     """
-    models = _models(model)
-    opened, judged = _run(run), _judgement(judgement)
-    if not models and opened is None and judged is None:
-        models = [load()]
+    models, opened, judged = _models(model), _run(run), _judgement(judgement)
+    if not models:
+        models = _usual(opened, judged)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise InputError(f"seconds must be a number above 0; got {seconds!r}.")
     named = tuple(ServedModel(name=_name(m, i, models), model=m) for i, m in enumerate(models))
@@ -65,6 +65,15 @@ def _models(given: Any) -> list[Model]:
     if len(several) > _MOST_MODELS:
         raise InputError(f"a page compares at most {_MOST_MODELS} models; got {len(several)}.")
     return [checked_model(one) for one in several]
+
+
+def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
+    """Return the shipped model, unless a run or a judgement is about another one."""
+    about = {
+        one for one in (run and run.record.model.fingerprint, judgement and judgement.model) if one
+    }
+    shipped = load()
+    return [shipped] if about <= {shipped.fingerprint} else []
 
 
 def _name(model: Model, number: int, models: list[Model]) -> str:

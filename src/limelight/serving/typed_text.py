@@ -1,6 +1,6 @@
 """What a page shows of a text: the prediction, what each method says, and what a change does."""
 
-__all__ = ["shown_text"]
+__all__ = ["question_reading", "shown_text", "writable_explanation"]
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     A method that refuses the text or the question is left out with its reason. Every explanation is
     JSON of schema ``limelight.explanation/1``.
     """
-    reading = _reading(model, question, question.text, question.target)
+    reading = question_reading(model, question)
     change: dict[str, Any] | None = None
     if question.changes:
         (target,) = reading.targets.names()
@@ -45,7 +45,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
         for chosen in several:
             report(0, 1)
             try:
-                found += map(_writable, explanations(chosen, reading))
+                found += map(writable_explanation, explanations(chosen, reading))
             except InputError as error:
                 refused[chosen.method.id] = str(error)
     return {
@@ -56,6 +56,11 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
     }
+
+
+def question_reading(model: Model, question: TextQuestion) -> Reading:
+    """Return the text as the model reads it, with what is to be explained."""
+    return _reading(model, question, question.text, question.target)
 
 
 def changed_text(reading: Reading, question: TextQuestion) -> str:
@@ -175,6 +180,6 @@ def _bare(reading: Reading) -> Explanation:
     )
 
 
-def _writable(e: Explanation) -> Explanation:
+def writable_explanation(e: Explanation) -> Explanation:
     """Replace lone surrogates, which no JSON can hold."""
     return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))

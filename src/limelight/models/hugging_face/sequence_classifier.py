@@ -78,8 +78,8 @@ class HuggingFace:
             "SequenceClassification" in kind.__name__ for kind in kinds
         ):
             raise InputError(
-                "the model must be a sequence classifier (…ForSequenceClassification); got "
-                f"{type(self.network).__name__}."
+                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+                f"language model with template and labels; got {type(self.network).__name__}."
             )
 
     def __repr__(self) -> str:

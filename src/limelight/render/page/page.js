@@ -1,6 +1,8 @@
 // The page reads without this script; it adds the switch between methods, numbers on hover and
 // focus, arrow keys, the theme, and the values of the attention matrices.
 
+import { readableAttention } from "./elements/attention_cells.js";
+
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const methods = data.explanations ?? [data];
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -105,32 +107,4 @@ choosers.forEach((button, k) => button.addEventListener("click", () => {
 if (tabs.length) choose(0);
 for (const readout of all(".readout")) readout.setAttribute("aria-live", "polite");
 
-// Attention: an image's opacity is the root of its value.
-const tokenBlock = document.getElementById("limelight-tokens");
-if (tokenBlock) {
-  const { tokens, block } = JSON.parse(tokenBlock.textContent);
-  const readout = document.getElementById("attention-readout");
-  const name = (cell) => {
-    const first = tokens[cell * block], last = tokens[Math.min((cell + 1) * block, tokens.length) - 1];
-    return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
-  };
-  for (const image of all("img.head")) {
-    let values = null;
-    const size = () => image.naturalWidth;
-    const read = () => {
-      const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = size();
-      const context = canvas.getContext("2d");
-      context.drawImage(image, 0, 0);
-      return context.getImageData(0, 0, size(), size()).data;
-    };
-    image.addEventListener("mousemove", (event) => {
-      values ??= read();
-      const box = image.getBoundingClientRect();
-      const cell = (at, length) => Math.max(0, Math.min(size() - 1, Math.floor((at / length) * size())));
-      const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
-      const value = (values[4 * (row * size() + column) + 3] / 255) ** 2 * Number(image.dataset.peak);
-      readout.textContent = `Head ${Number(image.dataset.head) + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
-    });
-  }
-}
+readableAttention(document);

@@ -8,12 +8,12 @@
 
 import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
 import "./elements/class_meters.js";
+import "./elements/colour_legend.js";
 import "./elements/coloured_words.js";
 import { defined, made } from "./elements/nodes.js";
 import { minus, written } from "./elements/numbers_in_words.js";
 import { isSigned, labelOf, largestScore } from "./elements/shades.js";
 import { visibleText } from "./elements/text_pieces.js";
-import { colourKey } from "./colour_key.js";
 import { scoreInWords } from "./score_words.js";
 
 const PAUSE = 600; // milliseconds without a key
@@ -42,7 +42,7 @@ export class TextReading extends HTMLElement {
       title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
       classes: made("limelight-classes"), aim: made("div", { class: "note" }), difference: made("p", { class: "difference", hidden: true }),
       trouble: made("p", { class: "trouble", hidden: true }), notices: made("ul", { class: "notices", role: "note", "aria-label": "Notices" }),
-      rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("div", { class: "legend" }),
+      rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
     this.replaceChildren(parts.title, parts.text, made("div", { class: "says" }, parts.classes, parts.aim), parts.difference, parts.trouble,
@@ -122,7 +122,7 @@ export class TextReading extends HTMLElement {
     for (const [id, reason] of Object.entries(found.refused)) this.#rows.get(id)?.refuse(reason);
     const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
     notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
-    this.#parts.key.replaceChildren(...colourKey(this.explanations, found.says));
+    this.#parts.key.explanations = this.explanations;
     this.#sayHow();
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
   }
@@ -143,7 +143,8 @@ export class TextReading extends HTMLElement {
     this.said = null;
     this.classList.remove("waiting");
     this.#parts.classes.outcomes = [];
-    for (const part of ["aim", "notices", "key"]) this.#parts[part].replaceChildren();
+    this.#parts.key.explanations = [];
+    for (const part of ["aim", "notices"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "trouble", "text"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
     this.#parts.readout.textContent = "Type a text above.";

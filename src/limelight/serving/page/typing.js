@@ -1,6 +1,7 @@
 // Type and see: the text, what each model makes of it, and what a change does.
 
 import { layChoices } from "./choices.js";
+import { CloserParts } from "./closer_parts.js";
 import { made } from "./elements/nodes.js";
 import { visibleText } from "./elements/text_pieces.js";
 import "./text_reading.js";
@@ -20,8 +21,14 @@ function change(what, { address = true } = {}) {
   layChoices(byId("choices"), facts, state, refocused);
   layChanges();
   layReadings();
+  closer.show(state, originals());
   if (address) stateToAddress(state, DEFAULTS);
 }
+
+const closer = new CloserParts(byId("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
+const originals = () => [...byId("readings").querySelectorAll("[data-changed=false]")]
+  .map((node) => ({ explanations: node.explanations, name: facts.models.length > 1 ? facts.models[Number(node.dataset.model)].name : "" }));
+byId("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
 
 // The choices are laid anew; whoever changed one with the keyboard stays on it.
 function refocused(what) {
