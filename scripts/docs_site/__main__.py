@@ -1,8 +1,9 @@
 """Build the site from ``docs/`` and look through it; ``scripts/docs`` runs this.
 
-PYTHONPATH=scripts python -m docs_site [FOLDER]     into build/site, or the folder that is named
+PYTHONPATH=scripts python -m docs_site [FOLDER]     into build/site, or FOLDER/site
 """
 
+import os.path
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from docs_site.staging import stage
 from limelight.live import live_page
 
 LIVE = "live-page.html"
+WORKER = "frame_worker.js"
+# What zensical would fetch for searching on a disk; ours takes its place.
+_SHIM = "https://unpkg.com/iframe-worker/shim"
 _FRAME = f"""\
 <iframe class="live" src="{LIVE}" title="The shipped model: type a sentence"></iframe>
 
@@ -25,35 +29,39 @@ The model itself is on this page: nothing that you type leaves it.
 """
 
 
-def build(site: Path, work: Path) -> list[str]:
-    """Build the site in a folder and return what is wrong with it, one sentence each."""
+def build(folder: Path) -> list[str]:
+    """Build the site in ``folder / "site"`` and return what is wrong with it, a sentence each."""
     chapters = sections()
-    pages = work / "pages"
-    shutil.rmtree(pages, ignore_errors=True)
+    pages, site, plan = folder / "pages", folder / "site", folder / "mkdocs.yml"
+    for place in (pages, site):
+        shutil.rmtree(place, ignore_errors=True)
     stage(pages, chain.from_iterable(chapter.pages for chapter in chapters))
-    shutil.copyfile(Path(__file__).with_name("site.css"), pages / "site.css")
-    (pages / LIVE).write_text(live_page(limelight.load()), "utf-8")
+    for name in ("site.css", WORKER):
+        shutil.copyfile(Path(__file__).with_name(name), pages / name)
+    model = limelight.load()
+    (pages / LIVE).write_text(live_page(model, title="Type a sentence"), "utf-8")
     front = (pages / "index.md").read_text("utf-8")
     (pages / "index.md").write_text(front.replace("<!-- live -->\n", _FRAME), "utf-8")
-    plan = work / "mkdocs.yml"
-    plan.write_text(settings(chapters, pages, site), "utf-8")
-    zensical = Path(sys.executable).with_name("zensical")
-    shutil.rmtree(site, ignore_errors=True)
-    done = subprocess.run([zensical, "build", "--clean", "--strict", "--config-file", plan])
-    if done.returncode:
+    plan.write_text(settings(chapters), "utf-8")
+    zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    if subprocess.run([*zensical, "--config-file", plan]).returncode:
         return ["zensical could not build the site."]
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        worker = os.path.relpath(site / WORKER, page.parent)
+        page.write_text(text.replace(_SHIM, worker), "utf-8")
     return list(faults(site))
 
 
 def main() -> int:
     """Build, print what is wrong and where the site is; return the exit status."""
-    work = ROOT / "build" / "docs"
-    work.mkdir(parents=True, exist_ok=True)
-    site = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build" / "site"
-    found = build(site, work)
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = build(folder)
     for fault in found:
         print(f"fault: {fault}")
-    print(f"{len(list(site.rglob('*.html')))} pages in {site}: open {site / 'index.html'}")
+    site = folder / "site"
+    print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'index.html'}")
     return 1 if found else 0
 
 

@@ -65,7 +65,7 @@ def faults(site: Path) -> Iterator[str]:
     for file, page in pages.items():
         name = file.relative_to(site)
         # Not pages of the theme: exported ones that stand alone, and the one for wrong addresses.
-        if page.headings and page.words < _WORDS:
+        if page.headings and page.words < _WORDS and name.name != "404.html":
             yield f"{name} has {page.words} words."
         for address in page.fetched:
             if urlsplit(address).scheme not in ("", "data") or urlsplit(address).netloc:

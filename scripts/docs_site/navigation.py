@@ -39,7 +39,9 @@ def sections(index: Path = INDEX) -> tuple[Section, ...]:
 
 def _section(title: str, body: str, folder: Path) -> Section:
     groups = tuple(
-        (name.strip("*`"), links) for name, cells in _ROW.findall(body) if (links := _links(cells, folder))
+        (name.strip("*`"), links)
+        for name, cells in _ROW.findall(body)
+        if (links := _links(cells, folder))
     )
     return Section(title, _links(_ROW.sub("", body), folder), groups)
 

@@ -37,14 +37,17 @@ _REFERENCE = {
 }
 
 
-def settings(chapters: Iterable[Section], pages: Path, site: Path) -> str:
-    """Return the settings of a site of ``chapters``, in JSON, which is YAML too."""
+def settings(chapters: Iterable[Section]) -> str:
+    """Return the settings of a site of ``chapters``, in JSON, which is YAML too.
+
+    It is built from the folder ``pages`` beside them into the folder ``site``.
+    """
     return json.dumps(
         {
             "site_name": "limelight",
             "site_description": "Which words moved the classifier, and how far to trust the answer",
-            "docs_dir": str(pages),
-            "site_dir": str(site),
+            "docs_dir": "pages",
+            "site_dir": "site",
             # Addresses that name a file work from a disk as well as from a server.
             "use_directory_urls": False,
             "nav": [{"limelight": "index.md"}, *(_chapter(chapter) for chapter in chapters)],
@@ -65,6 +68,7 @@ def settings(chapters: Iterable[Section], pages: Path, site: Path) -> str:
             "extra_css": ["site.css"],
             "plugins": [
                 "search",
+                "offline",  # the search index as a script, which pages on a disk can load
                 {
                     "mkdocstrings": {
                         "handlers": {
