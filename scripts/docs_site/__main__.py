@@ -4,11 +4,14 @@ PYTHONPATH=scripts python -m docs_site [FOLDER]     into build/site, or FOLDER/s
 """
 
 import os.path
+import re
 import shutil
 import subprocess
 import sys
+from html import escape
 from itertools import chain
 from pathlib import Path
+from urllib.parse import urlencode
 
 import limelight
 from docs_site.built_pages import faults
@@ -21,12 +24,26 @@ LIVE = "live-page.html"
 WORKER = "frame_worker.js"
 # What zensical would fetch for searching on a disk; ours takes its place.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
-_FRAME = f"""\
-<iframe class="live" src="{LIVE}" title="The shipped model: type a sentence"></iframe>
+_MARK = re.compile(r"^<!-- live(?:: ([\w-]+) \| (.*))? -->$", re.M)
 
-The model itself is on this page: nothing that you type leaves it.
-[Open it alone]({LIVE}){{target=_blank}}, or save it: it is one file and works without a network.
-"""
+
+def with_live_pages(text: str, up: str) -> str:
+    """Return a page in which every mark ``<!-- live: METHOD | TEXT -->`` has become a frame.
+
+    It shows the live page, ``up`` the tree; a mark without method and text starts with its own.
+    """
+
+    def frame(found: re.Match[str]) -> str:
+        state = {"method": found[1], "text": found[2]} if found[1] else {}
+        address = f"{up}{LIVE}{'#' if state else ''}{urlencode(state)}"
+        return (
+            f'<iframe class="live" src="{escape(address)}" title="Type a sentence"></iframe>\n\n'
+            "The model itself is on this page: nothing that you type leaves it. "
+            f'<a href="{escape(address)}" target="_blank">Open it alone</a>, or save it: '
+            "it is one file and works without a network.\n"
+        )
+
+    return _MARK.sub(frame, text)
 
 
 def build(folder: Path) -> list[str]:
@@ -40,8 +57,9 @@ def build(folder: Path) -> list[str]:
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
     model = limelight.load()
     (pages / LIVE).write_text(live_page(model, title="Type a sentence"), "utf-8")
-    front = (pages / "index.md").read_text("utf-8")
-    (pages / "index.md").write_text(front.replace("<!-- live -->\n", _FRAME), "utf-8")
+    for page in pages.rglob("*.md"):
+        up = "../" * (len(page.relative_to(pages).parts) - 1)
+        page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")
     plan.write_text(settings(chapters), "utf-8")
     zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if subprocess.run([*zensical, "--config-file", plan]).returncode:

@@ -84,6 +84,8 @@ def _lost(address: str, file: Path, site: Path, pages: dict[Path, Page]) -> str 
         place /= "index.html"
     if not place.is_file() or not place.is_relative_to(site):
         return "which is not there"
-    if parts.fragment and place in pages and unquote(parts.fragment) not in pages[place].ids:
+    # In the address of a live page, which has no article, that part is its state.
+    named = place in pages and pages[place].headings
+    if parts.fragment and named and unquote(parts.fragment) not in pages[place].ids:
         return "where no such place is"
     return None
