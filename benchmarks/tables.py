@@ -29,6 +29,7 @@ ORDER = (
     "judging_cuda",
     "judging_cuda_every",
     "ceilings",
+    "live",
     "huggingface",
     "huggingface_cuda",
     "model_speed_cuda",

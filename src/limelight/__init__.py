@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.plan_verb import plan
+    from limelight.explainers.surrogate_verb import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
@@ -48,6 +49,7 @@ _HOME = {
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
+    "surrogate": "limelight.explainers.surrogate_verb",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
@@ -63,6 +65,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "judge",
     "plan",
     "game",
+    "surrogate",
     "methods",
     "verify",
     "evaluate",

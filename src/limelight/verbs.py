@@ -11,19 +11,20 @@ from limelight.explainers.budget import BudgetGiven, agreed_budget, allotted, ch
 from limelight.explainers.explaining import compared, explanations
 from limelight.explainers.keywords import Keywords
 from limelight.explainers.progress import Progress, metered
-from limelight.explainers.readings import Texts, listed, readings
+from limelight.explainers.readings import Texts, is_one, listed, readings
 from limelight.explainers.registry import method_table
 from limelight.explainers.several_methods import COMPARED, method_and_budget, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
+from limelight.text import Given
 
 
 @overload
 def explain(
     model: Model,
-    text: str,
+    text: Given,
     method: str | object | None = None,
     *,
     target: str | int | None = None,
@@ -50,6 +51,7 @@ def explain(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
@@ -62,7 +64,7 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, or a list of texts.
+        One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
         ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" where that is exact, on
@@ -82,6 +84,8 @@ def explain(
         outputs are not log-odds it is always the "score".
     protect
         Words that stay as they are and get no score.
+    side
+        "first" or "second": of a pair, score only the words of this text; the other is left alone.
     window
         For texts that are longer than a Hugging Face model reads: cut them into windows of that
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
@@ -107,6 +111,7 @@ def explain(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         chosen=[chosen],
@@ -116,12 +121,12 @@ def explain(
         (within,) = allotted(spent, [chosen], reading)
         with metered(progress, [within], reading, aims=1, total=len(texts)):
             found += explanations(within, reading)
-    return found[0] if isinstance(text, str) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
 def explain_classes(
-    model: Model, text: str, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -135,6 +140,7 @@ def explain_classes(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
@@ -154,6 +160,7 @@ def explain_classes(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         feasible=partial(checked_counts, spent, [chosen]),
@@ -167,13 +174,13 @@ def explain_classes(
             dict(zip(model.classes, of_text, strict=True))
             for of_text in zip(*by_class, strict=True)
         ]
-    return found[0] if isinstance(text, str) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
 def compare(
     model: Model,
-    text: str,
+    text: Given,
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
@@ -202,6 +209,7 @@ def compare(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
@@ -232,6 +240,7 @@ def compare(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
         feasible=partial(checked_counts, spent, several) if strict else None,
@@ -242,15 +251,16 @@ def compare(
             comparisons += [
                 compared(within, one, strict=strict, attention=attention) for one in reading.apart()
             ]
-    return comparisons[0] if isinstance(text, str) else comparisons
+    return comparisons[0] if is_one(text) else comparisons
 
 
 def game(
     model: Model,
-    text: str,
+    text: Given,
     *,
     features: str | Sequence[int] = "words",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     replacement: str = "auto",
 ) -> TextGame:
@@ -259,15 +269,16 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    if not isinstance(text, str):
+    if not is_one(text):
         raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
         checked_model(model),
-        [text],
+        listed(text),
         target=0,
         features=features,
         scale=_own_scale(model),
         protect=protect,
+        side=side,
         window=window,
         progress=None,
     )

@@ -9,10 +9,11 @@ const answered = (ask) => {
   try { return ask(); } catch (error) { return { error: error.message }; }
 };
 
-export function answersTo({ model, tokenize = [], read = [], texts = [], methods = [], target = null }) {
+export function answersTo({ model, tokenize = [], digest = [], read = [], texts = [], methods = [], target = null }) {
   const known = unpackedModel(model), explainer = new Explainer(known);
   return {
     tokens: tokenize.map((text) => tokenized(text)),
+    digests: digest.map((text) => { const { strings, spans } = tokenized(text); return digestOf(JSON.stringify([strings, spans])); }),
     read: read.map((text) => answered(() => { const { ids, cutAt, notices } = readText(known, text); return { ids: [...ids], cutAt, notices }; })),
     texts: texts.map((text) => answered(() => {
       const start = performance.now();

@@ -36,7 +36,9 @@ _TOGETHER = 16
 DRIVER = Path(__file__).parent / "driver.js"
 FILES = """
 import { readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
 const [, , asked, answered] = process.argv;
+const digestOf = (text) => createHash("sha256").update(text).digest("hex");
 """
 RUN = (
     '\nwriteFileSync(answered, JSON.stringify(answersTo(JSON.parse(readFileSync(asked, "utf8")))));'

@@ -40,8 +40,8 @@ def hard_texts(model, count, *, longest=300, seed=0):
     chance /= chance.sum()
     texts = list(SIGNS)
     for i in range(count):
-        # Mostly sentences; one text in ten is a review, some of them past the window.
-        size = int(rng.integers(2, 40)) if i % 10 else int(rng.integers(40, longest))
+        # Mostly sentences; one text in twenty is a review, some of them past the window.
+        size = int(rng.integers(40, longest)) if i % 20 == 5 else int(rng.integers(2, 40))
         drawn = rng.choice(words, size, p=chance).tolist()
         if i % 3 == 0:
             drawn = rng.choice(drawn[: 1 + size // 3], size).tolist()

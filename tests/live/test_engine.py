@@ -1,5 +1,9 @@
 """The engine of the page says what Python says, and its bounds hold of the model."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -43,7 +47,7 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
 ):
     """On weights that make every head choose, where rounding of the tables costs most."""
     closest = 0.0
-    for seed, scale in enumerate((0.5, 0.9, 1.3)):
+    for seed, scale in enumerate((0.5, 1.2)):
         model = tiny_model(seed, outputs=outputs, scale=scale)
         texts = random_texts(12, seed)
         found = answers(tmp_path, model, precision=precision, texts=texts, methods=METHODS)
@@ -129,12 +133,27 @@ def test_the_reviews_of_a_whole_test_set_are_cut_as_in_python(shared, shipped, t
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = parquet.read_table(shared / "data/imdb/test.parquet")["text"].to_pylist()
     assert len(texts) == 25_000
-    for own, text in zip(answers(tmp_path, shipped, tokenize=texts)["tokens"], texts, strict=True):
-        want = tokenize(text)
-        assert (own["strings"], [tuple(s) for s in own["spans"]]) == (
-            list(want.strings),
-            list(want.spans),
-        )
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(texts), "utf-8")
+    # In a process of its own: here every call is checked, which takes ten times as long.
+    told = subprocess.run([sys.executable, "-c", DIGESTS, file], capture_output=True, check=True)
+    found = answers(tmp_path, shipped, digest=texts)["digests"]
+    assert found == json.loads(told.stdout)
+    assert len(set(found)) > 24_000
+
+
+DIGESTS = """
+import hashlib, json, sys
+from pathlib import Path
+from limelight.text import tokenize
+
+def digest(text):
+    tokens = tokenize(text)
+    content = json.dumps([tokens.strings, tokens.spans], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+print(json.dumps([digest(text) for text in json.loads(Path(sys.argv[1]).read_text())]))
+"""
 
 
 def test_what_cannot_be_answered_is_said_in_a_sentence(tmp_path):

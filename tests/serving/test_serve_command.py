@@ -102,3 +102,24 @@ def test_a_missing_extra_is_one_sentence(package):
     assert done.stderr.strip() == (
         f'Error: limelight serve needs {package}; run: pip install "limelight[serve]".'
     )
+
+
+def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
+    program = (
+        "import time, json, threading, urllib.request, limelight\n"
+        "def hang(texts): time.sleep(60)\n"
+        "page = limelight.serve(limelight.wrap(hang, classes=['no', 'yes']), port=0)\n"
+        "body = json.dumps({'tab': 't', 'place': 'p', 'text': 'a text'}).encode()\n"
+        "ask = lambda: urllib.request.urlopen(page.url + 'text', body).read()\n"
+        "threading.Thread(target=ask, daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+        "print('asked', flush=True)\n"
+        "try: page.wait()\n"
+        "except KeyboardInterrupt: print('stopped')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert out == "stopped\n"
+    assert process.returncode == 0

@@ -13,6 +13,7 @@ import limelight
 from limelight.corpus.run_columns import run_columns
 from limelight.serving import serve
 
+from browsing import watched_page
 from large_run import large_run, reviews, small_run
 
 COUNT = 25_000
@@ -209,6 +210,27 @@ def test_summary_and_judgement_are_the_pages_of_the_reports(opened, pages, run, 
     page.wait_for_selector(ROWS)
 
 
+def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, browser, tmp_path):
+    page = opened("summary#view=1", url=pages.url)
+    page.wait_for_selector("#tab-1[aria-selected=true]")
+    page.click("#tab-0")
+    assert page.url.endswith("/summary")
+    page.click("#tab-1")
+    assert page.url.endswith("/summary#view=1")
+    judged = opened("judgement#sort=2&down=1&text=4", url=pages.url)
+    judged.wait_for_selector("#curve-title >> text=Text 4:")
+    assert judged.get_attribute("#texts th:nth-child(3)", "aria-sort") == "descending"
+    judged.click("#texts thead button >> nth=1")
+    assert judged.url.endswith("#sort=1&down=1&text=4")
+    for view in (page, judged):
+        with view.expect_download() as waiting:
+            view.click(".views .kept")
+        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
+    with watched_page(browser, tmp_path / "judgement.html") as kept:
+        kept.wait_for_selector("#curve svg")
+    assert "What drives the model?" in (tmp_path / "summary.html").read_text("utf-8")
+
+
 def test_markup_in_texts_and_names_of_a_run_stays_text(opened, tmp_path):
     folder = tmp_path / "<b>run<img src=x onerror=alert(1)>"
     folder.mkdir()
@@ -253,7 +275,8 @@ def test_a_run_of_another_model_is_shown_without_typing(opened, tmp_path, tiny_m
     with serve(run=run, port=0) as served:
         page = opened("texts" + "#word=" + quote("w1"), url=served.url)
         page.wait_for_selector(ROWS)
-        assert page.locator(".views a").all_inner_texts() == ["Texts", "Words, mistakes, slices"]
+        links = page.locator(".views a:not(.kept)").all_inner_texts()
+        assert links == ["Texts", "Words, mistakes, slices"]
         page.click(ROWS)
         page.wait_for_selector("#one .w")
         assert page.locator("#one a").count() == 0

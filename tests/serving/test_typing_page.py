@@ -2,6 +2,7 @@
 
 import time
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import limelight
 from limelight.render.palette import ramp
 from limelight.serving import serve
+
+from browsing import watched_page
 
 TEXT = "The plot is predictable, but the acting is superb."
 HOSTILE = '<script>alert(1)</script> <img src=x onerror="alert(2)"> & "quoted" \u202e good'
@@ -356,3 +359,63 @@ def test_curves_are_read_with_the_keyboard(opened):
     said = page.get_attribute("limelight-curve", "aria-valuetext")
     assert said.startswith("1 of 9 words removed: α-avg ")
     assert "ceiling" in said
+
+
+@pytest.fixture
+def files(opened, tmp_path):
+    """What the page gives to keep, by its kind."""
+
+    def downloaded(page, within=""):
+        found = {}
+        for kind in ("HTML", "SVG", "PNG", "JSON"):
+            with page.expect_download() as waiting:
+                page.click(f"{within} [data-file={kind}]".strip())
+            found[kind] = tmp_path / waiting.value.suggested_filename
+            waiting.value.save_as(found[kind])
+        return found
+
+    return downloaded
+
+
+def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, browser, shipped):
+    page = opened(link(text=HOSTILE, methods='["loo","gxi"]'))
+    page.wait_for_selector("[data-method=gxi] .w")
+    found = files(page)
+    assert found["PNG"].read_bytes().startswith(b"\x89PNG")
+    picture = ElementTree.parse(found["SVG"]).getroot()
+    words = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "<script>alert(1)</script>" in "".join(words)
+    assert {node.tag.rpartition("}")[2] for node in picture.iter()} == {
+        "svg",
+        "title",
+        "rect",
+        "text",
+    }
+    told = limelight.Comparison.from_json(found["JSON"].read_bytes())
+    assert told == limelight.compare(shipped, told.text, methods=["gxi", "loo"])
+    with watched_page(browser, found["HTML"]) as kept:
+        kept.click("#tab-1")
+        assert kept.inner_text("#panel-1 .reading").startswith("<script>alert(1)</script>")
+
+
+def test_the_changed_text_is_kept_as_it_is_shown(opened, files):
+    page = opened(link(text=TEXT, methods='["loo"]', changes='[["superb",0,"awful"]]'))
+    settled(page, TEXT.replace("superb", "awful"), "loo")
+    found = files(page, "[data-changed=true]")
+    told = limelight.Comparison.from_json(found["JSON"].read_bytes())
+    assert told.text == TEXT.replace("superb", "awful")
+
+
+def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
+    def slow(texts):
+        time.sleep(0.02 * len(texts))
+        return np.array([[0.4, 0.6] for _ in texts])
+
+    model = limelight.wrap(slow, classes=["no", "yes"], batch_size=4)
+    page_served = serve(model, port=0)
+    words = " ".join(f"w{i}" for i in range(12))
+    page = opened(link(text=words, methods='["shapley"]'), url=page_served.url, allowed=("ERR_",))
+    page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+    page_served.stop()
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.input_value("#text") == words

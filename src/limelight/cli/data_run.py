@@ -35,6 +35,9 @@ class DataRun:
         on where an earlier one was interrupted.
     text_column
         Column of the texts; by default one of a usual name, such as "text" or "review".
+    pair_column
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     id_column
         Column of the ids; by default one of a usual name, else the number of the row.
     label_column
@@ -62,6 +65,7 @@ class DataRun:
         tuple[Path, ...], Parameter(name=["--data", "-d"], negative=(), consume_multiple=True)
     ] = ()
     text_column: str | None = None
+    pair_column: str | None = None
     id_column: str | None = None
     label_column: str | None = None
     engine: str | None = None
@@ -84,6 +88,8 @@ class DataRun:
             ("a text", bool(text)),
             ("--file", question.file is not None),
             ("--lines", question.lines),
+            ("--tabs", question.tabs),
+            ("--pair", question.pair is not None),
             ("--format", question.format is not None),
         ):
             if there:
@@ -120,8 +126,10 @@ class DataRun:
                 features=question.features,
                 scale=question.scale,
                 protect=question.protect,
+                side=question.side,
                 window=number_or_name(question.window),
                 text_column=self.text_column,
+                pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
                 texts_kept=not self.no_texts,

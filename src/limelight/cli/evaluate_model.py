@@ -18,6 +18,9 @@ from limelight.cli.progress_bar import ProgressShown
 def evaluate(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str = "label",
     model: Path | None = None,
     device: str | None = None,
     template: str | None = None,
@@ -34,6 +37,13 @@ def evaluate(
     data
         File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
         which the test reviews are taken.
+    text_column
+        The column of the texts; by default "text".
+    pair_column
+        The column of the second text of each pair. Two columns of usual names, such as premise and
+        hypothesis or sentence1 and sentence2, are found without these options.
+    label_column
+        The column of the labels.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.
@@ -50,7 +60,14 @@ def evaluate(
     from limelight import datasets
 
     classifier = chosen_model(model, device, template, labels)
-    texts = datasets.read_labelled(data, classifier.classes, part="test")
+    texts = datasets.read_labelled(
+        data,
+        classifier.classes,
+        part="test",
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+    )
     with ProgressShown("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)
     result = evaluation.to_dict()

@@ -18,6 +18,7 @@ from limelight.cli.result import (
     show,
     write,
 )
+from limelight.errors import InputError
 from limelight.results.judgement import Judgement
 
 
@@ -25,7 +26,8 @@ def judge(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
-    text_column: str = "text",
+    text_column: str | None = None,
+    pair_column: str | None = None,
     rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -54,7 +56,10 @@ def judge(
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
     text_column
-        The column that holds the texts.
+        The column that holds the texts; by default "text".
+    pair_column
+        The column that holds the second text of each pair. Two columns of usual names, such as
+        premise and hypothesis or sentence1 and sentence2, are found without these options.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -97,15 +102,18 @@ def judge(
     """
     from limelight import judging
     from limelight.datasets import read_rationales
-    from limelight.datasets.texts_of_file import texts_of_file
+    from limelight.datasets.texts_of_file import given_of_file
 
     form = chosen_format(format, output)
     names = None if methods is None else _judged(methods)
     marked = None
     if rationales is None:
-        texts = texts_of_file(data, text_column, limit=limit)
+        texts = given_of_file(data, text_column, pair_column, limit=limit)
     else:
-        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
+        if pair_column is not None:
+            raise InputError("rationales are marked in one text; leave --pair-column out.")
+        column = text_column or "text"
+        texts, marked = read_rationales(data, rationales, text_column=column, limit=limit)
     classifier = chosen_model(model, device, template, labels)
     with ProgressShown("judging") as progress:
         found = judging.judge(

@@ -14,12 +14,13 @@ from limelight.cli.lines import Answers, answers_to
 from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.result import chosen_format, parsed_settings
+from limelight.cli.second_text import with_second
 from limelight.errors import InputError
 from limelight.explainers.readings import together
 from limelight.models import Model
 from limelight.render.wording import notices
 from limelight.results import Comparison
-from limelight.text import one_line
+from limelight.text import Given, one_line
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
@@ -46,6 +47,8 @@ class Question:
         "score", which is always what is explained.
     protect
         Word that stays as it is and gets no score. May be repeated.
+    side
+        "first" or "second": of a pair, score the words of this text only.
     window
         Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
         of this many tokens, or "auto" for as many as it reads.
@@ -54,11 +57,16 @@ class Question:
         How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
     file
         Read the text from this file.
     lines
         Take every line of the file or of standard input as a text of its own. Results come as they
         are found; a line that cannot be used is named on standard error, and the exit code is 2.
+    tabs
+        With --lines: every line is a pair, its two texts with a tab between them.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.
@@ -82,11 +90,14 @@ class Question:
     features: str = "words"
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    side: str | None = None
     window: str | None = None
     budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    pair: str | None = None
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
+    tabs: Annotated[bool, Parameter(negative=())] = False
     model: Path | None = None
     device: str | None = None
     template: str | None = None
@@ -108,11 +119,12 @@ class Question:
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
+        given = with_second(self.pair, tabs=self.tabs, lines=self.lines)
         model = self.chosen_model()
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
-            return self._answers(verb, shown, model, texts, *rest, **more)
+            return self._answers(verb, shown, model, given(texts), *rest, **more)
 
         return answers_to(
             text,
@@ -128,7 +140,7 @@ class Question:
         verb: Callable[..., Any],
         shown: ProgressShown,
         model: Model,
-        texts: list[str],
+        texts: list[Given],
         *rest: Any,
         **more: Any,
     ) -> Any:
@@ -140,6 +152,7 @@ class Question:
                 features=self.features,
                 scale=self.scale,
                 protect=self.protect,
+                side=self.side,
                 window=number_or_name(self.window),
                 budget=self.budget,
                 progress=progress,

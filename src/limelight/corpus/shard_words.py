@@ -1,7 +1,8 @@
 """The words of a shard as flat arrays: what every summary of a run is added up from.
 
 A text is the unit: features of one text that bear the same name are one word of it, whose score is
-the sum of theirs. Rows that failed are left out and counted.
+the sum of theirs. Rows that failed are left out and counted. In a run over pairs a word of the one
+column is another than that of the other.
 """
 
 __all__ = ["ShardWords", "View", "Vocabulary", "words_of_shards"]
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.corpus.run_record import ModelRecord
+from limelight.corpus.sided_words import PLACED, with_columns
 from limelight.models.probabilities import class_probabilities
 from limelight.shapes import Float, Int
 
@@ -102,13 +104,15 @@ def words_of_shards(
     all if none are given.
     """
     views: dict[View, int] = {}
-    columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *more))]
+    of_data = run.record.data.columns
+    placed = () if of_data.pair is None else PLACED
+    columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *placed, *more))]
     for table in _read_ahead(run.tables(columns, shards=shards)):
         if method is not None:
             table = table.filter(pc.equal(table["method"], method))
         good = pc.is_null(table["error"])
         failed = len(table) - int(pc.sum(good).as_py() or 0)
-        kept = table.filter(good) if failed else table
+        kept = with_columns(table.filter(good) if failed else table, of_data)
         kept = kept.combine_chunks()
         yield _shard_words(kept, run.record.model, vocabulary, views, failed, counts)
 

@@ -79,7 +79,8 @@ def _fraction(
         going = ~(np.abs(c * d - 1) < 1e-15)
         if m % 4 == 0 and not going.all():
             found[place[~going]] = value[~going]
-            x, a, b, c, d, value, place = (v[going] for v in (x, a, b, c, d, value, place))
+            place = place[going]
+            x, a, b, c, d, value = (v[going] for v in (x, a, b, c, d, value))
         if not len(place):
             break
     found[place] = value

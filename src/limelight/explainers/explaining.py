@@ -92,7 +92,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         bound=found.bound,
         method=chosen.method.id,
         label=chosen.method.label,
-        signed=chosen.method.signed,
+        signed=chosen.method.signed if found.signed is None else found.signed,
         target=reading.targets.names()[i],
         against=reading.targets.names_against()[i],
         classes=model.classes,
@@ -112,4 +112,5 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
         model=reading.fingerprint,
         version=__version__,
+        parts=document.parts,
     )

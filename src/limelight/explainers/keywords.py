@@ -16,6 +16,7 @@ class Question(TypedDict, total=False):
     features: str | Sequence[int]
     scale: str
     protect: Collection[str]
+    side: str | None
     window: str | int | None
     budget: BudgetGiven | None
     progress: Progress | None

@@ -12,11 +12,12 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import readings
+from limelight.explainers.readings import is_one, listed, readings
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
+from limelight.text import Given
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
@@ -31,7 +32,7 @@ _ALL = "It holds for a regression on all words: selecting some changes the error
 
 def plan(
     model: Model,
-    text: str,
+    text: Given,
     *,
     error: float = 0.01,
     target: str | int | None = None,
@@ -56,7 +57,7 @@ def plan(
     _check(text, error, bandwidth, sizes)
     (reading,) = readings(
         checked_model(model),
-        [text],
+        listed(text),
         target=target,
         against=against,
         features=features,
@@ -74,7 +75,7 @@ def plan(
         else _piloted(reading, bandwidth, sizes, pilot, seed)
     )
     return SamplingPlan(
-        text=text,
+        text=reading.documents[0].text,
         features=reading.features[0].strings,
         deviation=deviation,
         error=error,
@@ -93,7 +94,7 @@ def plan(
 
 
 def _check(text: Any, error: float, bandwidth: float, sizes: str) -> None:
-    if not isinstance(text, str):
+    if not is_one(text):
         raise InputError(f"a plan is about one text, a string; got {type(text).__name__}.")
     if not 0 < error < math.inf:
         raise InputError(f"error must be positive and finite; got {error}.")

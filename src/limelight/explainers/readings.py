@@ -1,6 +1,6 @@
 """What is asked of which texts, a few texts at a time."""
 
-__all__ = ["Texts", "listed", "readings", "together"]
+__all__ = ["Texts", "is_one", "listed", "readings", "together"]
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
@@ -11,20 +11,22 @@ from limelight.explainers.progress import Progress
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.targets import explained_scale
 from limelight.models import CAPABILITIES, Collapses, Cuts, Freezes, Model, why_not
+from limelight.models.given_text import checked_given
+from limelight.text import Given, Pair
 
-Texts = list[str]
+Texts = list[str] | list[Pair] | list[Given]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
+def is_one(text: Any) -> bool:
+    """Whether one text is meant, or one pair, and not a list of them: a tuple is always a pair."""
+    return isinstance(text, str | tuple)
+
+
 def listed(text: Any) -> list[Any]:
-    """Return one text, or a list of them, as a list."""
-    if isinstance(text, str):
-        return [text]
-    if isinstance(text, tuple):
-        raise InputError(
-            "several texts must be a list; got a tuple, which is kept for a pair of sentences. "
-            "Write [...]."
-        )
+    """Return one text, one pair of texts, or a list of either, as a list."""
+    if is_one(text):
+        return [text if isinstance(text, str) else checked_given(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)
@@ -50,6 +52,7 @@ def readings(
     features: str | Sequence[int],
     scale: str,
     protect: Collection[str],
+    side: str | None = None,
     window: str | int | None,
     progress: Progress | None,
     chosen: Sequence[Chosen] = (),
@@ -75,6 +78,7 @@ def readings(
             against=against,
             scale=scale,
             protect=protect,
+            side=side,
             first=start if len(texts) > 1 else None,
             feasible=feasible,
         )

@@ -21,6 +21,7 @@ from limelight.explainers import (
     owen_methods,
     removal_methods,
     shapley_methods,
+    surrogate_methods,
 )
 from limelight.explainers.method import (
     Chosen,
@@ -49,6 +50,7 @@ _MODULES = (
     owen_methods,
     banzhaf_methods,
     interaction_methods,
+    surrogate_methods,
     anchor_methods,
 )
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}

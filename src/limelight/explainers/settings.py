@@ -17,6 +17,7 @@ class Settings(TypedDict, total=False):
     delta: float
     feature_selection: str
     fit: bool
+    heads: int | None
     index: str
     layer: str | int
     max_pairs: int
@@ -39,3 +40,4 @@ class Settings(TypedDict, total=False):
     threshold: float
     tolerance: float | None
     top: int | None
+    values: str

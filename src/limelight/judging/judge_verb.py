@@ -21,6 +21,7 @@ from limelight.judging.trial import Trial
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.results.judgement import JudgedText, Judgement
+from limelight.text import Given, joined
 
 
 class JudgeKeywords(Settings, total=False):
@@ -47,7 +48,7 @@ def judge(
 @overload
 def judge(
     model: Model,
-    texts: str,
+    texts: Given,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
     **keywords: Unpack[JudgeKeywords],
 ) -> Judgement: ...
@@ -79,7 +80,7 @@ def judge(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
-        A list of texts.
+        A list of texts, or of pairs of texts, which are tuples of two.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -130,7 +131,7 @@ def judge(
     trial = Trial(
         model=model,
         candidates=candidates,
-        tallies=Tallies(candidates, given, rationales),
+        tallies=Tallies(candidates, [_whole(text) for text in given], rationales),
         target=target,
         scale=scale,
         replacements=replacements,
@@ -148,6 +149,11 @@ def judge(
     )
     found = replace(found, **trial.tallies.results(found.texts, seed=seed))
     return _with_second(found, others[0]) if others else found
+
+
+def _whole(given: Any) -> Any:
+    """Return a pair as the one text in which people marked it; anything else as it is."""
+    return joined(given)[0] if isinstance(given, tuple) and len(given) == 2 else given
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ Capability = Literal[
     "pieces",
     "cuts",
     "shuffles",
+    "pairs",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -59,6 +60,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
     "shuffles": "the weights of the model, to shuffle them",
+    "pairs": "a model that reads two texts together",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -95,8 +97,8 @@ class Model(Protocol):
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What this model can show, or why it cannot."""
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
-        """Return ``text`` as the model reads it, cut into words, or into its own ``pieces``."""
+    def read(self, text: Any, *, pieces: bool = False) -> Document:
+        """Return a text, or with "pairs" a tuple of two, cut into words or its own ``pieces``."""
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for texts that it has read."""

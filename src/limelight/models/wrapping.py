@@ -20,6 +20,7 @@ _DEFAULTS: dict[str, Any] = {
     "words": None,
     "batch_size": 256,
     "name": "",
+    "pairs": False,
 }
 
 
@@ -36,6 +37,7 @@ def wrap(
     words: Callable[[str], Sequence[Span]] | None = None,
     batch_size: int = 256,
     name: str = "",
+    pairs: bool = False,
 ) -> Model:
     """Return any classifier as a model that can be explained.
 
@@ -71,8 +73,11 @@ def wrap(
         How many texts the function gets at a time, at most.
     name
         What to call the model in stored results; by default the name of the function.
+    pairs
+        The function takes a list of pairs, tuples of two texts, such as a premise and a
+        hypothesis; ``explain(model, (first, second))`` then explains one of them.
     """
-    given = (classes, scale, multi_label, mask, words, batch_size, name)
+    given = (classes, scale, multi_label, mask, words, batch_size, name, pairs)
     options: dict[str, Any] = {
         option: value
         for (option, default), value in zip(_DEFAULTS.items(), given, strict=True)

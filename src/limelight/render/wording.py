@@ -3,6 +3,7 @@
 __all__ = [
     "Outcome",
     "aims",
+    "all_occurrences",
     "anchor_sentence",
     "answer",
     "minus",
@@ -164,9 +165,15 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
     ]
 
 
+def all_occurrences(e: Explanation) -> str:
+    """Say of how much the score of a word speaks: of both texts of a pair, each word has one."""
+    where = " in its own text" if e.parts else ""
+    return f"A score counts all occurrences of its word{where}."
+
+
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
     """Say which words hold the prediction, and how firmly."""
-    words = ", ".join(e.features[j] for j in anchor.features) or "no word at all"
+    words = ", ".join(e.names[j] for j in anchor.features) or "no word at all"
     low, high = anchor.precision_interval
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "

@@ -1,6 +1,6 @@
 """What a page shows of a text when a reader looks closer: curves, pairs, heads, disagreement."""
 
-__all__ = ["PARTS", "compared_parts"]
+__all__ = ["FILES", "PARTS", "compared_parts", "made_file"]
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,11 @@ from limelight.render.html_heads import head_table
 from limelight.results import Comparison, Explanation
 from limelight.serving.desk import Report
 from limelight.serving.questions import TextQuestion
-from limelight.serving.typed_text import question_reading, writable_explanation
+from limelight.serving.typed_text import (
+    changed_reading,
+    question_reading,
+    writable_explanation,
+)
 from limelight.shapes import Float
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
@@ -48,6 +52,20 @@ def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict
             except InputError as error:
                 found[name] = {"refused": str(error)}
     return found
+
+
+def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
+    """Return what is shown of the text as one file, of the kind that the only part names."""
+    (kind,) = question.parts or [""]
+    if kind not in FILES:
+        raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
+    reading = changed_reading(question_reading(model, question), question)
+    several = [configured(name, model, {}) for name in question.methods]
+    with metered(report, several, reading, aims=1, total=1):
+        found = _explained(several, reading)
+    matrices = reading.collapsed.attention_matrices()[0] if reading.collapses else None
+    made = Comparison(explanations=tuple(found), attention=matrices)
+    return {"content": FILES[kind](made)}
 
 
 def _explained(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
@@ -156,4 +174,8 @@ PARTS: dict[str, Callable[[Reading, Sequence[Chosen]], dict[str, Any]]] = {
     "disagreement": _disagreement,
     "heads": _heads,
     "attention": _attention,
+}
+FILES: dict[str, Callable[[Comparison], str]] = {
+    "html": Comparison.as_html,
+    "json": Comparison.to_json,
 }

@@ -19,7 +19,8 @@ from limelight.errors import InputError
 from limelight.models import Model
 from limelight.render.html_judgement import judgement_page
 from limelight.render.html_summary import summary_page
-from limelight.serving.compared_text import compared_parts
+from limelight.render.markup import Html
+from limelight.serving.compared_text import compared_parts, made_file
 from limelight.serving.desk import Desk, Report
 from limelight.serving.doors import WHOLE_PAGE_POLICY
 from limelight.serving.page_files import page_files
@@ -44,6 +45,7 @@ def page_app(served: Served, desk: Desk) -> Starlette:
         *_run_routes(served),
         *_judgement_routes(served),
         Route("/parts", _asked(served, desk, compared_parts), methods=["POST"]),
+        Route("/file", _asked(served, desk, made_file), methods=["POST"]),
     ]
     errors: Any = {InputError: _refused, HTTPException: _not_there}
     return Starlette(routes=routes, exception_handlers=errors)
@@ -76,7 +78,7 @@ def _run_routes(served: Served) -> list[Route]:
         found = views.summary.now()
         if found is None:
             return _html(waiting_page(served, "summary", "The texts are being summed up."))
-        return _whole(summary_page(found, above=navigation(served, "summary")))
+        return _whole(summary_page(found, above=_above(served, "summary")))
 
     return [
         Route("/texts", _page(texts_page(served))),
@@ -93,9 +95,13 @@ def _judgement_routes(served: Served) -> list[Route]:
         return []
 
     async def judgement(_: Request) -> Response:
-        return _whole(judgement_page(judged, above=navigation(served, "judgement")))
+        return _whole(judgement_page(judged, above=_above(served, "judgement")))
 
     return [Route("/judgement", judgement)]
+
+
+def _above(served: Served, here: str) -> Html:
+    return navigation(served, here, kept=(here, f"{here}.html"))
 
 
 def _html(content: str) -> Response:

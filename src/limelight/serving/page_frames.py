@@ -5,7 +5,7 @@ __all__ = ["navigation", "texts_page", "typing_page", "waiting_page"]
 import json
 from collections.abc import Sequence
 
-from limelight.render.markup import NOTHING, Html, data_block, element, raw
+from limelight.render.markup import Html, data_block, element, raw
 from limelight.render.page_shell import section
 from limelight.serving.questions import MOST_CHARACTERS
 from limelight.serving.served import Served, model_facts
@@ -67,18 +67,21 @@ def texts_page(served: Served) -> str:
     ]
     facts = {"typing": bool(served.models)}
     title = "What does the model do on these texts?"
-    return framed(title, parts, served, script="texts.js", here="texts", facts=facts)
+    kept = ("texts.json", "texts.json")
+    return framed(title, parts, served, script="texts.js", here="texts", facts=facts, kept=kept)
 
 
 def waiting_page(served: Served, here: str, sentence: str) -> str:
     """Return a page that looks again in a second."""
     parts = [section("One moment", element("p", sentence, role="status"))]
-    again = Html('<meta http-equiv="refresh" content="1">')
-    return framed("One moment", parts, served, script=None, here=here, more=again)
+    return framed("One moment", parts, served, script="waiting.js", here=here)
 
 
-def navigation(served: Served, here: str) -> Html:
-    """Return links to the views that there are; ``here`` is the one that is shown."""
+def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None) -> Html:
+    """Return links to the views that there are; ``here`` is the one that is shown.
+
+    ``kept`` is an address and the name of the file as which it can be downloaded.
+    """
     places = []
     if served.models:
         places.append(("./", "Type and see"))
@@ -86,13 +89,15 @@ def navigation(served: Served, here: str) -> Html:
         places += [("texts", "Texts"), ("summary", "Words, mistakes, slices")]
     if served.judgement is not None:
         places.append(("judgement", "Judgement"))
-    if len(places) < 2:
-        return raw()
     links = [
         element("a", name, href=place, aria_current="page" if place == here else None)
         for place, name in places
     ]
-    return element("nav", *links, class_="views", aria_label="Views")
+    shown = links if len(places) > 1 else []
+    if kept is not None:
+        address, name = kept
+        shown.append(element("a", f"Download {name}", href=address, download=name, class_="kept"))
+    return element("nav", *shown, class_="views", aria_label="Views") if shown else raw()
 
 
 def framed(
@@ -103,30 +108,16 @@ def framed(
     script: str | None,
     here: str = "./",
     facts: object = None,
-    more: Html = NOTHING,
+    kept: tuple[str, str] | None = None,
 ) -> str:
     """Return a page whose style and scripts are files of the server."""
-    modules = [script] if script is not None else []
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<meta name="color-scheme" content="light dark">'),
-        more,
-        element("title", f"{title} · limelight"),
-        Html('<link rel="icon" href="data:,">'),
-        Html('<link rel="stylesheet" href="page/style.css">'),
-        *(
-            Html(f'<script type="module" src="page/{name}"></script>')
-            for name in (*modules, "theme.js")
-        ),
-    )
     body = raw(
         element(
             "header",
             element("p", "limelight", class_="brand"),
             element("h1", title),
             element("button", "Dark", type="button", id="theme", hidden=True),
-            navigation(served, here),
+            navigation(served, here, kept=kept),
         ),
         element("main", *parts),
         element(
@@ -136,5 +127,22 @@ def framed(
         element("footer", "Served by limelight on this machine. Nothing is asked of the network."),
         data_block("limelight-facts", json.dumps(facts, ensure_ascii=False)),
     )
-    document = element("head", head) + element("body", body)
+    document = element("head", _head(title, script)) + element("body", body)
     return f'<!doctype html>\n<html lang="en" class="limelight">{document}</html>\n'
+
+
+def _head(title: str, script: str | None) -> Html:
+    """Return what stands before the body: names of files, no style and no script by itself."""
+    modules = [script] if script is not None else []
+    return raw(
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<meta name="color-scheme" content="light dark">'),
+        element("title", f"{title} · limelight"),
+        Html('<link rel="icon" href="data:,">'),
+        Html('<link rel="stylesheet" href="page/style.css">'),
+        *(
+            Html(f'<script type="module" src="page/{name}"></script>')
+            for name in (*modules, "theme.js")
+        ),
+    )

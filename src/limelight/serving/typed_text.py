@@ -1,6 +1,6 @@
 """What a page shows of a text: the prediction, what each method says, and what a change does."""
 
-__all__ = ["question_reading", "shown_text", "writable_explanation"]
+__all__ = ["changed_reading", "question_reading", "shown_text", "writable_explanation"]
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,14 +31,9 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     A method that refuses the text or the question is left out with its reason. Every explanation is
     JSON of schema ``limelight.explanation/1``.
     """
-    reading = question_reading(model, question)
-    change: dict[str, Any] | None = None
-    if question.changes:
-        (target,) = reading.targets.names()
-        before, text = reading, changed_text(reading, question)
-        protect = [word for word in question.protect if _is_there(model, word, text)]
-        reading = _reading(model, question, text, target, protect=protect)
-        change = _difference(before, reading, question)
+    before = question_reading(model, question)
+    reading = changed_reading(before, question)
+    change = _difference(before, reading, question) if question.changes else None
     several = several_methods(model, question.methods, {}) if question.methods else []
     found, refused = list[Explanation](), dict[str, str]()
     with metered(report, several, reading, aims=1, total=1):
@@ -61,6 +56,16 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
 def question_reading(model: Model, question: TextQuestion) -> Reading:
     """Return the text as the model reads it, with what is to be explained."""
     return _reading(model, question, question.text, question.target)
+
+
+def changed_reading(before: Reading, question: TextQuestion) -> Reading:
+    """Return what the changes make of the text, for the same class; as it was without changes."""
+    if not question.changes:
+        return before
+    (target,) = before.targets.names()
+    text = changed_text(before, question)
+    protect = [word for word in question.protect if _is_there(before.model, word, text)]
+    return _reading(before.model, question, text, target, protect=protect)
 
 
 def changed_text(reading: Reading, question: TextQuestion) -> str:
@@ -182,4 +187,6 @@ def _bare(reading: Reading) -> Explanation:
 
 def writable_explanation(e: Explanation) -> Explanation:
     """Replace lone surrogates, which no JSON can hold."""
-    return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))
+    if (text := writable(e.text)) == e.text:
+        return e
+    return replace(e, text=text, features=tuple(map(writable, e.features)))

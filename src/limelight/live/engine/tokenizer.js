@@ -14,23 +14,25 @@ export function wellFormed(text) {
   return { text: whole, replaced };
 }
 
-/** Token strings, and for each the half-open range of code points of `text` it came from. */
-export function tokenized(text) {
-  const lower = text.toLowerCase();
-  // The code point of `text` behind every UTF-16 unit of `lower`. One character may become several
-  // ("İ"), but never a different number than when it is lowered alone.
-  const origin = [];
-  let point = 0;
-  for (const character of text) {
-    for (let unit = character.toLowerCase().length; unit > 0; unit -= 1) origin.push(point);
+// The code point of `text` behind every UTF-16 unit of `lower` that is not a quote.
+function placesOf(text, lower) {
+  const places = [];
+  // Most texts are one unit to a character, before and after: no letter shrinks when it is lowered.
+  const even = lower.length === text.length && !/[\ud800-\udfff]/.test(text);
+  let point = 0, unit = 0;
+  for (const character of even ? lower : text) {
+    // One character may become several ("İ"), but never a different number than when lowered alone.
+    const units = even ? 1 : character.toLowerCase().length;
+    for (const end = unit + units; unit < end; unit += 1) if (lower[unit] !== '"') places.push(point);
     point += 1;
   }
-  let plain = lower, places = origin;
-  if (lower.includes('"')) {
-    places = origin.filter((_, unit) => lower[unit] !== '"');
-    plain = lower.replaceAll('"', "");
-  }
-  plain = plain.replaceAll("<br />", "      "); // as long, so that every place stays where it is
+  return places;
+}
+
+/** Token strings, and for each the half-open range of code points of `text` it came from. */
+export function tokenized(text) {
+  const lower = text.toLowerCase(), places = placesOf(text, lower);
+  const plain = lower.replaceAll('"', "").replaceAll("<br />", "      "); // as long: places stay
   const strings = [], spans = [];
   for (const match of plain.matchAll(TOKEN)) {
     strings.push(match[0]);

@@ -10,7 +10,8 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.input_table import input_table
-from limelight.models.hugging_face.network_call import padded_ids, without_plans
+from limelight.models.hugging_face.network_call import without_plans
+from limelight.models.hugging_face.segments import network_input, plain_ids
 from limelight.models.hugging_face.untouched import untouched
 from limelight.models.protocol import Differentiated, Weigh
 from limelight.shapes import Float, Int
@@ -23,7 +24,7 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
     import torch
 
     with torch.inference_mode():
-        rows = input_table(network)(torch.as_tensor(ids, device=network.device))
+        rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
             raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
         return rows.double().cpu().numpy()
@@ -73,7 +74,7 @@ def times_input(
     import torch
 
     with torch.inference_mode(mode=False), torch.enable_grad():
-        given = padded_ids(network, rows)
+        given = network_input(network, rows)
         here = input_table(network)(given["input_ids"]).detach().requires_grad_()
         with held():
             logits = _logits_at(network, given, here)
@@ -169,10 +170,8 @@ class _InPlace:
 
 def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
-    import torch
-
-    rows = torch.as_tensor(ids, device=network.device).expand(copies, -1)
-    return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
+    one = network_input(network, ids[None])
+    return {name: rows.expand(copies, -1) for name, rows in one.items()}
 
 
 def aimed(logits: Any, weigh: Weigh) -> Any:

@@ -1,12 +1,15 @@
 """What the outputs of a transformers network are called, and what they are."""
 
-__all__ = ["class_names", "link_of", "why_not_choosing"]
+__all__ = ["class_names", "compared_notice", "link_of", "why_not_choosing"]
 
 from typing import Any
 
 from limelight.models.protocol import Link
 
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
+
+# Names of classes that only two texts together can have.
+_COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
 
 
 def class_names(config: Any) -> tuple[str, ...]:
@@ -44,6 +47,17 @@ def why_not_choosing(config: Any) -> str | None:
         case "none":
             return "this one predicts scores and does not choose among them"
     return None
+
+
+def compared_notice(classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Say of a single text that the classes, by their names, are about two; nothing else tells."""
+    told = [name for name in classes if name.lower() in _COMPARED]
+    if not told:
+        return ()
+    return (
+        f"This model was given one text, and its class {told[0]!r} is about two; give it a pair, "
+        "(first, second), if it was trained on pairs.",
+    )
 
 
 def _apart(names: tuple[str, ...]) -> tuple[str, ...]:

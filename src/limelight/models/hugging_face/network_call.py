@@ -1,6 +1,6 @@
 """The one way in which a transformers network is asked about several rows of token ids."""
 
-__all__ = ["MASKED_OUT", "network_outputs", "padded_ids", "rectangle", "without_plans"]
+__all__ = ["MASKED_OUT", "network_outputs", "rectangle", "without_plans"]
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.segments import network_input
 from limelight.models.hugging_face.untouched import untouched
 from limelight.shapes import Float, Int
 
@@ -33,7 +34,7 @@ def network_outputs(
     """
     import torch
 
-    given = padded_ids(network, ids, filler=filler)
+    given = network_input(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else untouched(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
@@ -43,18 +44,6 @@ def network_outputs(
             f"{labels} classes; make the two agree."
         )
     return found
-
-
-def padded_ids(
-    network: Any, ids: Int[np.ndarray, "n T"], *, filler: int | None = None
-) -> dict[str, Any]:
-    """Return what the network is called with for rows of ids; what is masked out is not seen."""
-    import torch
-
-    rows = torch.as_tensor(ids).to(network.device)
-    there = rows != MASKED_OUT
-    padding = (network.config.pad_token_id or 0) if filler is None else filler
-    return {"input_ids": rows.masked_fill(~there, padding), "attention_mask": there.long()}
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ class PromptTokenizer:
     """
 
     is_fast = True
+    why_no_pairs = "a template has room for one text; write both into the template or the text"
 
     def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
         self.own, self.prompt = tokenizer, prompt

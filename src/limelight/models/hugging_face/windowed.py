@@ -83,7 +83,8 @@ class Windowed:
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
-        return MappingProxyType({**self.inner.capabilities, "cuts": done})
+        whole = "a pair is read whole, not in windows; leave window out"
+        return MappingProxyType({**self.inner.capabilities, "cuts": done, "pairs": whole})
 
     def shuffled(self, seed: int) -> "Windowed":
         """Return the same windows under the model with shuffled weights."""

@@ -29,10 +29,16 @@ function ranks(e) {
 }
 const rank = methods.map(ranks);
 
+// A word of a pair with its side: it may stand in both texts.
+function nameOf(e, j) {
+  const { text, spans } = e.features[j];
+  return e.parts && spans.length ? `${text} (${spans[0][0] < e.parts[1][0] ? "first" : "second"})` : text;
+}
+
 function say(readout, m, j) {
   const e = methods[m], feature = e.features[j];
   const strong = document.createElement("b");
-  strong.textContent = feature.text;
+  strong.textContent = nameOf(e, j);
   const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
   const others = methods
     .map((other, k) => (k === m ? null : `${labelOf(other)} ${described(other, j)}`))
@@ -52,7 +58,7 @@ for (const text of all(".words[data-m]")) {
   const readout = walk ? text.parentElement.querySelector(".readout") : null;
   const words = all(".w", text);
   words.forEach((word, place) => {
-    const j = Number(word.dataset.f), said = `${methods[m].features[j].text}: ${described(methods[m], j)}`;
+    const j = Number(word.dataset.f), said = `${nameOf(methods[m], j)}: ${described(methods[m], j)}`;
     word.title = `${labelOf(methods[m])} ${described(methods[m], j)}`;
     word.addEventListener("mouseenter", () => { mark(j); if (walk) say(readout, m, j); });
     if (!walk) return;

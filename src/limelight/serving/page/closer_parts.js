@@ -16,7 +16,7 @@ const PAUSE = 500;
 function markup(html) {
   const place = document.createElement("template");
   place.innerHTML = html;
-  for (const folded of place.content.querySelectorAll("details")) folded.open = true;
+  for (const folded of place.content.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
   return place.content;
 }
 

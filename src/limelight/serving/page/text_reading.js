@@ -14,6 +14,7 @@ import { defined, made } from "./elements/nodes.js";
 import { minus, written } from "./elements/numbers_in_words.js";
 import { isSigned, labelOf, largestScore } from "./elements/shades.js";
 import { visibleText } from "./elements/text_pieces.js";
+import { kept, pngFile, svgFile } from "./pictures.js";
 import { scoreInWords } from "./score_words.js";
 
 const PAUSE = 600; // milliseconds without a key
@@ -46,8 +47,31 @@ export class TextReading extends HTMLElement {
     };
     this.#parts = parts;
     this.replaceChildren(parts.title, parts.text, made("div", { class: "says" }, parts.classes, parts.aim), parts.difference, parts.trouble,
-      parts.rows, parts.readout, parts.key, parts.notices);
+      parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
+  }
+
+  // What is shown, to keep: a page that needs no server, a picture, or the numbers.
+  #downloads() {
+    const button = (name, make) => {
+      const node = made("button", { type: "button", "data-file": name }, name);
+      node.addEventListener("click", () => make().catch((error) => this.#failed(error, [])));
+      return node;
+    };
+    const file = async (kind, type) => {
+      const found = await asked("file?when=paused", { ...this.#question(this.methods), place: `${this.#place} file`, parts: [kind] });
+      if (found) kept(`limelight.${kind}`, found.content, type);
+    };
+    return made("p", { class: "downloads", role: "group", "aria-label": "Download" }, "Download: ",
+      button("HTML", () => file("html", "text/html")), button("SVG", async () => kept("limelight.svg", svgFile(this), "image/svg+xml")),
+      button("PNG", async () => kept("limelight.png", await pngFile(this))), button("JSON", () => file("json", "application/json")));
+  }
+
+  get #place() { return `${this.#model}${this.#changed ? " changed" : ""}`; }
+
+  #question(methods) {
+    const { text, target, against, scale, features, protect, changes } = this.#state;
+    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, changes: this.#changed ? changes : [] };
   }
 
   get title_() { return this.#parts.title; }
@@ -82,11 +106,9 @@ export class TextReading extends HTMLElement {
   }
 
   async #ask(methods, when, options = {}) {
-    const { text, target, against, scale, features, protect, changes } = this.#state, version = this.#version;
-    const question = { place: `${this.#model}${this.#changed ? " changed" : ""}`, model: this.#model, methods: methods.map(({ id }) => id),
-      text, target, against, scale, features, protect, changes: this.#changed ? changes : [] };
+    const version = this.#version;
     try {
-      const found = await asked(`text?when=${when}`, question, options);
+      const found = await asked(`text?when=${when}`, this.#question(methods), options);
       showTrouble(null);
       if (found === null || version < this.#shown) return;
       if (when === "paused" && version !== this.#version) return;

@@ -36,7 +36,7 @@ const wait = (milliseconds) => new Promise((done) => { setTimeout(done, millisec
 async function load() {
   for (;;) {
     const said = await got("texts.json");
-    if (said.columns) return said;
+    if (said.columns) { performance.mark("limelight-data"); return said; }
     byId("texts-status").textContent = `Reading the run: ${(100 * said.share).toFixed(0)} %`;
     await wait(250);
   }
@@ -176,6 +176,7 @@ async function begin() {
   table.addEventListener("limelight-text", ({ detail: { place } }) => open(place));
   await findWord();
   restore();
+  requestAnimationFrame(() => setTimeout(() => performance.mark("limelight-painted"))); // after the frame
   const failed = data.unexplained.map(({ id, error }) => made("li", {}, made("b", {}, id), `: ${error}`));
   byId("failed").hidden = !failed.length;
   byId("failed").querySelector("ul").replaceChildren(...failed);
