@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN
 from limelight.text import tokenize
 
-from engine_runs import answers, expected, gaps, least_of_heads
+from engine_runs import answers, answers_of_models, expected, gaps, least_of_heads
 from hard_texts import SIGNS, hard_texts
 from tiny_models import random_texts, tiny_model
 
@@ -65,6 +66,22 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
             assert abs(judged["area"] - want.areas["loo"]) <= judged["bound"] + 1e-9
             assert judged["greedy"] <= judged["ceiling"]
     assert closest > 0.02  # the bound is not idle
+
+
+def test_bounds_of_attention_and_gradients_are_needed_in_full(tmp_path):
+    """One head and one word in float16: there is little that could cancel an error."""
+    chooses = [tiny_model(seed, K=1, T_max=2) for seed in range(40)]
+    averages = [replace(model, W_k=model.W_k / 1000) for model in chooses]  # all logits are 0
+    models, methods = chooses + averages, ["gxi", "alpha-avg", "alpha-max", "loo"]
+    found = answers_of_models(tmp_path, models, precision="float16", texts=["w1"], methods=methods)
+    nearest = dict.fromkeys(methods, 0.0)
+    for model, one in zip(models, found, strict=True):
+        (want,), (own,) = expected(model, ["w1"], tolerance=1e-9), one["texts"]
+        for name in methods:
+            gap = np.abs(np.array(own[name]["scores"]) - want.scores[name]).max()
+            nearest[name] = max(nearest[name], gap / own[name]["bound"])
+    assert max(nearest.values()) <= 1
+    assert min(nearest.values()) > 0.15, nearest
 
 
 def test_the_ceiling_is_the_best_of_every_head(tmp_path):
