@@ -17,8 +17,8 @@ def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> Html
     """Return the text with one ``span`` per feature; its class is its colour.
 
     ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
-    colour as a style of its own, for places that drop style sheets, as mail programs do. Of the text past the
-    window only the beginning is shown; :func:`unread` has the rest.
+    colour as a style of its own, for places that drop style sheets, as mail programs do.
+    Of the text past the window only the beginning is shown; :func:`unread` has the rest.
     """
     sizes, peak = strengths(e), largest(e)
     top = int(np.argmax(np.abs(sizes))) if peak else -1
