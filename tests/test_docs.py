@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import io
+import json
 import pkgutil
 import re
 import shlex
@@ -19,7 +20,14 @@ from limelight.cli import COMMANDS
 from limelight.explainers import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [
+    ROOT / "README.md",
+    *sorted(
+        page
+        for folder in ("", "tutorials", "api")
+        for page in (ROOT / "docs" / folder).glob("*.md")
+    ),
+]
 METHOD_PAGES = sorted((ROOT / "docs" / "methods").glob("*.md"))
 HEADINGS = (
     "Formula",
@@ -64,9 +72,9 @@ def test_a_method_page_says_what_a_reader_needs(page):
     assert tuple(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.M)) == HEADINGS
 
 
-def settings_maker():
-    place = ROOT / "docs" / "methods" / "settings.py"
-    spec = importlib.util.spec_from_file_location("method_settings", place)
+def maker_of(name):
+    place = ROOT / "docs" / "methods" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"method_{name}", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -75,9 +83,31 @@ def settings_maker():
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_page_lists_the_settings_of_the_registry(name):
     """Where this fails, ``python docs/methods/settings.py`` mends it."""
-    maker, text = settings_maker(), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    maker, text = (
+        maker_of("settings"),
+        (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8"),
+    )
     assert text == maker.page_with_settings(name)
     assert maker.section(METHODS[name]) in text
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_page_says_how_faithful_the_method_was_found_to_be(name):
+    """Where this fails, ``python docs/methods/shares.py`` mends it."""
+    maker, text = maker_of("shares"), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    assert text == maker.page_with_shares(name)
+    assert maker.block(METHODS[name]) in text
+
+
+def test_shares_on_the_pages_are_those_that_were_stored():
+    """By another road: two numbers, read from the files by hand."""
+    for result, page, method in (
+        ("judging_every", "gxi", "gxi"),
+        ("judging_cuda_every", "shapley", "shapley, pairs=5"),
+    ):
+        found = json.loads((ROOT / "benchmarks/results" / f"{result}.json").read_text("utf-8"))
+        (share,) = [one["value"] for one in found["measures"] if one["id"] == method]
+        assert f"{share:.3f} [" in (ROOT / "docs/methods" / f"{page}.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
@@ -113,17 +143,14 @@ def test_links_lead_somewhere(page):
 
 
 @pages
-def test_python_blocks_run(page, tmp_path, monkeypatch):
-    """In one session per page: a later block may use what an earlier one made."""
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), names)
+def test_python_blocks_run_and_print_what_comments_say(page, tmp_path, monkeypatch, capsys):
+    """In one session per page: a later block may use what an earlier one made.
 
-
-@pages
-def test_what_comments_say_is_printed_is_printed(page, tmp_path, monkeypatch, capsys):
-    """Comments that fill a line of a Python block are outputs, in order; dots stand for digits."""
+    Comments that fill a line of a Python block are outputs, in order; dots stand for digits.
+    Pages with blocks about ../shared have tests of their own.
+    """
+    if any("../shared" in block for block in blocks(page, "python")):
+        pytest.skip("its models and data are not in this repository")
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks(page, "python"):
