@@ -12,6 +12,7 @@ from typing import Literal, final
 import numpy as np
 
 from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
+from limelight_reproduction.document import Review, the_review
 
 SENTIMENT = ("negative", "positive")
 CLASSES = {
@@ -48,6 +49,11 @@ class Setting:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
+
+    @cached_property
+    def review(self) -> Review:
+        """The document of Figures 4 and 6, looked for once."""
+        return the_review(self.texts("imdb", "test"))
 
     @cached_property
     def shipped(self) -> AttentionClassifier:

@@ -1,11 +1,11 @@
 """The deep networks of the reproduction: which there are, and their training."""
 
-__all__ = ["PLANS", "NetworkPlan", "trained"]
+__all__ = ["PLAIN", "PLANS", "NetworkPlan", "trained"]
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from safetensors.torch import load_file, save
@@ -34,10 +34,14 @@ class NetworkPlan:
     epochs: int = 6
     repeat: int = 0
     """Trainings that differ in this alone start from other weights and see another order."""
+    appendix: bool = False
+    """Whether to train as the paper's Appendix F says, instead of as suits layers on layers."""
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the shipped model with the rates that suit layers on layers."""
+        """That of the paper, or that of the shipped model with rates that suit many layers."""
+        if self.appendix:
+            return replace(RECIPES["paper"], heads=self.shape.heads, T_max=self.shape.T_max)
         return replace(
             RECIPES["shipped"],
             heads=self.shape.heads,
@@ -52,6 +56,7 @@ class NetworkPlan:
         )
 
 
+PLAIN: tuple[Literal["plain", "skip"], ...] = ("plain", "skip")
 PLANS = {
     **{f"imdb-{n}": NetworkPlan(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
     **{
@@ -62,6 +67,12 @@ PLANS = {
     **{
         f"imdb-2-{activation}": NetworkPlan(shape=Shape(layers=2, activation=activation))
         for activation in ("relu", "identity")
+    },
+    **{
+        f"imdb-6-{layer}": NetworkPlan(
+            shape=Shape(layer=layer, embedding_std=1.0, position_scale=1.0), appendix=True
+        )
+        for layer in PLAIN
     },
     "imdb-2-pieces": NetworkPlan(shape=Shape(layers=2), pieces=True),
     **{
