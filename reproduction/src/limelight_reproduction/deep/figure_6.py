@@ -12,7 +12,15 @@ from limelight import Model, evaluate, explain
 from limelight_reproduction.deep.sampled_lime import sampled_lime
 from limelight_reproduction.document import TOKENS
 from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
-from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
+from limelight_reproduction.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Part,
+    Table,
+    Verdict,
+    compact,
+)
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import correlation, quartiles
 
@@ -145,6 +153,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     document, groups = of["document"], _groups(of)
     delete, unk = document["delete"], document["unk"]
     middle = {name: quartiles(values)[1] for name, values in groups.items()}
+    near = float(np.median([_lime(numbers, name)["absolute"] for name in (MODEL, *AGAIN)]))
+    own = _as_class(numbers)
     by_class = ", ".join(
         f"{middle[name]:.3f} for reviews {name.partition(', ')[2]}"
         for name in groups
@@ -158,6 +168,20 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"of LIME {_of_trainings(numbers, 'signed')} (the paper: {REPORTED}) and "
             f"{middle[SIGNED]:.3f}."
         ),
+        verdicts=[
+            Verdict(
+                claim="In six layers attention of the first and |LIME| have correlation "
+                f"{REPORTED_ABSOLUTE} on one review (Appendix E)",
+                holds="similar" if abs(near - float(REPORTED_ABSOLUTE)) < 0.15 else "differs",
+                number=f"{_of_trainings(numbers, 'absolute')}; median review "
+                f"{middle[ABSOLUTE]:.3f}",
+            ),
+            Verdict(
+                claim=f"With its sign it is {REPORTED}, since the document is negative",
+                holds=f"{own} of {1 + len(AGAIN)} trainings have the sign of their class",
+                number=_of_trainings(numbers, "signed"),
+            ),
+        ],
         measured=(
             f"Our 6-layer, 6-head classifier reaches {of['accuracy']:.2%} on the test set, where "
             "the authors have 82.22%. It differs from their Appendices E and F: every layer has "
@@ -180,8 +204,19 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     )
 
 
+def _lime(numbers: Mapping[str, Numbers], name: str) -> Numbers:
+    found: Numbers = numbers[name]["document"]["delete"]
+    return found
+
+
+def _as_class(numbers: Mapping[str, Numbers]) -> int:
+    """Return in how many trainings ρ on the document has the sign of the class it is given."""
+    documents = [numbers[name]["document"] for name in (MODEL, *AGAIN)]
+    return sum((one["delete"]["signed"] < 0) == (one["output"] < 0) for one in documents)
+
+
 def _of_trainings(numbers: Mapping[str, Numbers], key: str) -> str:
-    found = [numbers[name]["document"]["delete"][key] for name in (MODEL, *AGAIN)]
+    found = [_lime(numbers, name)[key] for name in (MODEL, *AGAIN)]
     return ", ".join(f"{rho:.3f}" for rho in found)
 
 
@@ -240,13 +275,12 @@ def _meaning(numbers: Mapping[str, Numbers], groups: Mapping[str, list[float]]) 
         for f, rho in zip(of["output"], of["signed"], strict=True)
         if rho is not None
     ]
-    documents = [numbers[name]["document"] for name in (MODEL, *AGAIN)]
-    own = sum((one["delete"]["signed"] < 0) == (one["output"] < 0) for one in documents)
     low, size, high = quartiles(groups[ABSOLUTE])
     strength = "strong" if size > 0.6 else "moderate" if size > 0.3 else "weak"
     return (
         "The authors put the negative sign down to the document's class. On the document the sign "
-        f"of our ρ is that of the class which the network gives in {own} of {len(documents)} "
+        f"of our ρ is that of the class which the network gives in {_as_class(numbers)} of "
+        f"{1 + len(AGAIN)} "
         f"trainings; over many reviews it is for {np.mean(as_class):.0%}. The relation of "
         f"attention to |LIME| is {strength} in the median review, and half of the reviews lie "
         f"between {low:.2f} and {high:.2f}."

@@ -16,6 +16,7 @@ from limelight_reproduction.experiment import (
     Findings,
     Numbers,
     Table,
+    Verdict,
     compact,
     on_both_models,
 )
@@ -108,6 +109,14 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"Two heads of the paper's recipe put {apart['paper']:.0%} of their attention in "
             f"different places; of the shipped model {apart['shipped']:.0%}."
         ),
+        verdicts=[
+            Verdict(
+                claim="Each head looks at other parts of the document (Figure 3)",
+                holds="holds" if apart["paper"] >= DIFFERENT else "does not hold",
+                number=f"{apart['paper']:.0%} of the attention of two heads in different places; "
+                f"shipped model {apart['shipped']:.0%}",
+            )
+        ],
         measured=measured,
         meaning=_meaning(numbers),
         table=_table(numbers),
