@@ -1,6 +1,6 @@
 """The review of Figures 4 and 6, and how the authors prepare texts for LIME."""
 
-__all__ = ["TOKENS", "WORDS", "Review", "stripped", "the_review"]
+__all__ = ["OPENING", "TOKENS", "WORDS", "Review", "stripped", "the_review"]
 
 import re
 from dataclasses import dataclass

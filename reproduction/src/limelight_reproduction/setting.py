@@ -12,7 +12,6 @@ from typing import Literal, final
 import numpy as np
 
 from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
-from limelight.text import few_names
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -130,7 +129,7 @@ def _classifier(folder: Path) -> AttentionClassifier:
     if model.classes not in (SENTIMENT, _NUMBERED):
         raise InputError(
             f"the paper's model must know IMDB's classes, {' and '.join(SENTIMENT)} (or 0 and 1); "
-            f"'{folder}' knows {few_names(model.classes)}."
+            f"'{folder}' knows {', '.join(model.classes)}."
         )
     return replace(model, classes=SENTIMENT)
 
