@@ -94,7 +94,9 @@ def test_the_table_of_verdicts_marks_what_is_stored(run):
         ("two", "measured here"),
         ("three", "1 of 2 parts measured here"),
     ]
-    assert "Parts measured here: 2 of 4. The other 2 are those of a stored full run: in one, " in head
+    assert (
+        "Parts measured here: 2 of 4. The other 2 are those of a stored full run: in one, " in head
+    )
 
 
 def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
