@@ -44,7 +44,7 @@ def test_a_seed_that_was_not_trained_is_trained_with_the_papers_recipe(
     imdb = toy_setting.data / "imdb"
     (imdb / "train.jsonl").write_text((imdb / "test.jsonl").read_text())
     found = accuracy.of_paper(toy_setting)
-    assert asked == [("paper", seed, 30) for seed in PAPER_SEEDS if seed != 3]
+    assert asked == [("paper", seed, 30) for seed in PAPER_SEEDS]
     assert found["seeds"] == list(PAPER_SEEDS)
 
 
@@ -63,7 +63,7 @@ def test_a_far_off_recipe_is_not_called_typical():
     near, far = (
         accuracy.findings({"shipped": SHIPPED, "paper": numbers}) for numbers in (PAPER, other)
     )
-    assert "is what its recipe gives" in near.meaning
+    assert "is what the paper's recipe gives" in near.meaning
     assert "is not typical" in far.meaning
 
 

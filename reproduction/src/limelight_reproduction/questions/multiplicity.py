@@ -99,7 +99,7 @@ def _reviews(setting: Setting, model: AttentionClassifier) -> Numbers:
         {
             "texts": len(shares),
             "share": float(np.median(shares)),
-            "rank": {f: rank_correlation(at, np.array(e)) for f, e in errors.items()},
+            "rank": {f: rank_correlation(at, np.array(e)) or 0.0 for f, e in errors.items()},
             "low": {f: float(np.median(np.array(e)[at <= low])) for f, e in errors.items()},
             "high": {f: float(np.median(np.array(e)[at >= high])) for f, e in errors.items()},
         },

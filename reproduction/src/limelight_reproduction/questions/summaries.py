@@ -99,11 +99,11 @@ def _signs(seen: CollapsedTexts, i: int) -> dict[str, float | None]:
     }
 
 
-def _told(sign: np.ndarray, reliable: np.ndarray) -> list[float | None]:
+def _told(sign: np.ndarray, reliable: np.ndarray) -> list[float]:
     """Return the rank correlation of a sign with ρ, and ρ in its lowest and highest quarter."""
     low, high = np.quantile(sign, [0.25, 0.75])
     return [
-        rank_correlation(sign, reliable),
+        rank_correlation(sign, reliable) or 0.0,  # where a sign is constant it tells nothing
         float(np.median(reliable[sign <= low])),
         float(np.median(reliable[sign >= high])),
     ]
