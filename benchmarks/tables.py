@@ -9,10 +9,12 @@ import json
 import sys
 from pathlib import Path
 
+from cluster_cost import cost_table
 from results import RESULTS, markdown
 
 README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
+DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 ORDER = (
     "prediction",
@@ -21,11 +23,13 @@ ORDER = (
     "corpus",
     "corpus_cuda",
     "datasets",
+    "transformer_corpus_cuda",
     "judging",
     "judging_deep",
     "judging_cuda",
     "judging_cuda_every",
     "ceilings",
+    "live",
     "huggingface",
     "huggingface_cuda",
     "model_speed_cuda",
@@ -45,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    for path, table in ((README, sections()), (STANDARD_ERRORS, coverage_table())):
+    for path, table in _pages():
         page = path.read_text(encoding="utf-8")
         head, rest = page.split(START)
         _, tail = rest.split(END)
@@ -54,6 +58,14 @@ def main() -> None:
             path.write_text(new, encoding="utf-8")
         elif new != page:
             sys.exit(f"{path.name} is not what its results say; run benchmarks/tables.py.")
+
+
+def _pages() -> tuple[tuple[Path, str], ...]:
+    return (
+        (README, sections()),
+        (STANDARD_ERRORS, coverage_table()),
+        (DATASETS, cost_table()),
+    )
 
 
 def sections() -> str:

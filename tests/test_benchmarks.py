@@ -60,6 +60,7 @@ IDS = {
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
+    "live": {"live_size", "shapley_tokens_shown", "lime_distinct_words_ratio"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
     "datasets": {
         "datasets_bare_speed",
@@ -68,6 +69,7 @@ IDS = {
         "datasets_pool_memory",
         "datasets_four_size",
     },
+    "serving": {"serving_start", "serving_errors", "serving_answer", "serving_growth"},
     "corpus": {"corpus_seconds", "corpus_memory", "corpus_bound"},
     "corpus_cpu": {
         "corpus_reading",
@@ -82,6 +84,8 @@ NEEDS = {
     "perturbation": ("torch", "lime", "shap"),
     "corpus_cpu": ("torch",),
     "datasets": ("pyarrow",),
+    "serving": ("starlette", "uvicorn"),
+    "live": ("playwright",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
 }
@@ -97,6 +101,8 @@ def run(program, *arguments):
 def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
+    if name == "live" and not Path("/usr/bin/chromium").exists():
+        pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
     more = ["--device", "cpu"] if name == "corpus_cpu" else []
     if name in ("huggingface", "judging_deep"):

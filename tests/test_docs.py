@@ -31,7 +31,7 @@ HEADINGS = (
     "Oracle",
     "How to read its scores",
 )
-NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize")
+NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize", "serve")
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
 
 

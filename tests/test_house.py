@@ -92,7 +92,7 @@ one: Explanation = explain(model, "a text", "lime", bandwidth=0.5, scale="logit"
 same: Explanation = explain(model, "a text", Lime(bandwidth=0.5), target="positive")
 several: list[Explanation] = explain(model, ["a text"], "shapley", tolerance=1e-9)
 classes: dict[str, Explanation] = explain_classes(model, "a text")
-both: Comparison = compare(model, "a text", methods=["lime", "gxi"])
+both: Comparison = compare(model, "a text", methods=["lime", "gxi"], budget="30s")
 found: Judgement = judge(model, ["a text"], ["lime"], bandwidth=0.5, seed=3, budget=2.5)
 mine: Judgement = judge(model, ["a text"], {"mine": lambda model, text: [1.0]}, columns="all")
 """
@@ -102,7 +102,7 @@ WRONG = {
     'compare(model, "a text", output="logit")': 'Unexpected keyword argument "output"',
     "explain(model, 3)": "incompatible type",
     'judge(model, ["a text"], bandwidt=0.5)': 'Unexpected keyword argument "bandwidt"',
-    'judge(model, ["a text"], budget="long")': "incompatible type",
+    'judge(model, ["a text"], budget=["long"])': "incompatible type",
 }
 
 

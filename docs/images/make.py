@@ -5,12 +5,15 @@ python docs/images/make.py
 
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 
 import limelight
+from limelight.live import live_page
 
 HERE = Path(__file__).parent
 TEXT = "The plot is predictable, but the acting is superb."
@@ -29,14 +32,30 @@ def terminal(comparison: limelight.Comparison) -> None:
 
 def page(comparison: limelight.Comparison) -> None:
     """Write the top of the page that ``limelight compare --output page.html`` makes."""
+    with opened(comparison.as_html(), width=900, height=1010) as window:
+        window.screenshot(path=HERE / "page.png")
+
+
+def live(model: limelight.Model) -> None:
+    """Write the page that ``limelight export`` makes, its table shortened."""
+    with opened(live_page(model), width=1000, height=900) as window:
+        window.evaluate("document.querySelector('limelight-bars').most = 6")
+        window.hover("limelight-words .top")
+        window.screenshot(path=HERE / "live.png", full_page=True)
+
+
+@contextmanager
+def opened(content: str, *, width: int, height: int) -> Iterator[Page]:
+    """Show a page in a browser."""
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        comparison.save_html(Path(folder) / "page.html")
+        file = Path(folder) / "page.html"
+        file.write_text(content, encoding="utf-8")
         chromium = driver.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
-        window = chromium.new_page(viewport={"width": 900, "height": 1010})
-        window.goto((Path(folder) / "page.html").as_uri())
-        window.screenshot(path=HERE / "page.png")
+        window = chromium.new_page(viewport={"width": width, "height": height})
+        window.goto(file.as_uri())
+        yield window
         chromium.close()
 
 
@@ -44,3 +63,4 @@ if __name__ == "__main__":
     compared = limelight.compare(limelight.load(), TEXT, attention=True)
     terminal(compared)
     page(compared)
+    live(limelight.load())

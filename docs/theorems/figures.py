@@ -10,7 +10,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from drawn import first_order, lemmas, limits, orders, quadrature, tokens, word_values
+from drawn import (
+    certificates,
+    first_order,
+    lemmas,
+    limits,
+    mean_fields,
+    orders,
+    quadrature,
+    samples,
+    sentences,
+    tokens,
+    word_values,
+)
 from drawn.picture import Picture, svg
 
 HERE = Path(__file__).parent
@@ -22,17 +34,21 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "table-rounding": quadrature.moved_averages,
     "reciprocal-sum": quadrature.exponentials,
     "removal-mixture": quadrature.removals,
+    "certificate": certificates.errors_below_bounds,
     "lime": limits.without_samples,
     "lime-recurrence": limits.two_roads,
     "lime-fit": limits.explained,
+    "lime-variance": samples.before_sampling,
     "lime-deletion": limits.deleted,
     "shapley": word_values.converging,
+    "owen": sentences.inside_sentences,
     "banzhaf": word_values.added_up,
     "leave-one-out": word_values.stand_ins,
     "interactions": word_values.pairs,
     "faithfulness-ceiling": orders.between_chance_and_ceiling,
     "lime-theorem": first_order.printed,
     "lime-first-order": first_order.corrected,
+    "mean-field": mean_fields.near_and_far,
     "lime-limit": first_order.many_words,
     "proposition-b1": first_order.survivors,
     "lemma-d1": lemmas.lemma_d1,

@@ -8,10 +8,14 @@ if TYPE_CHECKING:
     from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
+    from limelight.explainers.plan_verb import plan
+    from limelight.explainers.surrogate_verb import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
+    from limelight.results.sampling_plan import SamplingPlan
+    from limelight.serving import Serving, serve
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
@@ -30,6 +34,8 @@ _HOME = {
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
     "Run": "limelight.corpus",
+    "SamplingPlan": "limelight.results.sampling_plan",
+    "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",
     "explain": "limelight.verbs",
@@ -39,13 +45,16 @@ _HOME = {
     "judge": "limelight.judging",
     "load": "limelight.models",
     "methods": "limelight.verbs",
+    "plan": "limelight.explainers.plan_verb",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
+    "serve": "limelight.serving",
+    "surrogate": "limelight.explainers.surrogate_verb",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",
 }
-_EXTRAS = {"torch": "train", "pyarrow": "data"}
+_EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
@@ -54,15 +63,20 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "explain_data",
     "compare",
     "judge",
+    "plan",
     "game",
+    "surrogate",
     "methods",
     "verify",
     "evaluate",
     "train",
+    "serve",
     "Explanation",
     "Comparison",
     "Judgement",
+    "SamplingPlan",
     "Run",
+    "Serving",
     "Check",
     "Evaluation",
     "LabelledTexts",

@@ -3,43 +3,29 @@
 __all__ = ["COMPARED", "compare", "explain", "explain_classes", "game", "methods"]
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypedDict, Unpack, overload
+from functools import partial
+from typing import Any, Unpack, overload
 
 from limelight.errors import InputError
+from limelight.explainers.budget import BudgetGiven, agreed_budget, allotted, checked_counts
 from limelight.explainers.explaining import compared, explanations
+from limelight.explainers.keywords import Keywords
 from limelight.explainers.progress import Progress, metered
-from limelight.explainers.readings import Texts, listed, readings
-from limelight.explainers.registry import (
-    configured,
-    method_table,
-)
-from limelight.explainers.settings import Settings
-from limelight.explainers.several_methods import COMPARED, several_methods
+from limelight.explainers.readings import Texts, is_one, listed, readings
+from limelight.explainers.registry import method_table
+from limelight.explainers.several_methods import COMPARED, method_and_budget, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
-
-
-class Question(TypedDict, total=False):
-    """What is asked about a text, whatever the method."""
-
-    features: str | Sequence[int]
-    scale: str
-    protect: Collection[str]
-    window: str | int | None
-    progress: Progress | None
-
-
-class Keywords(Question, Settings, total=False):
-    """What may be given by name: the question, and settings of the methods."""
+from limelight.text import Given
 
 
 @overload
 def explain(
     model: Model,
-    text: str,
-    method: str | object = "lime",
+    text: Given,
+    method: str | object | None = None,
     *,
     target: str | int | None = None,
     against: str | int | None = None,
@@ -49,7 +35,7 @@ def explain(
 def explain(
     model: Model,
     text: Texts,
-    method: str | object = "lime",
+    method: str | object | None = None,
     *,
     target: str | int | None = None,
     against: str | int | None = None,
@@ -58,14 +44,16 @@ def explain(
 def explain(
     model: Any,  # anything else is refused in a sentence
     text: Any,
-    method: Any = "lime",
+    method: Any = None,
     *,
     target: Any = None,
     against: Any = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
+    budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Explanation | list[Explanation]:
@@ -76,10 +64,11 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, or a list of texts.
+        One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
-        ``limelight.explainers.Lime(bandwidth=0.5)``.
+        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" where that is exact, on
+        models that have to be asked "shapley".
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.
@@ -95,17 +84,24 @@ def explain(
         outputs are not log-odds it is always the "score".
     protect
         Words that stay as they are and get no score.
+    side
+        "first" or "second": of a pair, score only the words of this text; the other is left alone.
     window
         For texts that are longer than a Hugging Face model reads: cut them into windows of that
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
         explain the mean of the model's outputs over them. None explains the first window.
+    budget
+        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model.
+        How many samples or pairs of orders a method draws follows from it, and the result's
+        settings say what was used; what cannot be done within it is refused. Exact methods that ask
+        nothing need none of it. By default every method's own counts hold.
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
         with the part of it that is done.
     settings
         Settings of the method, such as ``tolerance``.
     """
-    chosen = configured(method, checked_model(model), settings)
+    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
     texts, found = listed(text), Explanations()
     for reading in readings(
         model,
@@ -115,32 +111,38 @@ def explain(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
-        feasible=chosen.check_feasible,
+        chosen=[chosen],
+        feasible=partial(checked_counts, spent, [chosen]),
+        alone=spent is not None,
     ):
-        with metered(progress, [chosen], reading, aims=1, total=len(texts)):
-            found += explanations(chosen, reading)
-    return found[0] if isinstance(text, str) else found
+        (within,) = allotted(spent, [chosen], reading)
+        with metered(progress, [within], reading, aims=1, total=len(texts)):
+            found += explanations(within, reading)
+    return found[0] if is_one(text) else found
 
 
 @overload
 def explain_classes(
-    model: Model, text: str, method: str | object = "lime", **keywords: Unpack[Keywords]
+    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
-    model: Model, text: Texts, method: str | object = "lime", **keywords: Unpack[Keywords]
+    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[Keywords]
 ) -> list[dict[str, Explanation]]: ...
 def explain_classes(
     model: Any,
     text: Any,
-    method: Any = "lime",
+    method: Any = None,
     *,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
+    budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> dict[str, Explanation] | list[dict[str, Explanation]]:
@@ -149,7 +151,7 @@ def explain_classes(
     The model is asked as often as for one class. A list of texts gives a list; the arguments are
     those of :func:`explain`.
     """
-    chosen = configured(method, checked_model(model), settings)
+    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
     texts, found = listed(text), list[dict[str, Explanation]]()
     for reading in readings(
         model,
@@ -158,24 +160,27 @@ def explain_classes(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
-        feasible=chosen.check_feasible,
+        feasible=partial(checked_counts, spent, [chosen]),
+        alone=spent is not None,
     ):
         aims = [reading.aimed(i) for i in range(len(model.classes))]
-        with metered(progress, [chosen], reading, aims=len(aims), total=len(texts)):
-            by_class = [explanations(chosen, aimed) for aimed in aims]
+        (within,) = allotted(spent, [chosen], reading)
+        with metered(progress, [within], reading, aims=len(aims), total=len(texts)):
+            by_class = [explanations(within, aimed) for aimed in aims]
         found += [
             dict(zip(model.classes, of_text, strict=True))
             for of_text in zip(*by_class, strict=True)
         ]
-    return found[0] if isinstance(text, str) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
 def compare(
     model: Model,
-    text: str,
+    text: Given,
     *,
     methods: str | Sequence[str | object] | None = None,
     target: str | int | None = None,
@@ -204,7 +209,9 @@ def compare(
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
+    budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     attention: bool = False,
     **settings: Any,
@@ -218,15 +225,13 @@ def compare(
     defined is an error. A setting goes to every method that
     has it, and one of them must; a method may also be given as its settings object.
     ``attention`` adds the heads' attention matrices for the page and the figure (T × T numbers per
-    head, which nothing else needs). The other arguments are those of :func:`explain`.
+    head, which nothing else needs). A ``budget`` is for all methods together: those of a fixed cost
+    take it first, the others share the rest evenly. The other arguments are those of
+    :func:`explain`.
     """
     several = several_methods(checked_model(model), methods, settings)
+    spent = agreed_budget(budget, several, settings)
     texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
-
-    def feasible(d: int) -> None:
-        for chosen in several if strict else ():
-            chosen.check_feasible(d)
-
     for reading in readings(
         model,
         texts,
@@ -235,24 +240,27 @@ def compare(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=progress,
-        feasible=feasible,
+        feasible=partial(checked_counts, spent, several) if strict else None,
+        alone=spent is not None,
     ):
-        with metered(progress, several, reading, aims=1, total=len(texts)):
+        within = allotted(spent, several, reading)
+        with metered(progress, within, reading, aims=1, total=len(texts)):
             comparisons += [
-                compared(several, one, strict=strict, attention=attention)
-                for one in reading.apart()
+                compared(within, one, strict=strict, attention=attention) for one in reading.apart()
             ]
-    return comparisons[0] if isinstance(text, str) else comparisons
+    return comparisons[0] if is_one(text) else comparisons
 
 
 def game(
     model: Model,
-    text: str,
+    text: Given,
     *,
     features: str | Sequence[int] = "words",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     replacement: str = "auto",
 ) -> TextGame:
@@ -261,15 +269,16 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    if not isinstance(text, str):
+    if not is_one(text):
         raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(
         checked_model(model),
-        [text],
+        listed(text),
         target=0,
         features=features,
         scale=_own_scale(model),
         protect=protect,
+        side=side,
         window=window,
         progress=None,
     )

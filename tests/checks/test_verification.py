@@ -21,8 +21,8 @@ def test_every_check_passes_on_a_random_model(outputs):
 def test_a_single_word_is_checked_as_far_as_it_goes():
     checks = list(verify(tiny_model(3), "w1"))
     assert [check for check in checks if not check.passed] == []
-    of_pairs = {"lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors"}
-    assert set(METHODS) - {check.method for check in checks} == of_pairs
+    of_pairs = {"lime", "lime-sampled", "shapley", "owen", "banzhaf", "interactions", "anchors"}
+    assert set(METHODS) - {check.method for check in checks} == of_pairs | {"lime-mean-field"}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,7 @@ def test_a_single_word_is_checked_as_far_as_it_goes():
     [
         ("limelight.explainers.removal_methods.leave_one_out", "loo"),
         ("limelight.explainers.lime_methods.lime", "lime"),
+        ("limelight.explainers.owen_methods.owen", "owen"),
     ],
 )
 def test_a_broken_method_is_found(monkeypatch, place, method):
@@ -43,6 +44,24 @@ def test_a_broken_method_is_found(monkeypatch, place, method):
     monkeypatch.setattr(place, broken)
     failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
     assert failed == {method}
+
+
+@pytest.mark.parametrize("name", ["lime_mean_field", "shapley_mean_field"])
+def test_a_broken_mean_field_is_found(monkeypatch, name):
+    place = f"limelight.explainers.mean_field_methods.{name}"
+    real = getattr(__import__("limelight.theory.mean_field", fromlist=[name]), name)
+    monkeypatch.setattr(place, lambda *a, **k: real(*a, **k) * (1 + 1e-3))
+    failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
+    assert failed == {name.replace("_", "-")}
+
+
+def test_owen_values_are_checked_in_several_sentences(monkeypatch):
+    from limelight.explainers import owen_methods
+
+    real = owen_methods.owen
+    monkeypatch.setattr(owen_methods, "owen", lambda g, s, **k: real(g, 0 * s, **k))
+    failed = {c.method for c in verify(tiny_model(3), "w1 w5. w8 w5! w2") if not c.passed}
+    assert failed == {"owen"}  # one sentence of all words is another game
 
 
 def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):

@@ -199,3 +199,52 @@ def test_an_unwritable_output_is_named_as_it_was_given(limelight, tmp_path):
     assert limelight("explain", TEXT, "--output", tmp_path).err == (
         f"Error: '{tmp_path}': is a directory.\n"
     )
+
+
+def pair_folder(tmp_path):
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    network.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def test_a_pair_comes_by_an_option_or_by_lines_with_tabs(limelight, tmp_path):
+    folder = pair_folder(tmp_path)
+    asked = ("--model", folder, "--method", "loo", "--format", "json")
+    one = limelight("explain", "a superb film", "--pair", "the plot is bad", *asked)
+    assert one.code == 0, one.err
+    e = Explanation.from_json(one.out)
+    assert e.text == "a superb film\nthe plot is bad"
+    lines = tmp_path / "pairs.txt"
+    lines.write_text("a superb film\tthe plot is bad\na film\ngood\tbad\tfilm\na\tfilm\n")
+    several = limelight("explain", "--file", str(lines), "--lines", "--tabs", *asked)
+    assert several.code == 2
+    assert (
+        "Line 2: a line must hold two texts with a tab between them; this one has 0" in several.err
+    )
+    assert "Line 3: a line must hold two texts" in several.err
+    found = [Explanation.from_json(line) for line in several.out.splitlines()]
+    assert [one.features for one in found] == [e.features, ("a", "film")]
+    second = limelight("explain", "a film", "--pair", "bad", "--side", "second", *asked)
+    assert Explanation.from_json(second.out).features == ("bad",)
+    said = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
+    assert json.loads(said.out)["parts"] == [[0, 6], [7, 10]]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("a film", "a plot", "--pair", "bad"), "--pair is the second text of one pair; got 2"),
+        (("a film", "--tabs"), "--tabs is about lines"),
+        (("a film", "--pair", "bad", "--lines"), "for lines that hold both, --tabs"),
+        (("a film", "--pair", "bad"), "load a model that was trained on pairs"),
+        (("a film", "--side", "first"), "this is a single text"),
+    ],
+)
+def test_a_pair_that_cannot_be_used_is_refused_in_one_sentence(limelight, given, sentence):
+    outcome = limelight("explain", *given)
+    assert outcome.code == 2
+    assert sentence in " ".join(outcome.err.split())

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from datetime import date, timedelta
 
 import numpy as np
@@ -18,6 +19,7 @@ from limelight.corpus import Run
 from limelight.corpus.compared_groups import corrected
 from limelight.corpus.mistakes import compared_words
 from limelight.corpus.representatives import SHOWN, greedy_cover
+from limelight.corpus.shard_words import predictions
 from limelight.corpus.shares import share_of
 from limelight.corpus.word_sums import Moments
 from limelight.judging.resampling import holm
@@ -67,6 +69,21 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     assert [row["row"] for row in table] == [one[0] for one in rows[:4]]
     best = [word for word, _ in run.explanation(table[0]["row"]).top(5)]
     assert table[0]["words"] == best
+
+
+@pytest.mark.parametrize(
+    ("link", "outputs", "expected"),
+    [
+        ("softmax", [1.0, 3.0], (1, 1 / (1 + math.exp(-2)))),
+        ("softmax", [-0.5], (0, 1 / (1 + math.exp(-0.5)))),  # one output is that of the last class
+        ("sigmoid", [1.0, 3.0], (1, 1 / (1 + math.exp(-3)))),  # each class has its own
+        ("none", [1.0, 3.0], (1, 2.0)),  # no probability: a margin
+        ("none", [-0.5], (0, 0.5)),
+    ],
+)
+def test_how_sure_a_model_is_follows_its_link(link, outputs, expected):
+    number, sure = predictions(pa.array([outputs]), 2, link)
+    assert (number[0], sure[0]) == (expected[0], pytest.approx(expected[1]))
 
 
 def test_labels_may_be_numbers_of_classes(run, tmp_path):

@@ -81,13 +81,14 @@ WRONG_TYPES = {
         "got [0.4, 1.2]."
     ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
+    'surrogate(model, ["good film"])': "a surrogate is about one text, a string; got list.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, compare, explain, game, load\n"
+        "from limelight import InputError, compare, explain, game, load, surrogate\n"
         "model = load()\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"

@@ -139,7 +139,16 @@ def folder(tmp_path):
 
 
 def command(folder):
-    asked = ["explain", "--model", str(folder), "--set", "samples=3000", "a good film is bad ."]
+    asked = [
+        "explain",
+        "-m",
+        "lime",
+        "--model",
+        str(folder),
+        "--set",
+        "samples=3000",
+        "a good film is bad .",
+    ]
     return [sys.executable, "-m", "limelight", *asked]
 
 

@@ -461,7 +461,7 @@ def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
     ("options", "sentence"),
     [
         ({"anything": "some/folder"}, "wrap takes .* got str. For a path or a name use"),
-        ({"anything": len, "tokenizer": 3}, "a tokenizer belongs to a Hugging Face model; got"),
+        ({"anything": len, "tokenizer": 3}, "tokenizer belongs to a Hugging Face model; got"),
     ],
 )
 def test_what_cannot_be_wrapped_gets_one_sentence(options, sentence):

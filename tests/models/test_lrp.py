@@ -15,6 +15,7 @@ from torch import nn
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.models import why_not
+from limelight.models.hugging_face import frozen_network
 from limelight.models.hugging_face import frozen_weights as rules
 from limelight.models.hugging_face.affine_graph import not_affine
 
@@ -328,3 +329,60 @@ def test_steps_below_one_and_paths_without_a_start_are_refused():
     assert explained(bare).scores.any()
     with pytest.raises(DomainError, match="this model has none of them"):
         explained(bare, steps=2)
+
+
+TEXTS = ["a film but.", "good", "the plot is so bad that a film but good is bad.", "a film"]
+
+
+@families
+def test_texts_together_score_as_they_do_alone(family, monkeypatch):
+    model = loaded(family)
+    alone = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
+    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 3)
+    monkeypatch.setattr(type(model), "together", 3)
+    asked = model.engine.calls
+    several = limelight.explain(model, TEXTS, "lrp", target=TARGET)
+    assert model.engine.calls - asked <= 2 * len(TEXTS)
+    for one, other in zip(alone, several, strict=True):
+        assert other.features == one.features
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-9)
+        assert other.base_value == pytest.approx(one.base_value, abs=1e-9)
+        for name, value in one.diagnostics.items():
+            assert other.diagnostics[name] == pytest.approx(value, abs=1e-9)
+
+
+def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
+    model = loaded("bert")
+    usual = frozen_network.times_input
+
+    def fails_on_the_longest(network, rows, *args, **options):
+        if rows.shape[1] > 12:
+            raise RuntimeError("too long for this network")
+        return usual(network, rows, *args, **options)
+
+    monkeypatch.setattr(frozen_network, "times_input", fails_on_the_longest)
+    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 4)
+    monkeypatch.setattr(type(model), "together", 4)
+    with pytest.raises(InputError, match="the plot is so bad"):
+        limelight.explain(model, TEXTS, "lrp")
+    assert len(limelight.explain(model, [TEXTS[0], TEXTS[1]], "lrp")) == 2
+
+
+def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
+    model, sizes = loaded("bert"), []
+    usual = frozen_network.times_input
+
+    def small(network, rows, *args, **options):
+        sizes.append(len(rows))
+        if len(rows) > 2:
+            raise RuntimeError("CUDA out of memory")
+        return usual(network, rows, *args, **options)
+
+    alone = limelight.explain(model, TEXTS[-1], "lrp")
+    monkeypatch.setattr(frozen_network, "times_input", small)
+    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 4)
+    monkeypatch.setattr(type(model), "together", 4)
+    found = limelight.explain(model, TEXTS, "lrp")
+    assert sizes[0] == 4
+    assert max(sizes[1:]) == 2
+    np.testing.assert_allclose(found[-1].scores, alone.scores, atol=1e-9)

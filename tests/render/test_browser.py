@@ -1,39 +1,18 @@
 """The page in a real browser."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from limelight.render.palette import ramp
 
+from browsing import browser  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(browser, tmp_path):  # noqa: F811
     """Open a value's page; when the test ends, nothing may have been asked for or complained."""
     pages, asked, complaints = [], [], []
 

@@ -105,7 +105,7 @@ def test_a_frame_and_csv_have_one_row_per_feature():
     assert len(frame) == 3
     lines = "".join(explanations_csv([(4, e)])).splitlines()
     assert lines[0] == ",".join(CSV_COLUMNS)
-    assert lines[1] == "4,lime,positive,word0,0.5,,,0:5"
+    assert lines[1] == "4,lime,positive,word0,0.5,,,0:5,"
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=9))

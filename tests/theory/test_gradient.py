@@ -150,3 +150,20 @@ def test_attention_is_a_softmax_for_logits_of_any_size():
     assert_same(mean_attention(alpha), alpha.mean(axis=0))
     assert_same(max_attention(alpha), [1, 1 / 3, 1 / 3])
     assert_same(head_outputs(alpha, np.array([[2.0, 9, 9], [1, 2, 3]])), [2, 2])
+
+
+@given(seeds)
+def test_with_one_head_both_norms_are_attention_times_a_norm(seed):
+    """Comment (i) on Eq. 14 sets G-l2 apart from G-l1; both are homogeneous of degree 1 in α_t."""
+    model = tiny_model(seed, K=1, scale=0.7)
+    (text,) = random_texts(1, seed)
+    at = AtTheText(model, text)
+    alpha, u = at.alpha[0, 0], at.target_u[0, 0]
+    q = model.W_q[0] @ at.embedded[0, 0]
+    key = model.W_k[0].T @ q / np.sqrt(len(q))
+    bracket = model.W_l[0, 0] @ model.W_v[0] + (u - alpha @ u)[:, None] * key
+    for order in (1, 2):
+        sizes = np.linalg.norm(at.gradient[0, 1:], ord=order, axis=1)
+        assert_same(sizes, alpha[1:] * np.linalg.norm(bracket[1:], ord=order, axis=1))
+    means = at.gradient[0, 1:].mean(axis=1)  # G-avg, whose sign is the bracket's
+    assert_same(means, alpha[1:] * bracket[1:].mean(axis=1))

@@ -1,6 +1,7 @@
 """Eq. 17, Proposition B.1 and Lemmas D.1–D.5 against all subsets, integrals and rates."""
 
 import math
+from fractions import Fraction
 from itertools import combinations
 
 import mpmath
@@ -93,7 +94,28 @@ def test_lemma_d1_bounds_the_ratio_of_expectations(seed):
     gap = abs(np.mean(X / Y) - np.mean(X) / np.mean(Y))
     bound = expected_ratio_bound(c=0.5, C=2.0, n=10.0, variance=float(np.var(Y)))
     assert gap <= bound
-    assert bound == pytest.approx(2 * np.var(Y) / 5**3 + 4 * np.std(Y) / 5**2)  # as printed
+    assert bound == pytest.approx(2 * np.var(Y) / 5**3 + 2 * np.std(Y) / 5**2)
+    printed = expected_ratio_bound(c=0.5, C=2.0, n=10.0, variance=float(np.var(Y)), printed=True)
+    assert printed == pytest.approx(2 * np.var(Y) / 5**3 + 4 * np.std(Y) / 5**2)
+
+
+def test_lemma_d1_as_printed_is_false_below_one():
+    """X = ±C and Y = cn or Cn, half the time each; all but the root in whole fractions."""
+    c, C, n = Fraction(9, 20), Fraction(1, 2), 1
+    X, Y = (C, -C), (c * n, C * n)
+    gap = abs(sum(x / y for x, y in zip(X, Y, strict=True)) / 2 - sum(X) / sum(Y))
+    assert gap == (C / c - 1) / (2 * n) == Fraction(1, 18)
+    deviation = (C - c) * n / 2  # of Y, which takes two values: the variance is its square
+    bound = {
+        power: C * deviation**2 / (c * n) ** 3 + C**power * deviation / (c * n) ** 2
+        for power in (1, 2)
+    }
+    assert bound[2] < gap < bound[1]
+    for power, printed in ((1, False), (2, True)):
+        found = expected_ratio_bound(
+            c=float(c), C=float(C), n=1.0, variance=float(deviation**2), printed=printed
+        )
+        assert found == pytest.approx(float(bound[power]))
 
 
 @pytest.mark.parametrize("a", [-0.9, -0.3, -1e-3, 0.0, 1e-6, 0.009, 0.011, 0.5, 10.0])
@@ -136,6 +158,26 @@ def test_eq_17_approaches_the_finite_form_as_words_grow():
         exact = limit_at_finite_d(m, np.asarray(mean))
         errors.append(np.linalg.norm(limit_of_many_words(m) - exact) / np.linalg.norm(exact))
     assert np.polyfit(np.log(words), np.log(errors), 1)[0] < -0.4
+
+
+def test_eq_17_errs_by_one_over_d_absolutely_and_relatively_only_where_words_cancel_or_dominate():
+    words, absolute, relative = np.asarray([20, 80, 320]), [], {"even": [], "sparse": []}
+    for d in words.tolist():
+        for kind in relative:
+            w = np.full(d, 1 / d) if kind == "even" else np.eye(d)[0]
+            # f = Σ w_k Z_k: P(k kept | j kept) = 2(d−2)/(3(d−1)), P(k kept) = (d−1)/(2d).
+            both = 2 * (d - 2) / (3 * (d - 1))
+            m = w + both * (w.sum() - w)
+            found = limit_of_many_words(m)
+            np.testing.assert_allclose(
+                limit_at_finite_d(m, np.asarray(w.sum() * (d - 1) / (2 * d))), w, atol=1e-9
+            )
+            relative[kind].append(np.linalg.norm(found - w) / np.linalg.norm(w))
+            if kind == "sparse":
+                absolute.append(np.abs(found - w).max())
+    assert np.polyfit(np.log(words), np.log(absolute), 1)[0] == pytest.approx(-1, abs=0.1)
+    assert min(relative["even"]) > 0.9  # all pull the same way: everything is lost
+    assert relative["sparse"][-1] < 0.1
 
 
 @pytest.mark.parametrize("d", [2, 3, 7, 30])

@@ -4,7 +4,7 @@ __all__ = ["subset_checks"]
 
 from collections.abc import Iterator
 from itertools import combinations
-from math import comb
+from math import comb, prod
 
 import numpy as np
 
@@ -43,6 +43,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
             )
     yield _enumerated_pairs(reading, keep, v)
     yield _enumerated_anchor(reading, keep)
+    yield _enumerated_owen(model, short)
 
 
 def _least_squares(
@@ -109,3 +110,55 @@ def _enumerated_anchor(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Check
         error=max(low - share, share - high, 0.0),
         allowed=ROUNDING,
     )
+
+
+def _enumerated_owen(model: Model, short: str) -> Check:
+    """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
+    reading = read(model, [short], features="positions")
+    d = len(reading.features[0])
+    keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
+    v = output_values(reading, keep)
+    expected = _by_sentence(v, _sentence_masks(reading.documents[0].tokens.strings))
+    e = explained(reading, "owen", features="positions", tolerance=1e-9)
+    return Check(
+        method="owen",
+        against=f"whole sentences and all {len(keep)} subsets of {d} tokens",
+        error=float(np.abs(e.scores - expected).max()),
+        allowed=(e.bound or 0) + ROUNDING,
+    )
+
+
+def _sentence_masks(tokens: tuple[str, ...]) -> list[int]:
+    """The tokens of every sentence as bits."""
+    masks: list[int] = []
+    open_ = False
+    for t, token in enumerate(tokens):
+        stops = token in (".", "!", "?")
+        if not open_ and not (stops and masks):
+            masks.append(0)
+        masks[-1] |= 1 << t
+        open_ = not stops
+    return masks
+
+
+def _by_sentence(v: Float[np.ndarray, " n"], sentences: list[int]) -> Float[np.ndarray, " d"]:
+    d = len(v).bit_length() - 1
+    sets = np.arange(len(v))
+    values = []
+    for j in range(d):
+        own = next(mask for mask in sentences if mask >> j & 1)
+        others = [mask for mask in sentences if mask != own]
+        # Sets without j in which every other sentence is there as a whole or not at all.
+        fits = ~(sets >> j) & 1 > 0
+        for mask in others:
+            fits &= ((sets & mask) == 0) | ((sets & mask) == mask)
+        total = 0.0
+        for S in sets[fits].tolist():
+            whole = sum((S & mask) == mask for mask in others)
+            inside, words = (S & own).bit_count(), own.bit_count()
+            weight = prod(
+                (len(sentences), comb(len(others), whole), words, comb(words - 1, inside))
+            )
+            total += float(v[S | 1 << j] - v[S]) / weight
+        values.append(total)
+    return np.array(values)

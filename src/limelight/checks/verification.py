@@ -16,11 +16,14 @@ from limelight.checks.check import (
     output_values,
 )
 from limelight.checks.gradient_checks import gradient_checks
+from limelight.checks.mean_field_checks import mean_field_checks
 from limelight.checks.subset_checks import subset_checks
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, why_not
+from limelight.models.given_text import document_by
 from limelight.shapes import Float
+from limelight.text import Given
 from limelight.theory.attention import attention
 
 SHORT = 8  # words of which all subsets are tried
@@ -28,7 +31,7 @@ PERMUTATIONS = 300
 SIGMAS = 5.0
 
 
-def verify(model: Model, text: str, *, seed: int = 0) -> Iterator[Check]:
+def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
     """Return checks of the exact methods on ``model`` and ``text``, one after another.
 
     Gradients are checked by complex steps, values by all subsets of the first words, and by
@@ -39,7 +42,7 @@ def verify(model: Model, text: str, *, seed: int = 0) -> Iterator[Check]:
             "verify checks the exact methods of a model that collapses into tables; here the "
             f"scores carry standard errors, since {why}."
         )
-    return _checks(model, text, seed)
+    return _checks(model, str(document_by(model, text).text), seed)
 
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
@@ -48,6 +51,7 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     yield from gradient_checks(reading)
     yield from _left_out(reading)
     yield from _first_order(reading)
+    yield from mean_field_checks(reading)
     words = reading.documents[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(read(model, [short]).features[0]) > 1:

@@ -28,9 +28,17 @@ COMMANDS = {
         "judge_methods",
         "Say which methods are faithful to a model on your texts, between chance and ceiling.",
     ),
+    "plan": (
+        "plan_samples",
+        "Say how many samples LIME needs on a text for a given standard error.",
+    ),
     "summarize": (
         "summarize_run",
         "Say what drives a model over a whole data set: words, mistakes, slices.",
+    ),
+    "serve": (
+        "serve_page",
+        "Open a page on this machine: type a text and see, or look through a data set.",
     ),
     "methods": (
         "list_methods",
@@ -43,6 +51,10 @@ COMMANDS = {
         "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     ),
     "train": ("train_model", "Train the paper's classifier on labelled texts."),
+    "export": (
+        "export_model",
+        "Write a model as one offline page that predicts and explains while you type.",
+    ),
     "data": ("download_data", "Download and check a public data set."),
     "reproduce": ("reproduce_paper", "Run the paper's experiments again and write a report."),
 }

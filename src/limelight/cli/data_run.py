@@ -3,7 +3,6 @@
 __all__ = ["DataRun"]
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
@@ -15,7 +14,6 @@ from limelight.cli.question import Question, number_or_name
 from limelight.cli.result import parsed_settings
 from limelight.cli.run_bar import run_shown
 from limelight.errors import InputError, nearest
-from limelight.models import load
 
 if TYPE_CHECKING:
     from limelight.corpus import Run
@@ -37,6 +35,9 @@ class DataRun:
         on where an earlier one was interrupted.
     text_column
         Column of the texts; by default one of a usual name, such as "text" or "review".
+    pair_column
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     id_column
         Column of the ids; by default one of a usual name, else the number of the row.
     label_column
@@ -64,6 +65,7 @@ class DataRun:
         tuple[Path, ...], Parameter(name=["--data", "-d"], negative=(), consume_multiple=True)
     ] = ()
     text_column: str | None = None
+    pair_column: str | None = None
     id_column: str | None = None
     label_column: str | None = None
     engine: str | None = None
@@ -86,10 +88,17 @@ class DataRun:
             ("a text", bool(text)),
             ("--file", question.file is not None),
             ("--lines", question.lines),
+            ("--tabs", question.tabs),
+            ("--pair", question.pair is not None),
             ("--format", question.format is not None),
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
+        if question.budget is not None:
+            raise InputError(
+                "--budget is about single texts; of a data set say how much is sampled with --set, "
+                "such as --set pairs=5."
+            )
         if question.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
@@ -98,17 +107,18 @@ class DataRun:
             raise InputError(nearest("log", self.log, ["json"]))
         return True
 
-    def explain(self, methods: Sequence[str], question: Question, *, all_classes: bool) -> None:
+    def explain(self, methods: str | None, question: Question, *, all_classes: bool) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = load(question.model, device=question.device)
-        names, output = [name.strip() for name in methods], Path(question.output or "")
+        model = question.chosen_model()
+        names = None if methods is None else [name.strip() for name in methods.split(",")]
+        output = Path(question.output or "")
         with run_shown(output, self.log) as shown:
             run = explain_data(
                 model,
                 list(self.data),
-                names if len(names) > 1 else names[0],
+                names if names is None or len(names) > 1 else names[0],
                 output=output,
                 target=number_or_name(question.target),
                 against=number_or_name(question.against),
@@ -116,8 +126,10 @@ class DataRun:
                 features=question.features,
                 scale=question.scale,
                 protect=question.protect,
+                side=question.side,
                 window=number_or_name(question.window),
                 text_column=self.text_column,
+                pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
                 texts_kept=not self.no_texts,

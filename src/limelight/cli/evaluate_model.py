@@ -11,15 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.cli.console import error_console, output_console
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
-from limelight.models import load
 
 
 def evaluate(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str = "label",
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Measure a model on labelled texts.
@@ -32,18 +37,37 @@ def evaluate(
     data
         File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
         which the test reviews are taken.
+    text_column
+        The column of the texts; by default "text".
+    pair_column
+        The column of the second text of each pair. Two columns of usual names, such as premise and
+        hypothesis or sentence1 and sentence2, are found without these options.
+    label_column
+        The column of the labels.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         Tables for people, or one JSON object for programs.
     """
     from limelight import datasets
 
-    classifier = load(model, device=device)
-    texts = datasets.read_labelled(data, classifier.classes, part="test")
+    classifier = chosen_model(model, device, template, labels)
+    texts = datasets.read_labelled(
+        data,
+        classifier.classes,
+        part="test",
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+    )
     with ProgressShown("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)
     result = evaluation.to_dict()

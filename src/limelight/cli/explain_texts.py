@@ -18,7 +18,7 @@ from limelight.results.table import explanations_csv
 
 def explain(
     *text: str,
-    method: Annotated[str, Parameter(name=["--method", "-m"])] = "lime",
+    method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     question: Question = Question(),  # noqa: B008  (it is frozen)
     data_run: DataRun = DataRun(),  # noqa: B008
@@ -30,7 +30,8 @@ def explain(
     text
         The text to explain; "-" reads standard input.
     method
-        A name from "limelight methods". With --data several, separated by commas.
+        A name from "limelight methods"; by default lime where that is exact, on models that have
+        to be asked shapley. With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
     """
@@ -39,10 +40,10 @@ def explain(
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
     if data_run.given(text, question):
-        data_run.explain(method.split(","), question, all_classes=all_classes)
+        data_run.explain(method, question, all_classes=all_classes)
         return
     form = question.form  # refused before any work is done
-    if "," in method:
+    if method is not None and "," in method:
         raise InputError(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
             "for a whole data set."
@@ -51,7 +52,7 @@ def explain(
 
 
 def _explain_texts(
-    text: tuple[str, ...], method: str, form: str, question: Question, *, all_classes: bool
+    text: tuple[str, ...], method: str | None, form: str, question: Question, *, all_classes: bool
 ) -> None:
     if all_classes:
         answers = question.asked(verbs.explain_classes, text, method)

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.question import number_or_name
 from limelight.cli.result import (
@@ -17,7 +18,7 @@ from limelight.cli.result import (
     show,
     write,
 )
-from limelight.models import load
+from limelight.errors import InputError
 from limelight.results.judgement import Judgement
 
 
@@ -25,7 +26,8 @@ def judge(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
-    text_column: str = "text",
+    text_column: str | None = None,
+    pair_column: str | None = None,
     rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -34,11 +36,13 @@ def judge(
     second_replacement: str | None = None,
     columns: str | None = None,
     curves: bool = True,
-    budget: float | None = None,
+    budget: str | None = None,
     seed: int = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
 ) -> None:
@@ -52,7 +56,10 @@ def judge(
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
     text_column
-        The column that holds the texts.
+        The column that holds the texts; by default "text".
+    pair_column
+        The column that holds the second text of each pair. Two columns of usual names, such as
+        premise and hypothesis or sentence1 and sentence2, are found without these options.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -72,7 +79,8 @@ def judge(
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
-        Seconds for the search of good orders on models that have to be asked.
+        Time for the search of good orders on models that have to be asked, over all texts: 60, 60s
+        or 10min.
     seed
         Same seed, same judgement.
     set
@@ -81,6 +89,11 @@ def judge(
         Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         "terminal", "json", "csv", "html", "png", "svg" or "pdf"; by default what the name of the
         output file says.
@@ -89,16 +102,19 @@ def judge(
     """
     from limelight import judging
     from limelight.datasets import read_rationales
-    from limelight.datasets.texts_of_file import texts_of_file
+    from limelight.datasets.texts_of_file import given_of_file
 
     form = chosen_format(format, output)
     names = None if methods is None else _judged(methods)
     marked = None
     if rationales is None:
-        texts = texts_of_file(data, text_column, limit=limit)
+        texts = given_of_file(data, text_column, pair_column, limit=limit)
     else:
-        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
-    classifier = load(model, device=device)
+        if pair_column is not None:
+            raise InputError("rationales are marked in one text; leave --pair-column out.")
+        column = text_column or "text"
+        texts, marked = read_rationales(data, rationales, text_column=column, limit=limit)
+    classifier = chosen_model(model, device, template, labels)
     with ProgressShown("judging") as progress:
         found = judging.judge(
             classifier,
@@ -135,7 +151,7 @@ def _judged(methods: str) -> list[str | object]:
 def _say_estimate(foreseen: object) -> None:
     said = str(foreseen)
     error_console().print(
-        f"{said[:1].upper()}{said[1:]}; --budget SECONDS shortens the search.", markup=False
+        f"{said[:1].upper()}{said[1:]}; --budget TIME shortens the search.", markup=False
     )
 
 

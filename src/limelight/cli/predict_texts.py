@@ -4,8 +4,7 @@ __all__ = ["predict"]
 
 import itertools
 import json
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,13 +15,16 @@ from rich.text import Text
 
 from limelight.cli.console import output_console
 from limelight.cli.lines import answers_to
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.result import write
+from limelight.cli.second_text import with_second
 from limelight.errors import about_text
-from limelight.models import Model, class_probabilities, load
+from limelight.models import Model, class_probabilities
+from limelight.models.given_text import document_by
 from limelight.render.coloured_pieces import visible
 from limelight.render.wording import percent
 from limelight.shapes import Float
-from limelight.text import Document
+from limelight.text import Document, Given
 
 _TOGETHER = 64  # texts
 
@@ -30,9 +32,13 @@ _TOGETHER = 64  # texts
 def predict(
     *texts: str,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    pair: str | None = None,
     lines: bool = False,
+    tabs: bool = False,
     model: Path | None = None,
     device: str | None = None,
+    template: str | None = None,
+    labels: str | None = None,
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Say which class the model gives to each text, and how sure it is.
@@ -43,23 +49,33 @@ def predict(
         Texts to classify, each one argument; "-" reads standard input.
     file
         Read the text from this file instead.
+    pair
+        The second text of a pair, of which the text is the first.
     lines
         Take every line of the file or of standard input as a text of its own. Predictions come as
         they are made; a line that cannot be used is named on standard error, and the exit code
         is 2.
+    tabs
+        With --lines: every line is a pair, its two texts with a tab between them.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda".
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         A table for people, or one JSON object per line for programs.
     """
-    classifier = load(model, device=device)
+    given = with_second(pair, tabs=tabs, lines=lines)
+    classifier = chosen_model(model, device, template, labels)
     answers = answers_to(
         texts,
         file,
-        partial(predictions, classifier),
+        lambda some: predictions(classifier, given(some)),
         notices=lambda row: row["notices"],
         lines=lines,
         together=_TOGETHER,
@@ -79,12 +95,12 @@ def _show(rows: Iterator[dict[str, Any]]) -> None:
         done += len(chunk)
 
 
-def predictions(model: Model, texts: list[str]) -> list[dict[str, Any]]:
+def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
     """Return class, logits, probability and notices of every text, ready for JSON."""
     documents = []
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
-            documents.append(model.read(text))
+            documents.append(document_by(model, text))
     logits = model.outputs(documents)
     chances = None if model.link == "none" else class_probabilities(logits, model.link)
     return [
@@ -104,6 +120,7 @@ def _row(
     best = None if chances is None else int(np.argmax(chances))
     return {
         "text": document.text,
+        **({"parts": document.parts} if document.parts else {}),
         "class": None if best is None else classes[best],
         "probability": None if chances is None else float(chances.max()),
         "logits": dict(zip(named, map(float, logits), strict=True)),

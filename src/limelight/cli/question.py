@@ -11,14 +11,16 @@ from typing import Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.lines import Answers, answers_to
+from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.result import chosen_format, parsed_settings
+from limelight.cli.second_text import with_second
 from limelight.errors import InputError
 from limelight.explainers.readings import together
-from limelight.models import Model, load
+from limelight.models import Model
 from limelight.render.wording import notices
 from limelight.results import Comparison
-from limelight.text import one_line
+from limelight.text import Given, one_line
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
@@ -45,22 +47,37 @@ class Question:
         "score", which is always what is explained.
     protect
         Word that stays as it is and gets no score. May be repeated.
+    side
+        "first" or "second": of a pair, score the words of this text only.
     window
         Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
         of this many tokens, or "auto" for as many as it reads.
+    budget
+        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls").
+        How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
     file
         Read the text from this file.
     lines
         Take every line of the file or of standard input as a text of its own. Results come as they
         are found; a line that cannot be used is named on standard error, and the exit code is 2.
+    tabs
+        With --lines: every line is a pair, its two texts with a tab between them.
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.
     device
         Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
         and for a Hugging Face model a GPU if there is one.
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     format
         "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
         "pdf"; by default what the name of the output file says, else "terminal".
@@ -73,12 +90,18 @@ class Question:
     features: str = "words"
     scale: str = "logit"
     protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    side: str | None = None
     window: str | None = None
+    budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    pair: str | None = None
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
     lines: Annotated[bool, Parameter(negative=())] = False
+    tabs: Annotated[bool, Parameter(negative=())] = False
     model: Path | None = None
     device: str | None = None
+    template: str | None = None
+    labels: str | None = None
     format: str | None = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
@@ -87,16 +110,21 @@ class Question:
         """The format of the answer."""
         return chosen_format(self.format, self.output)
 
+    def chosen_model(self) -> Model:
+        """Return the model that is asked."""
+        return chosen_model(self.model, self.device, self.template, self.labels)
+
     def asked(
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
-        model = load(self.model, device=self.device)
+        given = with_second(self.pair, tabs=self.tabs, lines=self.lines)
+        model = self.chosen_model()
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
-            return self._answers(verb, shown, model, texts, *rest, **more)
+            return self._answers(verb, shown, model, given(texts), *rest, **more)
 
         return answers_to(
             text,
@@ -112,7 +140,7 @@ class Question:
         verb: Callable[..., Any],
         shown: ProgressShown,
         model: Model,
-        texts: list[str],
+        texts: list[Given],
         *rest: Any,
         **more: Any,
     ) -> Any:
@@ -124,7 +152,9 @@ class Question:
                 features=self.features,
                 scale=self.scale,
                 protect=self.protect,
+                side=self.side,
                 window=number_or_name(self.window),
+                budget=self.budget,
                 progress=progress,
                 **more,
                 **parsed_settings(self.set),

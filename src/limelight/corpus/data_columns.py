@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from limelight.corpus.data_files import DataFile
 from limelight.corpus.run_record import DataColumns
+from limelight.datasets.pair_columns import chosen_pair
 from limelight.errors import InputError
 
 # Usual names, best first.
@@ -26,7 +27,12 @@ def is_text(kind: Any) -> bool:
 
 
 def chosen_columns(
-    files: Sequence[DataFile], *, text: str | None, id: str | None, label: str | None
+    files: Sequence[DataFile],
+    *,
+    text: str | None,
+    id: str | None,
+    label: str | None,
+    pair: str | None = None,
 ) -> DataColumns:
     """Return the columns that were named, usual names where none were, and what is carried along.
 
@@ -34,21 +40,23 @@ def chosen_columns(
     """
     types = files[0].columns
     texts = [name for name, kind in types.items() if is_text(kind)]
+    text, pair = chosen_pair(texts, text, pair)
     text = _guessed(_TEXT, texts, files[0]) if text is None else text
     id = _usual(_ID, types) if id is None else id
     label = _usual(_LABEL, types) if label is None else label
     for file in files:
-        for name in (text, id, label):
+        for name in (text, pair, id, label):
             if name is not None and name not in file.columns:
                 raise _missing(file, name)
-        if not is_text(file.columns[text]):
-            raise InputError(
-                f"the column {text!r} of '{file.path}' must hold texts; it holds "
-                f"{file.columns[text]}."
-            )
+        for name in (text, *([] if pair is None else [pair])):
+            if not is_text(file.columns[name]):
+                raise InputError(
+                    f"the column {name!r} of '{file.path}' must hold texts; it holds "
+                    f"{file.columns[name]}."
+                )
     alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
-    carried = [name for name in alike if name not in (text, id, label)]
-    return DataColumns(text=text, id=id, label=label, carried=carried)
+    carried = [name for name in alike if name not in (text, pair, id, label)]
+    return DataColumns(text=text, id=id, label=label, carried=carried, pair=pair)
 
 
 def _usual(names: Sequence[str], there: Iterable[str]) -> str | None:
@@ -69,5 +77,5 @@ def _missing(file: DataFile, name: str) -> InputError:
     known = ", ".join(map(repr, file.columns)) or "none"
     return InputError(
         f"'{file.path}' has no column {name!r}; it has {known}. Name the one that is meant: "
-        "text_column, id_column or label_column (--text-column …)."
+        "text_column, pair_column, id_column or label_column (--text-column …)."
     )

@@ -134,7 +134,7 @@ class _Rows(DataFile):
         while part := list(itertools.islice(rows, _BATCH)):
             cells = zip(columns.used, zip(*part, strict=True), strict=True)
             arrays = {
-                name: pa.array(column, pa.large_binary() if name == columns.text else pa.string())
+                name: pa.array(column, pa.large_binary() if name in columns.texts else pa.string())
                 for name, column in cells
             }
             yield pa.record_batch(arrays)
@@ -173,7 +173,7 @@ class _Separated(_Rows):
             next(records, None)
             for cells in records:
                 there = [cells[i] if i < len(cells) else None for i in places]
-                yield _text_in_bytes(there)
+                yield _text_in_bytes(there, len(columns.texts))
 
     def _records(self) -> Generator[list[str], None, None]:
         """Yield the rows that are not blank, the names of the columns first."""
@@ -207,9 +207,11 @@ class _JsonLines(_Rows):
         with contextlib.closing(self._lines()) as lines:
             for line in lines:
                 row = _object(line)
-                if not isinstance(row.get(columns.text), str):  # a list of words is not a text
-                    row.pop(columns.text, None)
-                yield _text_in_bytes([_cell(row.get(name)) for name in columns.used])
+                for name in columns.texts:
+                    if not isinstance(row.get(name), str):  # a list of words is not a text
+                        row.pop(name, None)
+                cells = [_cell(row.get(name)) for name in columns.used]
+                yield _text_in_bytes(cells, len(columns.texts))
 
     def _lines(self) -> Generator[bytes, None, None]:
         with self._opened() as file:
@@ -237,11 +239,11 @@ def _cell(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def _text_in_bytes(cells: Sequence[str | None]) -> Sequence[bytes | str | None]:
-    """Return the text, which is used first, as the bytes that were read, and the rest sound."""
+def _text_in_bytes(cells: Sequence[str | None], texts: int) -> Sequence[bytes | str | None]:
+    """Return the texts, which come first, as the bytes that were read, and the rest sound."""
     found = [None if cell is None else _encoded(cell) for cell in cells]
-    rest = (None if one is None else one.decode("utf-8", "replace") for one in found[1:])
-    return [found[0], *rest]
+    rest = (None if one is None else one.decode("utf-8", "replace") for one in found[texts:])
+    return [*found[:texts], *rest]
 
 
 def _encoded(text: str) -> bytes:

@@ -83,6 +83,10 @@ class DataSet:
     def _table(self, batch: pa.RecordBatch, first: int, schema: pa.Schema) -> pa.Table:
         columns, rows = self.columns, range(first, first + len(batch))
         texts, errors = _texts(batch.column(columns.text))
+        seconds: list[str | None] = [None] * len(batch)
+        if columns.pair is not None:
+            seconds, others = _texts(batch.column(columns.pair))
+            errors = [one or other for one, other in zip(errors, others, strict=True)]
         ids = [None] * len(batch) if columns.id is None else _strings(batch.column(columns.id))
         labels = None if columns.label is None else _strings(batch.column(columns.label))
         arrays = [
@@ -91,6 +95,7 @@ class DataSet:
             pa.array(texts, pa.large_string()),
             pa.nulls(len(batch), pa.string()) if labels is None else pa.array(labels, pa.string()),
             pa.array(errors, pa.string()),
+            pa.array(seconds, pa.large_string()),
             *(_sound(batch.column(name)) for name in columns.carried),
         ]
         return pa.Table.from_arrays(
@@ -150,13 +155,18 @@ def _plain(kind: Any) -> Any:
 
 
 def opened_data(
-    data: Any, *, text: str | None = None, id: str | None = None, label: str | None = None
+    data: Any,
+    *,
+    text: str | None = None,
+    id: str | None = None,
+    label: str | None = None,
+    pair: str | None = None,
 ) -> DataSet:
     """Return the data: a path, several, a folder of files in order of their names, or a table."""
     files = [data_table(_table(data))] if _is_table(data) else _files(data)
     if not files:
         raise InputError("no data were given; name a file or a folder.")
-    return DataSet(files, chosen_columns(files, text=text, id=id, label=label))
+    return DataSet(files, chosen_columns(files, text=text, id=id, label=label, pair=pair))
 
 
 def _is_table(data: Any) -> bool:

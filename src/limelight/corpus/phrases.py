@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.corpus.shard_words import ShardWords, Vocabulary
+from limelight.corpus.sided_words import second_starts
 from limelight.corpus.word_sums import Moments
 from limelight.shapes import Bool, Float, Int
 
@@ -135,6 +136,7 @@ class _Places(NamedTuple):
     at: Int[np.ndarray, " m"]
     word: Int[np.ndarray, " m"]
     share: Float[np.ndarray, " m"]
+    second: Bool[np.ndarray, " m"]  # whether it stands on the second side of a pair
 
     def only(self, kept: Bool[np.ndarray, " m"]) -> "_Places":
         return self if kept.all() else _Places(*(values[kept] for values in self))
@@ -175,12 +177,15 @@ def _places(shard: ShardWords, whole: Any) -> _Places:
     word = shard.own[codes] if len(codes) else np.zeros(0, dtype=np.int64)
     score = _flat(table["scores"]).to_numpy(zero_copy_only=False).astype(np.float64)
     entry = np.repeat(np.arange(len(inner)), inner)
+    at = np.repeat(np.arange(len(table)), outer)[entry]
+    start = _flat(starts).to_numpy(zero_copy_only=False).astype(np.int64)
     return _Places(
-        start=_flat(starts).to_numpy(zero_copy_only=False).astype(np.int64),
+        start=start,
         end=_flat(ends).to_numpy(zero_copy_only=False).astype(np.int64),
-        at=np.repeat(np.arange(len(table)), outer)[entry],
+        at=at,
         word=word[entry],
         share=(score / np.maximum(inner, 1))[entry],
+        second=start >= second_starts(table)[at],
     )
 
 
@@ -192,7 +197,9 @@ def _neighbours(places: _Places) -> _Neighbours:
     if len(order) > 1:
         gap = start[1:] - end[:-1]
         known = (word[1:] < _NONE) & (word[:-1] < _NONE)
-        joined[:-1] = (at[1:] == at[:-1]) & (gap >= 0) & (gap <= 1) & known
+        aside = places.second[order]  # only a newline stands between the sides of a pair
+        same = (at[1:] == at[:-1]) & (aside[1:] == aside[:-1])
+        joined[:-1] = same & (gap >= 0) & (gap <= 1) & known
     two = np.flatnonzero(joined)
     three = two[joined[two + 1]] if len(two) else two
     pairs = (word[two] << 2 * _BITS) | (word[two + 1] << _BITS) | _NONE

@@ -22,7 +22,7 @@ from limelight.corpus.run_progress import Meter, Watcher
 from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_schema import shard_bytes
 from limelight.corpus.shard_task import Engine, Finished, Job, Orders, Task
-from limelight.corpus.shard_work import ShardWork
+from limelight.corpus.shard_work import ShardWork, data_texts
 from limelight.errors import InputError
 from limelight.explainers.readings import readings
 from limelight.models.loading import ModelSource
@@ -129,18 +129,19 @@ class RunJob:
 
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
-    usable = texts.filter(pc.is_null(texts.column("error"))).column("text")
+    usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
     question = work.record.question
-    for text in usable.slice(0, 1).to_pylist():
+    for one in data_texts(usable, work.model.classes)[0]:
         try:
             reading = readings(
                 work.model,
-                [text],
+                [one.given],
                 target=question.target,
                 against=question.against,
                 features=question.features,
                 scale=question.scale,
                 protect=question.protect,
+                side=question.side,
                 window=question.window,
                 progress=None,
             )

@@ -17,7 +17,7 @@ from limelight.corpus.run_record import (
 from limelight.errors import InputError
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured
-from limelight.explainers.several_methods import several_methods
+from limelight.explainers.several_methods import default_method, several_methods
 from limelight.explainers.targets import explained_scale
 from limelight.models import Model
 from limelight.models.loading import source_of
@@ -41,6 +41,7 @@ def plan_run(
     features: str,
     scale: str,
     protect: Collection[str],
+    side: str | None,
     window: str | int | None,
     texts_kept: bool,
     shard_texts: int | None,
@@ -74,6 +75,7 @@ def plan_run(
             features=features,
             scale=explained_scale(scale, model.link),
             protect=sorted(protect),
+            side=side,
             window=window,
         ),
         data=found,
@@ -84,7 +86,8 @@ def plan_run(
 def _chosen(model: Model, method: Any, settings: Mapping[str, Any]) -> list[Chosen]:
     if isinstance(method, Sequence) and not isinstance(method, str):
         return several_methods(model, method, settings)
-    return [configured(method, model, settings)]
+    named = default_method(model) if method is None else method
+    return [configured(named, model, settings)]
 
 
 def _method_record(one: Chosen) -> MethodRecord:

@@ -62,6 +62,7 @@ class QuestionRecord(_Record, frozen=True):
     scale: str
     protect: list[str]
     window: str | int | None
+    side: str | None = None
 
 
 class DataFileRecord(_Record, frozen=True):
@@ -74,17 +75,26 @@ class DataFileRecord(_Record, frozen=True):
 
 
 class DataColumns(_Record, frozen=True):
-    """Columns of the data; ``carried`` ones are stored as they are."""
+    """Columns of the data; ``carried`` ones are stored as they are.
+
+    Where a text is a pair, ``pair`` is the column of its second side.
+    """
 
     text: str
     id: str | None
     label: str | None
     carried: list[str]
+    pair: str | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The column of the texts, and that of their second sides if there is one."""
+        return [self.text] if self.pair is None else [self.text, self.pair]
 
     @property
     def used(self) -> list[str]:
-        """All of them, each once, that of the texts first."""
-        chosen = (self.text, self.id, self.label, *self.carried)
+        """All of them, each once, those of the texts first."""
+        chosen = (*self.texts, self.id, self.label, *self.carried)
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 

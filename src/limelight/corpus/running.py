@@ -27,7 +27,7 @@ from limelight.models.loading import ModelSource, source_of
 def explain_data(
     model: Model,
     data: Any,
-    method: str | object | Sequence[str | object] = "lime",
+    method: str | object | Sequence[str | object] | None = None,
     *,
     output: str | os.PathLike[str],
     target: str | int | None = None,
@@ -36,8 +36,10 @@ def explain_data(
     features: str = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     text_column: str | None = None,
+    pair_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
     texts_kept: bool = True,
@@ -61,7 +63,8 @@ def explain_data(
         The path of a .parquet, .csv, .tsv or .jsonl file, a list of them, a folder of them, or a
         table in memory: {"text": [...]}, or what speaks Arrow, such as a data frame.
     method
-        A method, or a list of several, which share what is computed of a text.
+        A method, or a list of several, which share what is computed of a text; by default that of
+        :func:`limelight.explain`.
     output
         The folder of the run.
     target
@@ -71,9 +74,13 @@ def explain_data(
     all_classes
         Explain every class of the model, one row each.
     features
-        As :func:`limelight.explain` takes them; ``scale``, ``protect`` and ``window`` too.
+        As :func:`limelight.explain` takes them; ``scale``, ``protect``, ``side`` and
+        ``window`` too.
     text_column
         The column of the texts; by default one of a usual name, such as "text" or "review".
+    pair_column
+        The column of the second texts, where a text is a pair. Two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     id_column
         The column of ids; by default one of a usual name, else the number of the row.
     label_column
@@ -96,7 +103,7 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     checked_model(model)
-    opened = opened_data(data, text=text_column, id=id_column, label=label_column)
+    opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
     record = plan_run(
         model,
         opened,
@@ -108,6 +115,7 @@ def explain_data(
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         texts_kept=texts_kept,
         shard_texts=shard_texts,

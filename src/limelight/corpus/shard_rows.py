@@ -21,6 +21,7 @@ from limelight.corpus.shard_schema import OWN_COLUMNS
 from limelight.results import Explanation
 from limelight.results.finding import Anchor, Pairs
 from limelight.results.plain_values import read_value, written_value
+from limelight.text import Given, joined
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -30,8 +31,13 @@ class DataText(NamedTuple):
 
     row: int
     id: str
-    text: str | None
+    given: Given | None
     label: str | None
+
+    @property
+    def whole(self) -> str | None:
+        """The text, or both sides of a pair, as one string; None where there is none."""
+        return None if self.given is None else joined(self.given)[0]
 
 
 class Answer(NamedTuple):
@@ -57,8 +63,8 @@ def shard_table(
     columns = {
         "row": [one.about.row for one in answers],
         "id": [one.about.id for one in answers],
-        "text_hash": [_map(text_hash, one.about.text) for one in answers],
-        "text": [one.about.text if keep_texts else None for one in answers],
+        "text_hash": [_map(text_hash, one.about.whole) for one in answers],
+        "text": [one.about.whole if keep_texts else None for one in answers],
         "label": [one.about.label for one in answers],
         "method": [one.method for one in answers],
         "target": [
@@ -104,6 +110,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         pairs=_map(_pairs, row["pairs"]),
         anchor=_map(_anchor, row["anchor"]),
         cut=row["cut"],
+        parts=tuple(tuple(part) for part in row.get("parts") or ()),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
@@ -237,6 +244,7 @@ _VALUES: dict[str, Callable[[Explanation], Any]] = {
     "bound": _bound,
     "intercept": lambda e: e.intercept,
     "cut": lambda e: e.cut,
+    "parts": lambda e: [list(part) for part in e.parts] or None,
     "pairs": lambda e: _map(_pair_rows, e.pairs),
     "anchor": lambda e: _map(_anchor_row, e.anchor),
     "settings": lambda e: _json(e.settings),

@@ -50,6 +50,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "bound": pa.float32(),
     "intercept": pa.float32(),
     "cut": pa.uint32(),
+    "parts": _list(_list(pa.uint32())),
     "pairs": _list(_PAIR),
     "anchor": _ANCHOR,
     "notices": _list(pa.string()),

@@ -23,7 +23,7 @@ from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_schema import shard_bytes
 from limelight.corpus.shard_work import Heard, ShardWork
 from limelight.errors import InputError
-from limelight.models.loading import ModelSource, load
+from limelight.models.loading import ModelSource
 
 
 class Job(NamedTuple):
@@ -117,7 +117,7 @@ def _work(job: Job) -> ShardWork:
     if job.source is None:
         raise InputError("a model that is in memory only cannot be loaded elsewhere.")
     record = msgspec.json.decode(job.record, type=RunRecord)
-    model = load(job.source.path, device=job.source.device)
+    model = job.source.loaded()
     if model.fingerprint != record.model.fingerprint:
         raise InputError(
             f"the model at '{job.source.path}' is not the one of this run any more; put it back."

@@ -1,7 +1,8 @@
 """The words of a shard as flat arrays: what every summary of a run is added up from.
 
 A text is the unit: features of one text that bear the same name are one word of it, whose score is
-the sum of theirs. Rows that failed are left out and counted.
+the sum of theirs. Rows that failed are left out and counted. In a run over pairs a word of the one
+column is another than that of the other.
 """
 
 __all__ = ["ShardWords", "View", "Vocabulary", "words_of_shards"]
@@ -14,6 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from limelight.corpus.run_record import ModelRecord
+from limelight.corpus.sided_words import PLACED, with_columns
+from limelight.models.probabilities import class_probabilities
 from limelight.shapes import Float, Int
 
 if TYPE_CHECKING:
@@ -44,7 +48,10 @@ class Vocabulary:
     def numbers(self, words: Sequence[Any]) -> Int[np.ndarray, " n"]:
         """Return the numbers of ``words``; new ones get the next."""
         known = self._numbers
-        return np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
+        found = list(map(known.get, words))  # most are known, and a loop in Python is slow
+        if None in found:
+            found = [known.setdefault(word, len(known)) for word in words]
+        return np.array(found, dtype=np.int64)
 
     def words(self) -> list[Any]:
         """Return all words by number."""
@@ -97,14 +104,17 @@ def words_of_shards(
     all if none are given.
     """
     views: dict[View, int] = {}
-    columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *more))]
+    of_data = run.record.data.columns
+    placed = () if of_data.pair is None else PLACED
+    columns = [*dict.fromkeys((*_READ, *(("starts",) if counts else ()), *placed, *more))]
     for table in _read_ahead(run.tables(columns, shards=shards)):
         if method is not None:
             table = table.filter(pc.equal(table["method"], method))
         good = pc.is_null(table["error"])
         failed = len(table) - int(pc.sum(good).as_py() or 0)
-        kept = table.filter(good) if failed else table
-        yield _shard_words(kept.combine_chunks(), run.classes, vocabulary, views, failed, counts)
+        kept = with_columns(table.filter(good) if failed else table, of_data)
+        kept = kept.combine_chunks()
+        yield _shard_words(kept, run.record.model, vocabulary, views, failed, counts)
 
 
 def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -118,7 +128,7 @@ def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def _shard_words(
     table: pa.Table,
-    classes: tuple[str, ...],
+    model: ModelRecord,
     vocabulary: Vocabulary,
     views: dict[View, int],
     failed: int,
@@ -133,7 +143,8 @@ def _shard_words(
     if counts:
         times = _numpy(pc.list_value_length(_one(table["starts"]).flatten()), np.int64)
     at, codes, score, times = _once_per_text(at, codes, score, times, len(own))
-    predicted, confidence = predictions(_one(table["prediction"]), len(classes))
+    classes = tuple(model.classes)
+    predicted, confidence = predictions(_one(table["prediction"]), len(classes), model.link)
     return ShardWords(
         views=(),  # all are known once those of the rows are
         failed=failed,
@@ -180,21 +191,33 @@ def _view_numbers(table: pa.Table, views: dict[View, int]) -> Int[np.ndarray, " 
     return numbers[inverse]
 
 
-def predictions(logits: Any, classes: int) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Return the predicted class of each row, and the softmax probability it has.
+def predictions(
+    logits: Any, classes: int, link: str
+) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Return the predicted class of each row, and how sure the model is of it.
 
-    One output for two classes is the log-odds of the last. Without outputs the class is −1.
+    That is its probability by ``link``, softmax or sigmoid; for a model without probabilities it is
+    the margin: how far the output lies above the next largest. One output for two classes is that
+    of the last, against 0. Without outputs the class is −1.
     """
     lengths = _numpy(pc.list_value_length(logits).fill_null(0), np.int64)
     width = int(lengths.max(initial=0))
     if not width or (lengths != width).any():
         return np.full(len(lengths), _UNKNOWN), np.full(len(lengths), np.nan)
-    table = _numpy(logits.flatten(), np.float64).reshape(-1, width)
+    outputs = _numpy(logits.flatten(), np.float64).reshape(-1, width)
+    sureness = _sureness(outputs, link)
     if width == 1:
-        table = np.concatenate([np.zeros_like(table), table], axis=1)
-    best = table.argmax(axis=1)
-    odds = np.exp(table - table.max(axis=1, keepdims=True))
-    return best + max(classes - table.shape[1], 0), 1 / odds.sum(axis=1)
+        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
+    return outputs.argmax(axis=1) + max(classes - outputs.shape[1], 0), sureness
+
+
+def _sureness(outputs: Float[np.ndarray, "n C"], link: str) -> Float[np.ndarray, " n"]:
+    if link != "none":
+        return class_probabilities(outputs, link).max(axis=1)
+    if outputs.shape[1] == 1:
+        return np.abs(outputs[:, 0])
+    ordered = np.sort(outputs, axis=1)
+    return ordered[:, -1] - ordered[:, -2]
 
 
 def label_numbers(labels: Any, classes: tuple[str, ...]) -> Int[np.ndarray, " n"]:

@@ -1,6 +1,6 @@
 """What a worker does with a shard: read, explain by every method, and make rows of it."""
 
-__all__ = ["ShardWork", "input_schema"]
+__all__ = ["ShardWork", "data_texts", "input_schema"]
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.results import Explanation
 from limelight.results.plain_values import read_value
-from limelight.text import one_line
+from limelight.text import Given, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
 _INPUT = {
@@ -28,6 +28,7 @@ _INPUT = {
     "text": pa.large_string(),
     "label": pa.string(),
     "error": pa.string(),
+    "pair": pa.large_string(),
 }
 Found = Explanation | str  # a sentence where there is no explanation
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
@@ -52,15 +53,15 @@ class ShardWork:
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = _asked(texts, self.model.classes)
+        asked, errors = data_texts(texts, self.model.classes)
         found: list[list[Found]] = [[error or ""] * self._per_text for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (len(asked[i].text or ""), i))
+        usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
-        for part in _parts(usable, max(together(self.model), _TOGETHER)):
+        for part in _parts(usable, max(together(self.model, self.chosen), _TOGETHER)):
             for i, of_text in zip(
-                part, self._explained([asked[i].text for i in part]), strict=True
+                part, self._explained([asked[i].given for i in part]), strict=True
             ):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
@@ -105,8 +106,10 @@ class ShardWork:
                     features=question.features,
                     scale=question.scale,
                     protect=question.protect,
+                    side=question.side,
                     window=question.window,
                     progress=None,
+                    chosen=self.chosen,
                 )
                 for of_text in self._of_reading(reading)
             ]
@@ -144,13 +147,18 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def _asked(texts: pa.Table, classes: Sequence[str]) -> tuple[list[DataText], list[str | None]]:
-    columns = (texts.column(name).to_pylist() for name in ("row", "id", "text", "label"))
+def data_texts(texts: pa.Table, classes: Sequence[str]) -> tuple[list[DataText], list[str | None]]:
+    """Return the texts that a worker got, and for each the sentence why it cannot be used."""
+    columns = (texts.column(name).to_pylist() for name in ("row", "id", "text", "label", "pair"))
     asked = [
-        DataText(row, id, text, _class_name(label, classes))
-        for row, id, text, label in zip(*columns, strict=True)
+        DataText(row, id, _given(text, pair), _class_name(label, classes))
+        for row, id, text, label, pair in zip(*columns, strict=True)
     ]
     return asked, texts.column("error").to_pylist()
+
+
+def _given(text: str | None, pair: str | None) -> Given | None:
+    return text if text is None or pair is None else (text, pair)
 
 
 def _class_name(label: str | None, classes: Sequence[str]) -> str | None:

@@ -18,6 +18,7 @@ from limelight.errors import InputError, nearest
 from limelight.results import Explanation
 from limelight.results.run_difference import RunDifference
 from limelight.results.run_summary import RunSummary
+from limelight.text import Given, joined
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
 
@@ -191,7 +192,7 @@ class Run:
         method: str | None = None,
         *,
         target: str | None = None,
-        text: str | None = None,
+        text: Given | None = None,
     ) -> Explanation:
         """Return what ``method``, by default the first, says about text number ``row``.
 
@@ -223,11 +224,11 @@ class Run:
             raise InputError(nearest("class explained here", target, map(str, found)))
         return found[target] if target is not None else next(iter(found.values()))
 
-    def _explanation(self, row: dict[str, Any], given: str | None) -> Explanation:
-        text = row["text"] if given is None else given
+    def _explanation(self, row: dict[str, Any], given: Given | None) -> Explanation:
+        text = row["text"] if given is None else joined(given)[0]
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
-        if given is not None and text_hash(given) != row["text_hash"]:
+        if given is not None and text_hash(text) != row["text_hash"]:
             raise InputError(f"this is not text {row['row']} of the run: its hash is another.")
         return explanation_of(row, self.record, text=text)
 

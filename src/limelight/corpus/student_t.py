@@ -65,19 +65,26 @@ def _regularized_beta(
 def _fraction(
     x: Float[np.ndarray, " n"], a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the continued fraction by Lentz's method."""
+    """Return the continued fraction by Lentz's method; what has converged takes no more terms."""
+    found = np.empty_like(x)
     c = np.ones_like(x)
     d = 1 / _away(1 - (a + b) * x / (a + 1))
-    value = d
+    value, place = d, np.arange(len(x))
     for m in range(1, _TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for step in (even, odd):
             d, c = 1 / _away(1 + step * d), _away(1 + step / c)
             value = value * c * d
-        if np.all(np.abs(c * d - 1) < 1e-15):
+        going = ~(np.abs(c * d - 1) < 1e-15)
+        if m % 4 == 0 and not going.all():
+            found[place[~going]] = value[~going]
+            place = place[going]
+            x, a, b, c, d, value = (v[going] for v in (x, a, b, c, d, value))
+        if not len(place):
             break
-    return value
+    found[place] = value
+    return found
 
 
 def _away(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

@@ -12,6 +12,7 @@ from limelight.corpus.representatives import Picked
 from limelight.corpus.run_tally import RunTally, tallied
 from limelight.corpus.second_walk import SecondWalk, walked_again
 from limelight.corpus.shares import share_of
+from limelight.corpus.sided_words import phrase_name
 from limelight.corpus.slices import slice_rule
 from limelight.corpus.word_sums import Moments
 from limelight.corpus.word_table import RARE, shrunken, strength, word_columns
@@ -133,7 +134,7 @@ def _view(
         vocabulary=int((moments.texts > 0).sum()),
         supporting=tuple(one for one, side in zip(found, chosen.values(), strict=True) if side > 0),
         opposing=tuple(one for one, side in zip(found, chosen.values(), strict=True) if side < 0),
-        phrases=_phrases(tally, walk, v, top),
+        phrases=_phrases(run, tally, walk, v, top),
         right=_right(tally.outcomes[v]),
         mistakes=_mistakes(run, tally, walk, v, top),
         compared=compared,
@@ -161,7 +162,9 @@ def _summarized_words(
     ]
 
 
-def _phrases(tally: RunTally, walk: SecondWalk, v: int, top: int) -> tuple[SummarizedWord, ...]:
+def _phrases(
+    run: "Run", tally: RunTally, walk: SecondWalk, v: int, top: int
+) -> tuple[SummarizedWord, ...]:
     """Return the phrases of enough texts, the strongest first."""
     keys = [int(key) for key in walk.phrases.words()]
     moments = walk.phrase_sums.moments([v], len(keys))
@@ -169,7 +172,10 @@ def _phrases(tally: RunTally, walk: SecondWalk, v: int, top: int) -> tuple[Summa
     able = np.flatnonzero((moments.texts >= FEWEST) & (size > 0))
     kept = able[np.argsort(-size[able], kind="stable")][:top].tolist()
     known = tally.vocabulary.words()
-    names = [" ".join(known[word] for word in phrase_words(keys[i])) for i in kept]
+    names = [
+        phrase_name([known[word] for word in phrase_words(keys[i])], run.record.data.columns)
+        for i in kept
+    ]
     return tuple(_summarized_words(moments, names, kept, lambda _: ()))
 
 
@@ -188,6 +194,7 @@ def _mistakes(
             predicted=run.classes[one.predicted],
             label=run.classes[one.label],
             confidence=one.confidence,
+            margin=run.record.model.link == "none",
             explanation=walk.picked[v, one.row][1],
         )
         for one in tally.mistakes.of(v)[:top]

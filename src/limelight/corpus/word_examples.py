@@ -21,12 +21,15 @@ class WordExamples:
 
     def __init__(self, chosen: Mapping[int, Mapping[int, int]], names: Sequence[str]) -> None:
         self._chosen, self._names = chosen, names
+        self._sides = {view: np.zeros(len(names), dtype=np.int64) for view in chosen}
+        for view, sides in chosen.items():
+            self._sides[view][list(sides)] = list(sides.values())
         self._found: dict[tuple[int, int], list[Example]] = {}
 
     def add(self, shard: ShardWords) -> None:
         """Take in a shard whose table has texts and places."""
-        for view, sides in self._chosen.items():
-            side = np.array([sides.get(number, 0) for number in shard.own.tolist()], dtype=np.int64)
+        for view, sides in self._sides.items():
+            side = sides[shard.own]
             inside = np.flatnonzero((shard.view[shard.at] == view) & (side[shard.word] != 0))
             word, score = shard.word[inside], shard.score[inside] * side[shard.word[inside]]
             order = inside[np.lexsort((shard.at[inside], -score, word))]

@@ -13,8 +13,10 @@ import numpy as np
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
+from limelight.models.given_text import document_by
 from limelight.render.notice_counts import NoticeCounts
 from limelight.shapes import Int
+from limelight.text import Given
 
 _CHUNK = 500  # texts at a time
 
@@ -105,12 +107,12 @@ def evaluate(
 
 
 def _probabilities(
-    model: Model, texts: Sequence[str], first: int, source: str, counts: NoticeCounts
+    model: Model, texts: Sequence[Given], first: int, source: str, counts: NoticeCounts
 ) -> np.ndarray:
     documents = []
     for row, text in enumerate(texts, start=first + 1):
         try:
-            documents.append(model.read(text))
+            documents.append(document_by(model, text))
         except InputError as error:
             raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
         counts.add(f"row {row}", documents[-1].notices)

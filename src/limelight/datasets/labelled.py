@@ -11,6 +11,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
+from limelight.text import Given, joined
 
 
 @final
@@ -18,10 +19,10 @@ from limelight.shapes import Int
 class LabelledTexts:
     """Texts, the class number of each, the names of the classes if known, and where it came from.
 
-    Labels count from 0; ``classes[label]`` is the name.
+    Labels count from 0; ``classes[label]`` is the name. A text may be a pair, a tuple of two.
     """
 
-    texts: Sequence[str]
+    texts: Sequence[Given]
     labels: Int[np.ndarray, " n"]
     classes: tuple[str, ...] | None = None
     source: str = "memory"
@@ -59,5 +60,5 @@ class LabelledTexts:
         """SHA-256 of texts and labels, in their order."""
         digest = hashlib.sha256(self.labels.tobytes())
         for text in self.texts:
-            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(joined(text)[0].encode("utf-8", "surrogatepass") + b"\0")
         return digest.hexdigest()

@@ -11,10 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from limelight.datasets.labelled import LabelledTexts
+from limelight.datasets.pair_columns import chosen_pair
 from limelight.datasets.rows import Row, csv_rows, jsonl_rows, parquet_rows
 from limelight.errors import InputError
 from limelight.files import is_device
 from limelight.shapes import Int
+from limelight.text import Given
 from limelight.text.surrogates import LONE_SURROGATE
 
 _READERS = {".parquet": parquet_rows, ".csv": csv_rows, ".jsonl": jsonl_rows}
@@ -26,14 +28,18 @@ def read_labelled(
     classes: Sequence[str] | None = None,
     *,
     part: Literal["train", "test"] = "train",
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str = "label",
 ) -> LabelledTexts:
     """Return the texts and labels stored at ``path``.
 
     A file (``.parquet``, ``.csv``, ``.jsonl``, the last two also ``.gz``) has the columns ``text``
-    and ``label``. A label is a name or a number from 0; with ``classes`` given it must be one of
-    these names or their numbers, otherwise names are sorted and numbers stay without names. A
-    folder is the IMDB archive's ``aclImdb/train`` or ``aclImdb/test``; for ``aclImdb`` itself,
-    ``part`` says which.
+    and ``label``, unless others are named; with a ``pair_column`` every text is a pair. Two columns
+    of usual names, such as ``premise`` and ``hypothesis``, are found without. A label is a name or
+    a number from 0; with ``classes`` given it must be one of these names or their numbers,
+    otherwise names are sorted and numbers stay without names. A folder is the IMDB archive's
+    ``aclImdb/train`` or ``aclImdb/test``; for ``aclImdb`` itself, ``part`` says which.
     """
     path = Path(path)
     if not path.exists():
@@ -44,7 +50,12 @@ def read_labelled(
         texts, raw, names = _folder(path, part)
         classes = names if classes is None else classes
     else:
-        texts, raw = _columns(_reader(path)(path), path)
+
+        def wanted(names: Sequence[str]) -> Sequence[str]:
+            first, second = chosen_pair(names, text_column, pair_column)
+            return [first or "text", *([] if second is None else [second]), label_column]
+
+        texts, raw = _columns(_reader(path)(path, wanted), path)
     if not texts:
         raise InputError(f"'{path}' has no rows.")
     labels, found = _numbered(raw, path, None if classes is None else tuple(classes))
@@ -61,23 +72,28 @@ def _reader(path: Path) -> Any:
     return _READERS[suffix]
 
 
-def _columns(rows: Iterable[Row], path: Path) -> tuple[list[str], list[Any]]:
-    texts, labels = [], []
-    for number, (text, label) in enumerate(rows, start=1):
-        if text is not None and not isinstance(text, str):
-            raise InputError(f"row {number} of '{path}' has a text that is not a string: {text!r}.")
-        if not text or text.isspace():
-            raise InputError(f"row {number} of '{path}' has an empty text; remove the row.")
-        if not text.isascii() and LONE_SURROGATE.search(text):
-            raise InputError(f"row {number} of '{path}' holds half a surrogate pair; remove it.")
-        texts.append(text)
+def _columns(rows: Iterable[Row], path: Path) -> tuple[list[Given], list[Any]]:
+    texts, labels = list[Given](), []
+    for number, (*sides, label) in enumerate(rows, start=1):
+        first, *second = (_checked(text, number, path) for text in sides)
+        texts.append((first, second[0]) if second else first)
         labels.append(label)
     return texts, labels
 
 
-def _folder(path: Path, part: str) -> tuple[list[str], list[Any], tuple[str, ...]]:
+def _checked(text: Any, number: int, path: Path) -> str:
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"row {number} of '{path}' has a text that is not a string: {text!r}.")
+    if not text or text.isspace():
+        raise InputError(f"row {number} of '{path}' has an empty text; remove the row.")
+    if not text.isascii() and LONE_SURROGATE.search(text):
+        raise InputError(f"row {number} of '{path}' holds half a surrogate pair; remove it.")
+    return str(text)
+
+
+def _folder(path: Path, part: str) -> tuple[list[Given], list[Any], tuple[str, ...]]:
     home = path if (path / "pos").is_dir() else path / part
-    texts, labels = [], []
+    texts, labels = list[Given](), []
     for name, label in _IMDB_CLASSES.items():
         if not (home / name).is_dir():
             raise InputError(f"'{path}' is not an aclImdb folder: '{home / name}' is missing.")

@@ -1,6 +1,6 @@
 """The texts of a data file, with or without labels."""
 
-__all__ = ["texts_of_file"]
+__all__ = ["given_of_file", "texts_of_file"]
 
 import csv
 import gzip
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from limelight.datasets.pair_columns import chosen_pair
 from limelight.errors import InputError, MissingExtraError
 
 
@@ -37,6 +38,37 @@ def texts_of_file(
     if limit is None or limit >= len(texts):
         return texts
     return [texts[i] for i in np.linspace(0, len(texts) - 1, limit).round().astype(int)]
+
+
+def given_of_file(
+    path: Path, text: str | None, pair: str | None, *, limit: int | None = None
+) -> list[Any]:
+    """Return the texts of a file, or its pairs: two columns named or of usual names."""
+    if pair is None and text is None and path.exists():
+        text, pair = chosen_pair(_names(path), None, None)
+    texts = texts_of_file(path, text or "text", limit=limit)
+    if pair is None:
+        return texts
+    return list(
+        zip(texts, texts_of_file(path, pair, limit=limit, option="--pair-column"), strict=True)
+    )
+
+
+def _names(path: Path) -> list[str]:
+    """Return the columns of a file, as far as its beginning tells; none of an unknown kind."""
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    try:
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+        if kind == ".csv":
+            return list(csv.DictReader(_content(path).splitlines(keepends=True)).fieldnames or ())
+        if kind == ".jsonl":
+            return list(json.loads(next(filter(str.strip, _content(path).splitlines()))))
+    except Exception:  # whatever it is, the reading of the texts says it better
+        return []
+    return []
 
 
 def _parquet(path: Path, column: str) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from limelight.explainers.coin_samples import CoinSamples
+from limelight.explainers.coin_samples import COINS_COUNTED, CoinSamples
 from limelight.explainers.exact_games import semivalue
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
@@ -144,6 +144,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=lambda settings, d: settings.plan.calls(d),
+                counted=COINS_COUNTED,
                 cost="one call of the model per sample",
                 feasible=lambda settings, d: settings.plan.check_enough(d),
             ),

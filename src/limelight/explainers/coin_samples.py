@@ -1,11 +1,12 @@
 """How many masks a sampled value of words or pairs asks, and what cannot work."""
 
-__all__ = ["CoinSamples"]
+__all__ = ["COINS_COUNTED", "CoinSamples"]
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 from limelight.errors import DomainError, InputError
+from limelight.explainers.method import Counted
 from limelight.sampling import affordable
 
 
@@ -48,11 +49,19 @@ class CoinSamples:
 
     def asks_all(self, d: int) -> bool:
         """Whether all masks are asked."""
-        return affordable(d, self.drawn_at_first(d))
+        return affordable(d, self.drawn_at_first(d)) and 2**d <= self.max_samples
 
     def calls(self, d: int) -> int:
         """Return how many masks of ``d`` features the model is asked, at least."""
         return 1 + 2**d if self.asks_all(d) else self.drawn_at_first(d) + 1 + self.rows
+
+    def fewest_calls(self, d: int) -> int:
+        """Return the calls below which the scores of ``d`` features are not surely determined."""
+        return min(1 + 2**d, self._advised(d) + 1 + self.rows)
+
+    def samples_in(self, calls: int, d: int) -> int:
+        """Return how many samples ``calls`` allow; all masks are asked if they are no more."""
+        return max(calls - 1 - self.rows, 2 * self.rows, 2**d if 1 + 2**d <= calls else 0)
 
     def check_enough(self, d: int) -> None:
         """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
@@ -60,8 +69,11 @@ class CoinSamples:
         if not self.asks_all(d) and masks // self.rows <= d + 1:
             raise DomainError(
                 f"{self.name} of {d} words need at least {self.rows * (d + 2)} samples; got "
-                f"{masks}. Set samples to {2 * self.rows * (d + 1)} or more."
+                f"{masks}. Set samples to {self._advised(d)} or more."
             )
+
+    def _advised(self, d: int) -> int:
+        return 2 * self.rows * (d + 1)
 
     def notices(self, drawn: int, worst: float) -> tuple[str, ...]:
         """Say that a tolerance was not met."""
@@ -71,3 +83,16 @@ class CoinSamples:
             f"After {drawn} samples the largest standard error is {worst:.2g}, above the "
             f"tolerance {self.tolerance:.2g}; raise max_samples.",
         )
+
+
+def _fitted(settings: Any, d: int, calls: int) -> Any:
+    samples = settings.plan.samples_in(calls, d)
+    return replace(settings, samples=samples, max_samples=samples)
+
+
+# How settings that have such a plan keep within a budget.
+COINS_COUNTED = Counted(
+    lambda settings, d: settings.plan.fewest_calls(d),
+    ("samples", "max_samples", "tolerance"),
+    _fitted,
+)

@@ -8,7 +8,8 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.method import Method, Way
+from limelight.explainers.budget import STEP
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
 from limelight.models import Freezes, Model, resolved_replacement
@@ -42,26 +43,33 @@ def _from_tables(_: Lrp, reading: Reading) -> list[Finding]:
 
 
 def _at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
-    """Score every feature by the frozen network's gradient at its pieces times what moved there."""
-    return [_found(settings, one) for one in reading.apart()]
+    """Score every feature by the frozen network's gradient at its pieces times what moved there.
+
+    One step is gradient × input: the path from the zero vector, seen from its end alone.
+    """
+    if settings.steps > 1:
+        return [_on_the_way(settings, one) for one in reading.apart()]
+    weights = reading.targets.weights(reading.outputs)
+    found = cast(Freezes, reading.model).frozen_times_input(reading.documents, weights)
+    findings = []
+    for one, product, outputs in zip(reading.apart(), *found, strict=True):
+        _check_same(one.outputs[0], outputs)
+        findings.append(
+            Finding(scores=pooled_pieces(one, product), diagnostics=_shares(one, product))
+        )
+    return findings
 
 
-def _found(settings: Lrp, one: Reading) -> Finding:
+def _on_the_way(settings: Lrp, one: Reading) -> Finding:
+    """Integrate the gradient from the replacement to the text."""
     model, document = cast(Freezes, one.model), one.documents[0]
     end = model.embedded(document)
-    # One step is gradient × input: the path from the zero vector, seen from its end alone.
-    start, at, weight = np.zeros_like(end), np.ones(1), np.ones(1)
-    if settings.steps > 1:
-        token = replacement_in_place(one.model, settings.replacement)
-        start = model.embedded(document, one.features[0], token)
-        nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
-        # The text itself comes last and counts nothing: its outputs are compared.
-        at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
-    scores = _integral(one, start, end, at, weight)
-    return Finding(
-        scores=pooled_pieces(one, scores),
-        diagnostics=_shares(one, scores) if settings.steps == 1 else {},
-    )
+    token = replacement_in_place(one.model, settings.replacement)
+    start = model.embedded(document, one.features[0], token)
+    nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
+    # The text itself comes last and counts nothing: its outputs are compared.
+    at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
+    return Finding(scores=pooled_pieces(one, _integral(one, start, end, at, weight)))
 
 
 def _integral(
@@ -135,8 +143,10 @@ ROWS = (
                     "steps": "gradients on the way from the replacement; 1 takes that of the text",
                     "replacement": "the token at which the way starts, with 2 steps or more",
                 },
+                counted=Counted(lambda settings, _: STEP * (settings.steps + (settings.steps > 1))),
                 cost="one forward and one backward pass per step",
                 replaced=_start_if_any,
+                joint=True,
             ),
         ),
     ),

@@ -14,7 +14,11 @@ from limelight.results import Comparison, Explanation, Finding
 
 
 def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
-    """Return what ``chosen`` finds in every document of ``reading``."""
+    """Return what ``chosen`` finds in every document of ``reading``.
+
+    With an allowance there is one document, whose number of features says what it amounts to.
+    """
+    chosen = chosen.fitted(len(reading.features[0]))
     found = _findings(chosen, reading)
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
 
@@ -88,7 +92,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         bound=found.bound,
         method=chosen.method.id,
         label=chosen.method.label,
-        signed=chosen.method.signed,
+        signed=chosen.method.signed if found.signed is None else found.signed,
         target=reading.targets.names()[i],
         against=reading.targets.names_against()[i],
         classes=model.classes,
@@ -106,6 +110,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         ),
         settings=reading.asked(i) | chosen.asked(),
         diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
-        model=model.fingerprint,
+        model=reading.fingerprint,
         version=__version__,
+        parts=document.parts,
     )

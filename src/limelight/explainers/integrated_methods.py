@@ -2,13 +2,14 @@
 
 __all__ = ["IG", "ROWS"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Method, Way
+from limelight.explainers.budget import STEP
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
 from limelight.models import Differentiates
@@ -127,6 +128,12 @@ def _along(settings: IG, one: Reading) -> Finding:
     )
 
 
+def _fitted(settings: IG, _: int, calls: int) -> IG:
+    """Return as many steps as fit beside both ends; they are doubled, so their sum counts twice."""
+    most = max((calls // STEP - 2) // 2, 1)
+    return replace(settings, steps=min(settings.steps, most), max_steps=most)
+
+
 def _integrals(
     one: Reading,
     start: Float[np.ndarray, "T d_e"],
@@ -191,6 +198,7 @@ ROWS = (
                     "replacement": "the token at which the path to the word starts",
                 },
                 defaults={"tolerance": 0.01},
+                counted=Counted(lambda *_: 4 * STEP, ("steps", "max_steps"), _fitted),
                 cost="one forward and one backward pass per step",
                 replaced=replacement_in_place,
             ),

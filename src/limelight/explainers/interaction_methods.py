@@ -1,6 +1,6 @@
 """Pair interactions."""
 
-__all__ = ["ROWS", "Interactions"]
+__all__ = ["ROWS", "Interactions", "of_words", "strongest"]
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.coin_samples import CoinSamples
+from limelight.explainers.coin_samples import COINS_COUNTED, CoinSamples
 from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
@@ -79,9 +79,9 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
     return Finding(
-        scores=_of_words(matrix),
+        scores=of_words(matrix),
         bound=float(bounds[0, 0]),
-        pairs=_strongest(matrix, None, settings.top),
+        pairs=strongest(matrix, None, settings.top),
     )
 
 
@@ -97,8 +97,8 @@ def _found_in(settings: Interactions, one: Reading) -> Finding:
     if plan.asks_all(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         return Finding(
-            scores=_of_words(matrix),
-            pairs=_strongest(matrix, None, settings.top),
+            scores=of_words(matrix),
+            pairs=strongest(matrix, None, settings.top),
             base_value=game.base_value,
             notices=game.notices,
             diagnostics={"masks": 2**d},
@@ -114,10 +114,10 @@ def _found_in(settings: Interactions, one: Reading) -> Finding:
     )
     told = _told_from_zero(fit)
     return Finding(
-        scores=_of_words(fit.scores[0]),
+        scores=of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        stderr=_of_words(fit.stderr[0]),
-        pairs=_strongest(fit.scores[0], fit.stderr[0], settings.top),
+        stderr=of_words(fit.stderr[0]),
+        pairs=strongest(fit.scores[0], fit.stderr[0], settings.top),
         base_value=game.base_value,
         notices=(
             plan.notices(fit.samples, float(fit.stderr.max()))
@@ -136,14 +136,15 @@ def _found_in(settings: Interactions, one: Reading) -> Finding:
     )
 
 
-def _of_words(pairs: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
+def of_words(pairs: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
     """Return the mean size of each word's interactions."""
     return np.abs(pairs).sum(axis=1) / (len(pairs) - 1)
 
 
-def _strongest(
+def strongest(
     matrix: Float[np.ndarray, "d d"], stderr: Float[np.ndarray, "d d"] | None, top: int | None
 ) -> Pairs:
+    """Return the pairs of largest size, strongest first."""
     rows, columns = np.triu_indices(len(matrix), k=1)
     order = np.argsort(-np.abs(matrix[rows, columns]), kind="stable")[:top]
     i, j = rows[order], columns[order]
@@ -220,6 +221,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=lambda settings, d: settings.plan.calls(d),
+                counted=COINS_COUNTED,
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check,
             ),

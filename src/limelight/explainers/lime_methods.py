@@ -2,14 +2,14 @@
 
 __all__ = ["ROWS", "Lime", "LimeSampled"]
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, final
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.exact_games import head_scores, need_logit
 from limelight.explainers.lime_regression import Regression
-from limelight.explainers.method import Method, Way
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.reading import Reading
 from limelight.results import Finding
 from limelight.sampling.masks import SIZES
@@ -164,6 +164,18 @@ def _calls(settings: Lime | LimeSampled, d: int) -> int:
     return settings.regression.calls(d)
 
 
+def _fitted(settings: Lime | LimeSampled, d: int, calls: int) -> Lime | LimeSampled:
+    samples = settings.regression.samples_in(calls, d)
+    return replace(settings, samples=samples, max_samples=samples)
+
+
+_COUNTED = Counted(
+    lambda settings, d: settings.regression.fewest_calls(d),
+    ("samples", "max_samples", "tolerance"),
+    _fitted,
+)
+
+
 ROWS = (
     Method(
         id="lime",
@@ -204,6 +216,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
+                counted=_COUNTED,
                 cost="one call of the model per sample",
                 feasible=_check_enough,
             ),
@@ -236,6 +249,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=_calls,
+                counted=_COUNTED,
                 feasible=_check_enough,
             ),
         ),

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.budget import DEFAULT_CALLS
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.unseen_effects import unseen_effects
@@ -30,7 +31,6 @@ from limelight.theory.lime_weights import LimeDesign, lime_design
 
 _POOR = 0.5
 _SHRUNK = 0.1
-_LEAST = 1000  # samples, where nobody says how many
 _PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
 
 
@@ -84,6 +84,16 @@ class Regression:
         """Return how many masks of ``d`` features the model is asked, at least."""
         return 1 + 2**d if self._asks_all(d) else self.drawn_at_first(d) + 2 - self.row0
 
+    def fewest_calls(self, d: int) -> int:
+        """Return the calls below which the scores of ``d`` features are not surely determined."""
+        sampled = (_advised(d) if self.ridge == 0 else 2) + 2 - self.row0
+        return min(1 + 2**d, sampled) if self.enumerates else sampled
+
+    def samples_in(self, calls: int, d: int) -> int:
+        """Return how many samples ``calls`` allow; all masks are asked if they are no more."""
+        all_masks = 2**d if self.enumerates and 1 + 2**d <= calls else 2
+        return max(calls - 2 + self.row0, all_masks)
+
     def check_enough(self, d: int) -> None:
         """Refuse before any call what cannot end well: rows without weight, or too few of them."""
         if d > 1:
@@ -94,13 +104,14 @@ class Regression:
             raise _undetermined(rows, kept, d)
 
     def _asks_all(self, d: int) -> bool:
-        return self.enumerates and affordable(d, self.drawn_at_first(d))
+        few = affordable(d, self.drawn_at_first(d)) and 2**d <= self.max_samples
+        return self.enumerates and few
 
     def drawn_at_first(self, d: int) -> int:
         """Return how many rows are drawn for ``d`` features before a tolerance is looked at."""
         if self.samples is not None:
             return self.samples
-        return min(max(_LEAST, _PER_WORD * d), self.max_samples)
+        return min(max(DEFAULT_CALLS, _PER_WORD * d), self.max_samples)
 
     def found_in(self, one: Reading) -> Finding:
         """Score every feature by its coefficient in a weighted linear model of masked texts."""

@@ -1,7 +1,9 @@
 """What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
 
 __all__ = [
+    "Allowance",
     "Chosen",
+    "Counted",
     "Exactness",
     "Method",
     "Way",
@@ -18,7 +20,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, Literal, NamedTuple, cast, final, get_args, get_type_hints
 
-from limelight.errors import InputError, nearest
+from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
@@ -26,6 +28,26 @@ from limelight.results import Finding
 # How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
 # error, or standard errors.
 Exactness = Literal["bound", "exact", "estimated", "sampled"]
+
+
+class Counted(NamedTuple):
+    """How the counts of a way follow from a number of calls, a text under one mask being one.
+
+    ``fewest(settings, d)`` are the calls below which d features cannot be explained;
+    ``fitted(settings, d, calls)`` are settings that ask no more than ``calls`` times. A way without
+    ``counts`` of its own always asks ``fewest`` times.
+    """
+
+    fewest: Callable[[Any, int], int]
+    counts: tuple[str, ...] = ()
+    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+
+
+class Allowance(NamedTuple):
+    """What a method may spend on a text: the budget as it was given, and calls of the model."""
+
+    said: str
+    calls: int
 
 
 @final
@@ -36,10 +58,12 @@ class Way:
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
     often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
-    amounts to in words, where it is not what the method says; ``feasible`` refuses, before the
-    model is asked, settings that cannot work for so many features. ``replaced`` turns the setting
-    ``replacement`` into what the model understands. ``caution`` is what measurements say against
-    the scores; every result carries it as a notice.
+    amounts to in words, where it is not what the method says; ``counted`` is how a way that asks
+    keeps within a budget, where it can. ``feasible`` refuses, before the model is asked, settings
+    that cannot work for so many features. ``replaced`` turns the setting ``replacement`` into what
+    the model understands. ``caution`` is what measurements say against the scores; every result
+    carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
+    not collapse, as many as the model says.
     """
 
     needs: Capability | None
@@ -49,9 +73,11 @@ class Way:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
     cost: str = ""
+    counted: Counted | None = None
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
+    joint: bool = False
 
 
 @final
@@ -80,15 +106,37 @@ class Chosen(NamedTuple):
     method: Method
     way: Way
     settings: Any
+    allowance: Allowance | None = None
+
+    def fitted(self, d: int) -> "Chosen":
+        """Return the same with the counts that what it may spend allows for ``d`` features."""
+        if self.allowance is None or (counted := self.way.counted) is None:
+            return self
+        said, calls = self.allowance
+        if calls < (fewest := counted.fewest(self.settings, d)):
+            raise DomainError(
+                f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
+                f"and a budget of {said} leaves it {calls:,}."
+            )
+        return self._replace(settings=counted.fitted(self.settings, d, calls))
 
     def check_feasible(self, d: int) -> None:
         """Refuse settings that cannot work for a text of ``d`` features."""
         if self.way.feasible is not None:
-            self.way.feasible(self.settings, d)
+            self.way.feasible(self.fitted(d).settings, d)
+        else:
+            self.fitted(d)
+
+    def expected_calls(self, d: int) -> int:
+        """Return how often the model will be asked, as far as that is known."""
+        if self.allowance is not None:
+            return self.allowance.calls
+        return 0 if self.way.calls is None else self.way.calls(self.settings, d)
 
     def asked(self) -> dict[str, Any]:
-        """Return the settings that this way uses, by name."""
-        return {name: getattr(self.settings, name) for name in self.way.settings}
+        """Return the settings that this way uses, by name, and the budget they follow from."""
+        own = {name: getattr(self.settings, name) for name in self.way.settings}
+        return own if self.allowance is None else own | {"budget": self.allowance.said}
 
 
 def chosen_way(method: Method, model: Model) -> Way | None:

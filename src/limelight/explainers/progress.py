@@ -21,9 +21,8 @@ def metered(
     Each is explained ``aims`` times by all methods, of which those that ask the model say how
     often; ``total`` is the number of texts in all.
     """
-    asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     sizes = [len(features) for features in reading.features]
-    expected = aims * sum(calls(settings, d) for calls, settings in asks for d in sizes)
+    expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
     if progress is None or not expected:
         return contextlib.nullcontext()
     return watched(

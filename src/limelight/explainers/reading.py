@@ -20,6 +20,7 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
+from limelight.models.given_text import document_by
 from limelight.models.protocol import CollapsedArrays
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
@@ -53,6 +54,7 @@ class Reading:
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
     protect: frozenset[str] = frozenset()
+    side: str | None = None  # of pairs, the only one whose words are features
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
 
@@ -112,11 +114,20 @@ class Reading:
         return self.shared.games[name]
 
     @cached_property
+    def fingerprint(self) -> str:
+        """The model's, asked once for all texts that were read together."""
+        return self.model.fingerprint
+
+    @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
         if self.collapses:
             return self.targets.value(self.collapsed.base_outputs).tolist()
-        found = [(one.targets, one.game().nothing) for one in self.apart()]
+        several = [(one.targets, one.game()) for one in self.apart()]
+        games = [game for _, game in several]
+        ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
+        TextGame.ask_ahead(games, ends)
+        found = [(targets, game.nothing) for targets, game in several]
         return [
             None if nothing is None else float(targets.value(nothing[None])[0])
             for targets, nothing in found
@@ -152,6 +163,7 @@ class Reading:
             "aggregation": self._pooling(self.features[i].unit),
             "replacement": resolved_replacement(self.model, "auto"),
             "protect": sorted(self.protect),
+            **({} if self.side is None else {"side": self.side}),
             **({} if windows is None else {"window": windows.size}),
         }
 
@@ -192,6 +204,7 @@ def read(
     against: Any = None,
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
 ) -> Reading:
@@ -205,8 +218,8 @@ def read(
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(model.read(text, pieces=_is_tokens(features)))
-            scored.append(_features(documents[-1], features, kept))
+            documents.append(document_by(model, text, pieces=_is_tokens(features)))
+            scored.append(_features(documents[-1], features, kept, side))
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
@@ -219,6 +232,7 @@ def read(
         targets=Targets(index, model.classes, scale, model.link, other),
         outputs=outputs,
         protect=kept,
+        side=side,
         first=first,
     )
 
@@ -271,9 +285,12 @@ def _one_token(model: Model, word: str) -> str:
     return tokens[0].lower()
 
 
-def _features(document: Document, unit: str | Sequence[int], protect: frozenset[str]) -> Features:
+def _features(
+    document: Document, unit: str | Sequence[int], protect: frozenset[str], side: str | None
+) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
     if _is_tokens(unit):  # the model's pieces, each by itself
-        return replace(features_of(document, "positions", protect=kept), unit="tokens")
-    return features_of(document, unit, protect=kept)
+        alone = features_of(document, "positions", protect=kept, side=side)
+        return replace(alone, unit="tokens")
+    return features_of(document, unit, protect=kept, side=side)

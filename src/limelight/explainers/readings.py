@@ -1,29 +1,32 @@
 """What is asked of which texts, a few texts at a time."""
 
-__all__ = ["Texts", "listed", "readings", "together"]
+__all__ = ["Texts", "is_one", "listed", "readings", "together"]
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 from limelight.errors import InputError
+from limelight.explainers.method import Chosen
 from limelight.explainers.progress import Progress
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.targets import explained_scale
-from limelight.models import CAPABILITIES, Collapses, Cuts, Model, why_not
+from limelight.models import CAPABILITIES, Collapses, Cuts, Freezes, Model, why_not
+from limelight.models.given_text import checked_given
+from limelight.text import Given, Pair
 
-Texts = list[str]
+Texts = list[str] | list[Pair] | list[Given]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
+def is_one(text: Any) -> bool:
+    """Whether one text is meant, or one pair, and not a list of them: a tuple is always a pair."""
+    return isinstance(text, str | tuple)
+
+
 def listed(text: Any) -> list[Any]:
-    """Return one text, or a list of them, as a list."""
-    if isinstance(text, str):
-        return [text]
-    if isinstance(text, tuple):
-        raise InputError(
-            "several texts must be a list; got a tuple, which is kept for a pair of sentences. "
-            "Write [...]."
-        )
+    """Return one text, one pair of texts, or a list of either, as a list."""
+    if is_one(text):
+        return [text if isinstance(text, str) else checked_given(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)
@@ -31,10 +34,12 @@ def listed(text: Any) -> list[Any]:
     return list(text)
 
 
-def together(model: Model) -> int:
+def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
     if why_not(model, "collapses") is None:
         return cast(Collapses, model).together
+    if chosen and all(one.way.joint for one in chosen):
+        return cast(Freezes, model).together
     return 1
 
 
@@ -47,18 +52,22 @@ def readings(
     features: str | Sequence[int],
     scale: str,
     protect: Collection[str],
+    side: str | None = None,
     window: str | int | None,
     progress: Progress | None,
+    chosen: Sequence[Chosen] = (),
     feasible: Callable[[int], None] | None = None,
+    alone: bool = False,
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
-    Models that do not collapse are then asked text by text: their answers are remembered for all
-    classes and methods, but not for all texts.
+    ``alone`` yields every text by itself, whatever the model.
+    Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
+    several: their answers are remembered for all classes and methods, but not for all texts.
     """
     model = _in_windows(model, window)
     scale = explained_scale(scale, model.link)
-    at_a_time, done = together(model), 0
+    at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     for start in range(0, len(texts), chunk):
         reading = read(
@@ -69,10 +78,11 @@ def readings(
             against=against,
             scale=scale,
             protect=protect,
+            side=side,
             first=start if len(texts) > 1 else None,
             feasible=feasible,
         )
-        for part in reading.apart() if at_a_time == 1 else [reading]:
+        for part in reading.apart() if alone or at_a_time == 1 else [reading]:
             yield part
             done += len(part.documents)
             if progress is not None:

@@ -17,8 +17,11 @@ from limelight.explainers import (
     integrated_methods,
     interaction_methods,
     lime_methods,
+    mean_field_methods,
+    owen_methods,
     removal_methods,
     shapley_methods,
+    surrogate_methods,
 )
 from limelight.explainers.method import (
     Chosen,
@@ -41,10 +44,13 @@ _MODULES = (
     conservative_methods,
     lime_methods,
     first_order_methods,
+    mean_field_methods,
     removal_methods,
     shapley_methods,
+    owen_methods,
     banzhaf_methods,
     interaction_methods,
+    surrogate_methods,
     anchor_methods,
 )
 METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from limelight.explainers.method import Method, Way
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.results import Finding
@@ -75,6 +75,7 @@ ROWS = (
                 explain=_loo_by_asking,
                 settings={"replacement": "what stands for a removed word"},
                 calls=lambda _, d: d + 2,
+                counted=Counted(lambda _, d: d + 2),
                 cost="one call of the model per word",
             ),
         ),

@@ -17,6 +17,7 @@ class Settings(TypedDict, total=False):
     delta: float
     feature_selection: str
     fit: bool
+    heads: int | None
     index: str
     layer: str | int
     max_pairs: int
@@ -24,7 +25,7 @@ class Settings(TypedDict, total=False):
     max_size: int | None
     max_steps: int
     num_features: int | None
-    pairs: int
+    pairs: int | None
     penalty: float
     per_head: bool
     replacement: str
@@ -39,3 +40,4 @@ class Settings(TypedDict, total=False):
     threshold: float
     tolerance: float | None
     top: int | None
+    values: str

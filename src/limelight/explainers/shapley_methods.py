@@ -2,13 +2,14 @@
 
 __all__ = ["ROWS", "Shapley"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
 from limelight.errors import InputError
+from limelight.explainers.budget import DEFAULT_CALLS
 from limelight.explainers.exact_games import semivalue
-from limelight.explainers.method import Method, Way
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.unseen_effects import unseen_effects
@@ -24,6 +25,7 @@ from limelight.sampling import (
 from limelight.theory.shapley import shapley
 
 _ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part
+_FEWEST = 2  # one pair has no spread
 _TOLERANCE = "largest error of a score, relative to the range of f"
 _PER_HEAD = "also score every head alone"
 _UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"
@@ -36,18 +38,18 @@ class Shapley:
 
     tolerance: float | None = None
     per_head: bool = False
-    pairs: int = 25
+    pairs: int | None = None
     max_pairs: int = 10_000
     replacement: str = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("pairs", 2), ("seed", 0)):
-            if (value := getattr(self, name)) < least:
+        for name, least in (("pairs", _FEWEST), ("max_pairs", _FEWEST), ("seed", 0)):
+            if (value := getattr(self, name)) is not None and value < least:
                 raise InputError(f"{name} must be at least {least}; got {value}.")
         if self.tolerance is not None and not self.tolerance > 0:
             raise InputError(f"tolerance must be positive; got {self.tolerance}.")
-        if self.max_pairs < self.pairs:
+        if self.pairs is not None and self.max_pairs < self.pairs:
             raise InputError(
                 f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
             )
@@ -57,6 +59,25 @@ class Shapley:
                 f"not show their spread; got {self.max_pairs}."
             )
 
+    def drawn_at_first(self, d: int) -> int:
+        """Return how many pairs are drawn for ``d`` features before a tolerance is looked at."""
+        if self.pairs is not None:
+            return self.pairs
+        return min(max(_pairs_in(DEFAULT_CALLS, d), _FEWEST), self.max_pairs)
+
+    def asks_all(self, d: int) -> bool:
+        """Whether all masks are asked."""
+        most = _calls_of(self.max_pairs, d)
+        return affordable(d, _calls_of(self.drawn_at_first(d), d)) and 2**d <= most
+
+
+def _calls_of(pairs: int, d: int) -> int:
+    return 2 + pairs * 2 * (d - 1)
+
+
+def _pairs_in(calls: int, d: int) -> int:
+    return (calls - 2) // (2 * max(d - 1, 1))
+
 
 def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
     """Score every feature by what it adds to the words before it, in random orders."""
@@ -65,7 +86,7 @@ def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
 
 def _by_orders(settings: Shapley, one: Reading) -> Finding:
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    if affordable(d, 2 * (d - 1) * settings.pairs + 2):
+    if settings.asks_all(d):
         return Finding(
             scores=shapley_of_all_masks(game, d)[0],
             base_value=game.base_value,
@@ -76,7 +97,7 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
         game,
         d,
         text_rng(settings.seed, one.documents[0].text),
-        pairs=settings.pairs,
+        pairs=settings.drawn_at_first(d),
         tolerance=settings.tolerance,
         most=settings.max_pairs,
         known_range=game.known_range,
@@ -116,8 +137,18 @@ def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ..
 
 
 def _calls_by_orders(settings: Shapley, d: int) -> int:
-    calls = 2 + settings.pairs * 2 * (d - 1)
-    return 1 + 2**d if affordable(d, calls) else calls
+    return 1 + 2**d if settings.asks_all(d) else _calls_of(settings.drawn_at_first(d), d)
+
+
+def _fewest_calls(_: Shapley, d: int) -> int:
+    return min(1 + 2**d, _calls_of(_FEWEST, d))
+
+
+def _fitted(settings: Shapley, d: int, calls: int) -> Shapley:
+    pairs = max(_pairs_in(calls, d), _FEWEST)
+    if 1 + 2**d <= calls:  # all masks are asked, as if they were the pairs that take as many
+        pairs = max(pairs, -(-(2**d - 2) // (2 * max(d - 1, 1))))
+    return replace(settings, pairs=pairs, max_pairs=pairs)
 
 
 ROWS = (
@@ -142,14 +173,16 @@ ROWS = (
                 exactness="sampled",
                 explain=_shapley_by_orders,
                 settings={
-                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; if "
-                    "all 2^d masks take no more calls, or at most 1,024, they are asked instead",
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
+                    f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
+                    "no more calls, or at most 1,024, they are asked instead",
                     "replacement": "what stands for a removed word",
                     "seed": "same seed, same scores",
                     "tolerance": _UNTIL,
                     "max_pairs": "the most pairs to draw",
                 },
                 calls=_calls_by_orders,
+                counted=Counted(_fewest_calls, ("pairs", "max_pairs", "tolerance"), _fitted),
                 cost="2 (d − 1) calls of the model for each pair of orders of d words",
             ),
         ),

@@ -63,6 +63,11 @@ class AskedGround:
         found = np.concatenate(parts).reshape(len(orders), -1)
         return np.concatenate([np.full((len(orders), 1), self.full), found], axis=1)
 
+    @property
+    def lowest(self) -> None:
+        """Nothing is proven of a model that has to be asked."""
+        return None
+
     def areas(self, several: list[Groups]) -> list[Areas]:
         """Return the areas of the orders, over a few drawn ones where words are tied."""
         if not several:

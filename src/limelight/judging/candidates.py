@@ -159,10 +159,10 @@ def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
     return scores
 
 
-def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Scored]]:
+def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Scored]]:
     def one(reading: Reading, i: int) -> Scored:
         try:
-            given = function(reading.model, reading.documents[i].text)
+            given = function(reading.model, reading.documents[i].given)
             found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
         except Exception as error:  # somebody's function may raise anything it likes
             return f"{type(error).__name__}: {one_line(str(error), 120)}"
@@ -178,7 +178,7 @@ def _called(function: Callable[[Any, str], Any]) -> Callable[[Reading], list[Sco
 
 def _from_stored(name: str, found: Stored) -> Candidate:
     def one(reading: Reading, i: int) -> Scored:
-        several = found.of(reading.documents[i].text)
+        several = found.of(reading.documents[i])
         if not several:
             return "there is no stored explanation of this text."
         target = reading.targets.names()[i]

@@ -70,6 +70,10 @@ class Ground(Protocol):
     def asks(self) -> TextGame | None:
         """What is asked about the text; None where nothing has to be."""
 
+    @property
+    def lowest(self) -> Float[np.ndarray, " d"] | None:
+        """What the explained number is at least without k words; None where nothing is proven."""
+
     def areas(self, several: list[Groups]) -> list[Areas]:
         """Return the areas of the orders that each of ``several`` stands for."""
 

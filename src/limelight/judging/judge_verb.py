@@ -8,6 +8,7 @@ from typing import Any, Unpack, overload
 
 from limelight import __version__
 from limelight.errors import InputError
+from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.progress import Progress
 from limelight.explainers.readings import Texts, listed
 from limelight.explainers.settings import Settings
@@ -20,6 +21,7 @@ from limelight.judging.trial import Trial
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.results.judgement import JudgedText, Judgement
+from limelight.text import Given, joined
 
 
 class JudgeKeywords(Settings, total=False):
@@ -30,7 +32,7 @@ class JudgeKeywords(Settings, total=False):
     second_replacement: str | None
     columns: str | Collection[str] | None
     curves: bool
-    budget: int | float | None
+    budget: BudgetGiven | None
     rationales: Any
     progress: Progress | None
     estimate: Callable[[Foreseen], None] | None
@@ -46,7 +48,7 @@ def judge(
 @overload
 def judge(
     model: Model,
-    texts: str,
+    texts: Given,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
     **keywords: Unpack[JudgeKeywords],
 ) -> Judgement: ...
@@ -61,7 +63,7 @@ def judge(
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
     curves: bool = True,
-    budget: int | float | None = None,
+    budget: BudgetGiven | None = None,
     rationales: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -78,7 +80,7 @@ def judge(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
-        A list of texts.
+        A list of texts, or of pairs of texts, which are tuples of two.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -101,8 +103,9 @@ def judge(
     curves
         Keep the curve of every method on every text, which the page shows.
     budget
-        Seconds for the search of good orders and for chance, over all texts, on models that have to
-        be asked; None lets both come to their end, the search with about d²/2 calls for d words.
+        Time for the search of good orders and for chance, over all texts, on models that have to be
+        asked: 60 or "60s" or "10min". None lets both come to their end, the search with about d²/2
+        calls for d words.
     rationales
         What people marked, one entry per text: a list of [start, end] in characters, a list of such
         lists where there are several annotators, or None where nobody looked. Adds how plausible
@@ -128,13 +131,13 @@ def judge(
     trial = Trial(
         model=model,
         candidates=candidates,
-        tallies=Tallies(candidates, given, rationales),
+        tallies=Tallies(candidates, [_whole(text) for text in given], rationales),
         target=target,
         scale=scale,
         replacements=replacements,
         columns=wanted,
         curves=curves,
-        budget=budget,
+        budget=seconds_of(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := foreseen(trial, given)) is not None:
@@ -146,6 +149,11 @@ def judge(
     )
     found = replace(found, **trial.tallies.results(found.texts, seed=seed))
     return _with_second(found, others[0]) if others else found
+
+
+def _whole(given: Any) -> Any:
+    """Return a pair as the one text in which people marked it; anything else as it is."""
+    return joined(given)[0] if isinstance(given, tuple) and len(given) == 2 else given
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:

@@ -74,6 +74,11 @@ class ProvenGround:
         """Return the explained number before and after words go, for each order."""
         return deletion_curves(self.game, orders)
 
+    @property
+    def lowest(self) -> Float[np.ndarray, " d"]:
+        """The least that the explained number can be without k words, k = 1..d; proven."""
+        return self._extremes.low
+
     def areas(self, several: list[Groups]) -> list[Areas]:
         """Return the areas of the orders that each of ``several`` stands for."""
         return [self._areas(groups) for groups in several]

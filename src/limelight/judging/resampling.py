@@ -63,8 +63,9 @@ def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
 
 def holm(p: list[float]) -> list[float]:
     """Return p-values corrected for their number: the k-th smallest times m − k, never falling."""
-    order, largest, out = sorted(range(len(p)), key=p.__getitem__), 0.0, [0.0] * len(p)
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, p[i] * (len(p) - rank)))
-        out[i] = largest
-    return out
+    order = np.argsort(p, kind="stable")
+    out = np.empty(len(p))
+    out[order] = np.maximum.accumulate(
+        np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
+    )
+    return list(map(float, out))

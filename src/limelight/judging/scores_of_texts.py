@@ -66,7 +66,7 @@ def _shuffled(
     candidates: Sequence[Candidate], reading: Reading, twin: Model
 ) -> list[list[Scored] | None]:
     """Return the scores of the same texts and classes under another model."""
-    texts = [document.text for document in reading.documents]
+    texts = [document.given for document in reading.documents]
     other = read(twin, texts, scale=reading.targets.scale)
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from limelight.errors import InputError
 from limelight.results import Comparison, Explanation
+from limelight.text import Document
 
 _SUFFIXES = (".json", ".jsonl")
 _NONE = "there are no stored explanations in what was given."
@@ -26,7 +27,7 @@ class Stored(NamedTuple):
     """Explanations by one method; ``of`` finds those of a text, of one class or of several."""
 
     signed: bool
-    of: Callable[[str], Sequence[Explanation]]
+    of: Callable[[Document], Sequence[Explanation]]
 
 
 def stored_explanations(one: Any) -> dict[str, Stored]:
@@ -49,19 +50,20 @@ def stored_explanations(one: Any) -> dict[str, Stored]:
     return {name: Stored(own[0].signed, _by_text(own)) for name, own in by_method.items()}
 
 
-def _looked_up(one: Mapping[Any, Any]) -> Callable[[str], Sequence[Explanation]]:
-    def of(text: str) -> Sequence[Explanation]:
-        e = one.get(text)
+def _looked_up(one: Mapping[Any, Any]) -> Callable[[Document], Sequence[Explanation]]:
+    def of(document: Document) -> Sequence[Explanation]:
+        e = one.get(document.text)
+        e = one.get(document.given) if e is None else e
         return () if e is None else (e,)
 
     return of
 
 
-def _by_text(several: Iterable[Explanation]) -> Callable[[str], Sequence[Explanation]]:
+def _by_text(several: Iterable[Explanation]) -> Callable[[Document], Sequence[Explanation]]:
     found: dict[str, list[Explanation]] = {}
     for e in several:
         found.setdefault(e.text, []).append(e)
-    return lambda text: found.get(text, ())
+    return lambda document: found.get(document.text, ())
 
 
 def _each(one: Any) -> Iterable[Any]:

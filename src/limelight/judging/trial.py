@@ -1,11 +1,10 @@
 """The trial: every text and every method, a few texts at a time."""
 
-__all__ = ["Trial"]
+__all__ = ["Trial", "search_all"]
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, cast, final
 
 import numpy as np
@@ -13,26 +12,20 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.readings import together
-from limelight.explainers.target_game import TargetGame
 from limelight.explainers.targets import explained_scale, target_indices
 from limelight.explainers.text_game import TextGame
-from limelight.judging.asked_ground import AskedGround
 from limelight.judging.candidates import Candidate
 from limelight.judging.greedy_search import GreedySearch, searched_together
-from limelight.judging.grounds import Ground
 from limelight.judging.one_text import Hearing
-from limelight.judging.proven_ground import ProvenGround
 from limelight.judging.scores_of_texts import ScoresOfTexts, scores_of_texts
 from limelight.judging.tallies import Tallies
 from limelight.judging.text_columns import text_columns
+from limelight.judging.text_ground import text_ground
 from limelight.judging.time_budget import TimeBudget
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
 from limelight.results.judgement import JudgedText
 from limelight.sampling.streams import text_rng
 from limelight.shapes import Bool, Float
-from limelight.theory.namespace import host_array
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame
 
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 
@@ -53,14 +46,12 @@ class Trial:
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
     columns: frozenset[str]
     curves: bool
-    budget: int | float | None
+    budget: float | None  # seconds
     seed: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", explained_scale(self.scale, self.model.link))
         target_indices(self.target, self.model.classes, np.zeros((1, len(self.model.classes))))
-        if self.budget is not None and not (isinstance(self.budget, Real) and self.budget >= 0):
-            raise InputError(f"budget is a number of seconds, at least 0; got {self.budget!r}.")
         why = why_not(self.model, "shuffles")
         if "sanity" in self.columns and why is not None:
             raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
@@ -98,7 +89,7 @@ class Trial:
         hearings = [one for case in cases if isinstance(case, list) for one in case]
         seconds = budget.seconds(len(cases))
         with budget.spent():  # half of the time is kept for chance, which comes after
-            _search(hearings, None if seconds is None else seconds / 2)
+            search_all(hearings, None if seconds is None else seconds / 2)
         for case in cases:
             with budget.spent(1):
                 if isinstance(case, JudgedText):
@@ -141,7 +132,10 @@ class Trial:
     ) -> Case:
         own = [scores[i] for scores in scored.scores]
         try:
-            grounds = [self._ground(one, i, reading, name) for name in self.replacements]
+            grounds = [
+                text_ground(one, replacement=name, seed=self.seed, among=(reading, i))
+                for name in self.replacements
+            ]
             columns = text_columns(
                 self.columns,
                 one,
@@ -156,16 +150,8 @@ class Trial:
         first, *others = (Hearing(number, one, ground, self.candidates, own) for ground in grounds)
         return [replace(first, columns=columns), *others]
 
-    def _ground(self, one: Reading, i: int, reading: Reading, replacement: str) -> Ground:
-        rng = text_rng(self.seed, one.documents[0].text)
-        own_way = replacement == self.model.replacements[0]
-        if reading.collapses and own_way and self.scale != "probability":
-            return ProvenGround(_on_host(one_document(reading.ratio_game, i)), rng)
-        full = float(one.targets.value(one.outputs)[0])
-        return AskedGround(TargetGame(one, replacement), len(one.features[0]), full, rng)
 
-
-def _search(hearings: list[Hearing], seconds: float | None) -> None:
+def search_all(hearings: list[Hearing], seconds: float | None) -> None:
     """Search on all texts at once, for as long as there is time."""
     going: dict[GreedySearch, Hearing] = {}
     for one in hearings:
@@ -185,9 +171,3 @@ def _search(hearings: list[Hearing], seconds: float | None) -> None:
         return [one.answers(mask) for one, mask in asked]
 
     searched_together(list(going), ask, seconds=seconds)
-
-
-def _on_host(game: RatioGame) -> RatioGame:
-    """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    parts = {one.name: getattr(game, one.name) for one in fields(game)}
-    return RatioGame(**{name: None if x is None else host_array(x) for name, x in parts.items()})

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from itertools import pairwise
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -15,23 +16,37 @@ from limelight.errors import InputError, nearest
 from limelight.models.answers import checked_answers, log_odds
 from limelight.models.engine import Engine, out_of_memory
 from limelight.models.failing_texts import failing_text
-from limelight.models.given_text import checked_text
+from limelight.models.given_text import checked_given
 from limelight.models.probabilities import class_probabilities
 from limelight.models.protocol import SCALES, Capability, Link
 from limelight.sampling import Game
-from limelight.shapes import Bool, Float
-from limelight.text import Document, Features, Span, Tokens, few_names, one_line
+from limelight.shapes import Bool, Float, Int
+from limelight.text import (
+    Document,
+    Features,
+    Given,
+    Span,
+    Tokens,
+    few_names,
+    joined,
+    one_line,
+)
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 Words = Callable[[str], Sequence[Span]]
+_TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
+_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
-    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`."""
+    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
 
-    function: Callable[[list[str]], Any]
+    With ``pairs`` it takes a list of tuples of two texts, and nothing else.
+    """
+
+    function: Callable[[list[Any]], Any]
     classes: tuple[str, ...]
     scale: str = "probability"
     multi_label: bool = False
@@ -39,6 +54,7 @@ class Function:
     words: Words | None = None
     batch_size: int = 256
     name: str = ""
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -86,49 +102,58 @@ class Function:
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
             "shuffles": hidden,
+            "pairs": None if self.pairs else _TEXTS,
         }
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
-        """Return the words of ``text`` as they are written, punctuation marks included."""
+    def read(self, text: Given, *, pieces: bool = False) -> Document:
+        """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
-        checked_text(text)
-        spans = [m.span() for m in _WORD.finditer(text)] if self.words is None else self.words(text)
-        if not spans:
+        whole, parts = joined(checked_given(text))
+        spans = [
+            (start + a, start + b)
+            for start, end in parts or [(0, len(whole))]
+            for a, b in self._words(whole[start:end])
+        ]
+        strings = tuple(whole[start:end] for start, end in spans)
+        return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
+
+    def _words(self, text: str) -> list[Span]:
+        if self.words is None:
+            found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
+        else:
+            found = self.words(text)
+            _check_words(found, text)
+        if not len(found):
             raise InputError("the text has no words; give at least one word.")
-        if self.words is not None:
-            _check_words(spans, text)
-        strings = tuple(text[start:end] for start, end in spans)
-        return Document(text, Tokens(strings, tuple((int(a), int(b)) for a, b in spans)))
+        return [(int(a), int(b)) for a, b in found]
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
-        return self.logits([document.text for document in documents])
+        return self.logits([one.given for one in documents])
 
-    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+    def logits(self, texts: Sequence[Given]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
+        for text in texts:
+            if isinstance(text, tuple) != self.pairs:
+                raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
-    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; the space after a deleted word goes with it."""
         mask = self.mask if replacement == "mask" else None
-        gaps, words = _segments(document)
+        sides = _segments(document)
 
-        def written(keep: Bool[np.ndarray, " d"]) -> str:
+        def written(keep: Bool[np.ndarray, " d"]) -> Given:
             stays = np.append(keep, True)[features.of_token]
-            text = gaps[0]
-            for word, gap, kept in zip(words, gaps[1:], stays, strict=True):
-                if kept or mask is not None:
-                    text += (word if kept else str(mask)) + gap
-                else:  # what stood on both sides must not grow together
-                    text += gap.lstrip() if not text or text[-1].isspace() else gap
-            return text
+            texts = tuple(one.without(stays, mask) for one in sides)
+            return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
 
@@ -136,13 +161,13 @@ class Function:
     def _engine(self) -> Engine:
         return Engine(
             self._answer,
-            size=len,
-            key=lambda text: text,
+            size=lambda given: len(joined(given)[0]),
+            key=lambda given: given,
             budget=sys.maxsize,  # nobody knows what a text costs in there
             most=self.batch_size,
         )
 
-    def _answer(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
+    def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
         try:
             found = self.function(list(texts))  # a list of its own: it may change it
         except (MemoryError, InputError):
@@ -155,12 +180,12 @@ class Function:
                 texts,
                 error,
                 who="the function",
-                shown=str,
+                shown=lambda given: joined(given)[0],
                 advice=" Set batch_size=1.",
             ) from error
         found = checked_answers(
             found,
-            texts=texts,
+            texts=[joined(given)[0] for given in texts],
             classes=self.classes,
             probability=self.scale == "probability",
             multi_label=self.multi_label,
@@ -169,7 +194,7 @@ class Function:
 
 
 def wrapped_function(
-    function: Callable[[list[str]], Any],
+    function: Callable[[list[Any]], Any],
     *,
     classes: Any,
     scale: str = "probability",
@@ -178,6 +203,7 @@ def wrapped_function(
     words: Any = None,
     batch_size: Any = 256,
     name: str = "",
+    pairs: bool = False,
 ) -> Function:
     """Return a function as a model; the arguments are those of :func:`limelight.wrap`."""
     least = 1 if scale == "score" else 2
@@ -194,6 +220,7 @@ def wrapped_function(
         words=words,
         batch_size=batch_size,
         name=name,
+        pairs=bool(pairs),
     )
 
 
@@ -220,11 +247,31 @@ def _check_words(spans: Sequence[Any], text: str) -> None:
                 )
 
 
-def _segments(document: Document) -> tuple[list[str], list[str]]:
-    """Return what stands before, between and after the words, and the words."""
-    gaps, words, end = [], [], 0
-    for start, stop in document.tokens.spans:
-        gaps.append(document.text[end:start])
-        words.append(document.text[start:stop])
-        end = stop
-    return [*gaps, document.text[end:]], words
+class _Segments(NamedTuple):
+    """The words of a text with their numbers in the document, and what stands around them."""
+
+    gaps: list[str]
+    words: list[str]
+    numbers: Int[np.ndarray, " T"]
+
+    def without(self, stays: Bool[np.ndarray, " _"], mask: str | None) -> str:
+        """Return the text with ``mask`` for the words that do not stay, or without them."""
+        text = self.gaps[0]
+        for word, gap, kept in zip(self.words, self.gaps[1:], stays[self.numbers], strict=True):
+            if kept or mask is not None:
+                text += (word if kept else str(mask)) + gap
+            else:  # what stood on both sides must not grow together
+                text += gap.lstrip() if not text or text[-1].isspace() else gap
+        return text
+
+
+def _segments(document: Document) -> list[_Segments]:
+    """Return what each text of a document is made of: one, or the two of a pair."""
+    found = []
+    for first, last in document.parts or [(0, len(document.text))]:
+        spans = document.tokens.spans
+        numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
+        edges = [first, *(edge for i in numbers for edge in spans[i]), last]
+        cut = [document.text[a:b] for a, b in pairwise(edges)]
+        found.append(_Segments(cut[::2], cut[1::2], np.array(numbers)))
+    return found

@@ -1,10 +1,12 @@
-"""What may be handed to somebody else's model as a text."""
+"""What may be handed to a model as a text: a string, or a tuple of two that belong together."""
 
-__all__ = ["checked_text"]
+__all__ = ["check_listed", "checked_given", "checked_text", "document_by"]
 
 from typing import Any
 
 from limelight.errors import InputError
+from limelight.models.protocol import CAPABILITIES, Model, why_not
+from limelight.text import Document, Given
 from limelight.text.surrogates import LONE_SURROGATE
 
 
@@ -18,3 +20,34 @@ def checked_text(text: Any) -> str:
             "lone surrogate. Replace it: text.encode('utf-8', 'replace').decode()."
         )
     return text
+
+
+def checked_given(given: Any) -> Given:
+    """Return ``given`` if it is a text or a pair of them; any other tuple is refused."""
+    if not isinstance(given, tuple):
+        return checked_text(given)
+    if len(given) != 2 or not all(isinstance(side, str) for side in given):
+        kinds = ", ".join(type(one).__name__ for one in given[:3]) + ", …" * (len(given) > 3)
+        raise InputError(
+            f"a tuple is a pair of two texts; got a tuple of {len(given)} ({kinds}). Several texts "
+            "must be a list: write [...]."
+        )
+    return checked_text(given[0]), checked_text(given[1])
+
+
+def check_listed(texts: Any) -> None:
+    """Refuse one string for a list of texts, and by its number what is neither text nor pair."""
+    if isinstance(texts, str):
+        raise InputError("logits takes a list of texts; got one string. Write [text].")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str | tuple):
+            raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+
+
+def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
+    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts."""
+    if isinstance(given, tuple):
+        checked_given(given)
+        if (why := why_not(model, "pairs")) is not None:
+            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
+    return model.read(given, pieces=pieces)

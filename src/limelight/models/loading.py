@@ -17,6 +17,7 @@ from limelight.parsing import bounded_bytes, bounded_json
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB = "hub:"
 _MOST_CONFIG = 1 << 24  # bytes
+_Asked = tuple[Any, Any] | None  # template and labels of a language model
 
 
 class ModelSource(NamedTuple):
@@ -24,6 +25,12 @@ class ModelSource(NamedTuple):
 
     path: str | None
     device: str | None
+    template: Any = None
+    labels: Any = None
+
+    def loaded(self) -> Model:
+        """Return the model from there."""
+        return load(self.path, device=self.device, template=self.template, labels=self.labels)
 
 
 _SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
@@ -37,8 +44,20 @@ def source_of(model: Model) -> ModelSource | None:
 @overload
 def load(path: None = None, *, device: str | None = None) -> AttentionClassifier: ...
 @overload
-def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model: ...
-def load(path: str | os.PathLike[str] | None = None, *, device: str | None = None) -> Model:
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    device: str | None = None,
+    template: Any = None,
+    labels: Any = None,
+) -> Model: ...
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    device: str | None = None,
+    template: Any = None,
+    labels: Any = None,
+) -> Model:
     """Return a model that can be explained; without a path, the one that comes with limelight.
 
     Parameters
@@ -49,18 +68,25 @@ def load(path: str | os.PathLike[str] | None = None, *, device: str | None = Non
     device
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
+    template
+        What a causal language model is asked, with {text} in it: see :func:`limelight.wrap`.
+    labels
+        The word that stands for each class of a language model.
 
     A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
-    model = _loaded(path, device)
+    asked = (template, labels)
+    model = _loaded(path, device, None if asked == (None, None) else asked)
     place = None if path is None else os.fspath(path)
     if place is not None and not place.startswith(_HUB):
         place = str(Path(place).resolve())
-    _SOURCES[model] = ModelSource(place, device)
+    _SOURCES[model] = ModelSource(place, device, template, labels)
     return model
 
 
-def _loaded(path: str | os.PathLike[str] | None, device: str | None) -> Model:
+def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Asked) -> Model:
+    if asked is not None and path is None:
+        raise InputError("template and labels are about a language model; give its path.")
     if path is None:
         return _moved(_shipped(), device)
     if not isinstance(path, str | os.PathLike):
@@ -70,8 +96,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None) -> Model:
         )
     name = os.fspath(path)
     if name.startswith(_HUB):
-        return _from_hub(name.removeprefix(_HUB), device)
-    return _from_folder(Path(path), device)
+        return _from_hub(name.removeprefix(_HUB), device, asked)
+    return _from_folder(Path(path), device, asked)
 
 
 @cache
@@ -83,31 +109,37 @@ def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifie
     return model if device is None else model.on(device)
 
 
-def _from_folder(folder: Path, device: str | None) -> Model:
+def _from_folder(folder: Path, device: str | None, asked: _Asked) -> Model:
     if not folder.is_dir() and re.fullmatch(r"[\w.-]+/[\w.-]+", str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
             "if it is a model on the Hugging Face hub."
         )
     if _is_hugging_face(folder):
-        return _pretrained(str(folder), network=False, device=device)
+        return _pretrained(str(folder), network=False, device=device, asked=asked)
+    if asked is not None:
+        raise InputError(
+            f"template and labels are about a language model; '{folder}' is not one of Hugging "
+            "Face's."
+        )
     return _moved(load_folder(folder), device)
 
 
-def _from_hub(name: str, device: str | None) -> Model:
+def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise InputError(f"a hub id is written {_HUB}owner/name; got '{_HUB}{name}'.")
-    return _pretrained(name, network=True, device=device)
+    return _pretrained(name, network=True, device=device, asked=asked)
 
 
-def _pretrained(name: str, *, network: bool, device: str | None) -> Model:
+def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
     try:
-        from limelight.models.hugging_face.pretrained import from_pretrained
+        from limelight.models.hugging_face.pretrained import Asked, from_pretrained
     except ModuleNotFoundError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
-    return from_pretrained(name, network=network, device=device)
+    given = None if asked is None else Asked(*asked)
+    return from_pretrained(name, network=network, device=device, asked=given)
 
 
 def _is_hugging_face(folder: Path) -> bool:

@@ -16,6 +16,7 @@ __all__ = [
     "Link",
     "Model",
     "Shuffles",
+    "TimesInput",
     "Weigh",
     "why_not",
 ]
@@ -46,6 +47,7 @@ Capability = Literal[
     "pieces",
     "cuts",
     "shuffles",
+    "pairs",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -58,6 +60,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
     "shuffles": "the weights of the model, to shuffle them",
+    "pairs": "a model that reads two texts together",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -94,8 +97,8 @@ class Model(Protocol):
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What this model can show, or why it cannot."""
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
-        """Return ``text`` as the model reads it, cut into words, or into its own ``pieces``."""
+    def read(self, text: Any, *, pieces: bool = False) -> Document:
+        """Return a text, or with "pairs" a tuple of two, cut into words or its own ``pieces``."""
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for texts that it has read."""
@@ -119,6 +122,13 @@ class Differentiated(NamedTuple):
     """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
 
     gradient: Float[np.ndarray, "n T d_e"]
+    outputs: Float[np.ndarray, "n C"]
+
+
+class TimesInput(NamedTuple):
+    """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
+
+    products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
 
 
@@ -175,6 +185,19 @@ class Freezes(Differentiates, Protocol):
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
         activated gates are constants there, at their values for each point, so that it is affine
         in the embedded input. Its outputs at ``points`` must be those of the model.
+        """
+
+    @property
+    def together(self) -> int:
+        """How many documents are differentiated at a time; 1 where nothing is gained by more."""
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the same gradient at the texts themselves, times their embedded input.
+
+        ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
+        together where the device gains by it.
         """
 
 

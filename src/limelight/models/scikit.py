@@ -28,11 +28,12 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     named = {"classes": [str(name) for name in classes], "name": name, **options}
     answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
-    _check_reads_texts(pipeline, answer or pipeline.decision_function)
+    probe = ("a text", "another") if options.get("pairs") else "a text"
+    _check_reads_texts(pipeline, answer or pipeline.decision_function, probe)
     if answer is not None:
         return wrapped_function(answer, **{"scale": "probability", **named})
 
-    def decision(texts: list[str]) -> Any:
+    def decision(texts: list[Any]) -> Any:
         found = pipeline.decision_function(texts)
         return found[:, None] if found.ndim == 1 else found
 
@@ -40,9 +41,9 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     return wrapped_function(decision, **{"scale": "score", **named})
 
 
-def _check_reads_texts(pipeline: Any, answer: Any) -> None:
+def _check_reads_texts(pipeline: Any, answer: Any, probe: Any) -> None:
     try:
-        answer(["a text"])
+        answer([probe])
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(

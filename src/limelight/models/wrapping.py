@@ -20,6 +20,7 @@ _DEFAULTS: dict[str, Any] = {
     "words": None,
     "batch_size": 256,
     "name": "",
+    "pairs": False,
 }
 
 
@@ -27,6 +28,8 @@ def wrap(
     anything: Any,
     *,
     tokenizer: Any = None,
+    template: Any = None,  # what is not a template or labels is refused in a sentence
+    labels: Any = None,
     classes: Sequence[str] | None = None,
     scale: str = "probability",
     multi_label: bool = False,
@@ -34,6 +37,7 @@ def wrap(
     words: Callable[[str], Sequence[Span]] | None = None,
     batch_size: int = 256,
     name: str = "",
+    pairs: bool = False,
 ) -> Model:
     """Return any classifier as a model that can be explained.
 
@@ -46,6 +50,12 @@ def wrap(
         the second's. A limelight model comes back as it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
+    template
+        What a causal language model is asked: a string with {text} in it, or a list of chat
+        messages, one of which has it. What comes next is the answer.
+    labels
+        The word that stands for each class of a language model, in the order of the classes, such
+        as {"negative": "bad", "positive": "good"}; each must be one token.
     classes
         Names of the classes of a function, in the order of its columns; of a "score" that belongs
         to no class, such as a rating, its one name.
@@ -63,25 +73,31 @@ def wrap(
         How many texts the function gets at a time, at most.
     name
         What to call the model in stored results; by default the name of the function.
+    pairs
+        The function takes a list of pairs, tuples of two texts, such as a premise and a
+        hypothesis; ``explain(model, (first, second))`` then explains one of them.
     """
-    given = (classes, scale, multi_label, mask, words, batch_size, name)
+    given = (classes, scale, multi_label, mask, words, batch_size, name, pairs)
     options: dict[str, Any] = {
         option: value
         for (option, default), value in zip(_DEFAULTS.items(), given, strict=True)
         if value is not default
     }
     if hasattr(anything, "capabilities"):
-        return _with_nothing(checked_model(anything), tokenizer=tokenizer, **options)
+        own = {"tokenizer": tokenizer, "template": template, "labels": labels}
+        return _with_nothing(checked_model(anything), **own, **options)
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
-        from limelight.models.hugging_face.pretrained import from_objects
+        from limelight.models.hugging_face.pretrained import Asked, from_objects
 
-        return _with_nothing(from_objects(anything, tokenizer), **options)
-    if tokenizer is not None:
-        raise InputError(
-            f"a tokenizer belongs to a Hugging Face model; got {type(anything).__name__}."
-        )
+        asked = None if template is None and labels is None else Asked(template, labels)
+        return _with_nothing(from_objects(anything, tokenizer, asked), **options)
+    for what, set_here in (("tokenizer", tokenizer), ("template", template), ("labels", labels)):
+        if set_here is not None:
+            raise InputError(
+                f"{what} belongs to a Hugging Face model; got {type(anything).__name__}."
+            )
     if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
         return from_scikit(anything, **options)
     if callable(anything):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.results import Explanation
-from limelight.text import token_strings
+from limelight.text import SIDES, token_strings
 from limelight.text.surrogates import LONE_SURROGATE
 
 SHOWN_REST = 60  # characters of a text that was not read
@@ -28,12 +28,14 @@ SHOWN_REST = 60  # characters of a text that was not read
 class Piece:
     """Some characters of the text; ``feature`` is an index, or None between features.
 
-    ``seen`` is False for text past the model's window.
+    ``seen`` is False for text past the model's window. A piece without characters ``opens`` one
+    side of a pair, which it names.
     """
 
     text: str
     feature: int | None = None
     seen: bool = True
+    opens: str = ""
 
 
 def pieces(e: Explanation) -> list[Piece]:
@@ -71,6 +73,16 @@ def token_strings_of(e: Explanation) -> list[str]:
 
 
 def _between(e: Explanation, start: int, end: int) -> list[Piece]:
+    """Return what stands between two features, with a piece where a side of a pair begins."""
+    found: list[Piece] = []
+    for (place, _), name in zip(e.parts, SIDES, strict=False):
+        if start <= place <= end:
+            found += [*_plain(e, start, place), Piece("", opens=name)]
+            start = place
+    return found + _plain(e, start, end)
+
+
+def _plain(e: Explanation, start: int, end: int) -> list[Piece]:
     edge = min(max(e.explained_end, start), end)
     read, rest = e.text[start:edge], e.text[edge:end]
     return [piece for piece in (Piece(read), Piece(rest, seen=False)) if piece.text]

@@ -57,7 +57,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     error = None if e.stderr is None else e.stderr[order]
     places = np.arange(len(order))
     axes.barh(places, e.scores[order], xerr=error, color=colours, height=0.7, ecolor="#1c2126")
-    _name_ticks(axes.yaxis, places, [_shown(e.features[j]) for j in order])
+    _name_ticks(axes.yaxis, places, [_shown(e.names[j]) for j in order])
     axes.invert_yaxis()
     axes.axvline(0, color="#5b6670", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -116,7 +116,7 @@ def interaction_heatmap(e: Explanation) -> Any:
     matrix[i, j] = matrix[j, i] = e.pairs.scores
     strongest = np.argsort(-np.abs(matrix).max(axis=1), kind="stable")[:30]
     kept = np.sort(strongest[np.abs(matrix).max(axis=1)[strongest] > 0])
-    shown, names = matrix[np.ix_(kept, kept)], [e.features[k] for k in kept]
+    shown, names = matrix[np.ix_(kept, kept)], [e.names[k] for k in kept]
     size = 2.2 + 0.26 * len(kept)
     figure, axes = canvas(size + 0.8, size)
     peak = float(np.abs(e.pairs.scores).max()) or 1.0

@@ -23,9 +23,7 @@ def head_table(e: Explanation) -> Html:
     rows = []
     for j in order:
         cells = [_cell(e, float(score), peak) for score in e.heads[:, j]]
-        rows.append(
-            element("tr", element("th", element("bdi", e.features[j]), scope="row"), *cells)
-        )
+        rows.append(element("tr", element("th", element("bdi", e.names[j]), scope="row"), *cells))
     table = element(
         "table",
         element("caption", f"{e.label} of each head alone"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from limelight.render.html_judged_texts import judged_texts_section, page_data
 from limelight.render.html_plausibility import agreement_section, plausibility_section
-from limelight.render.markup import Html, element, raw, resource
+from limelight.render.markup import NOTHING, Html, element, raw, resource
 from limelight.render.page_shell import whole_page
 from limelight.render.palette import palette_css
 from limelight.results.judged_columns import described_column
@@ -15,13 +15,14 @@ from limelight.results.judgement import Interval, JudgedMethod, Judgement
 _LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760
 
 
-def judgement_page(j: Judgement) -> str:
+def judgement_page(j: Judgement, *, above: Html = NOTHING) -> str:
     """Return the figure, the tables and the texts with their curves as one page."""
     return whole_page(
         "Which explanation may be trusted?",
         _sections(j),
         sheets=("words.css", "page.css", "judgement.css"),
         script="judgement.js",
+        above=above,
         data=page_data(j),
     )
 

@@ -31,11 +31,11 @@ def _matrix(e: Explanation, pairs: Pairs) -> Html:
     shown = sorted(list(strongest)[:SHOWN_WORDS])
     scores = {frozenset(p): s for p, s in zip(pairs.features.tolist(), pairs.scores, strict=True)}
     peak = float(np.abs(pairs.scores).max())
-    head = [element("th", element("bdi", e.features[j]), scope="col") for j in shown]
+    head = [element("th", element("bdi", e.names[j]), scope="col") for j in shown]
     rows = [
         element(
             "tr",
-            element("th", element("bdi", e.features[i]), scope="row"),
+            element("th", element("bdi", e.names[i]), scope="row"),
             *(_cell(scores.get(frozenset((i, j))) if i != j else None, peak) for j in shown),
         )
         for i in shown
@@ -87,5 +87,5 @@ def _error(pairs: Pairs, k: int, peak: float) -> list[Html]:
 
 
 def _names(e: Explanation, pair: list[int]) -> list[object]:
-    first, second = (element("bdi", e.features[j]) for j in pair)
+    first, second = (element("bdi", e.names[j]) for j in pair)
     return [first, " × ", second]

@@ -166,7 +166,7 @@ def _score_row(e: Explanation, j: int, peak: float, reach: float) -> Html:
     times = element("span", f" ×{count}", class_="note") if count > 1 else raw()
     error = None if e.stderr is None else float(e.stderr[j])
     cells = [
-        element("th", element("bdi", e.features[j]), times, scope="row"),
+        element("th", element("bdi", e.names[j]), times, scope="row"),
         element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed))),
     ]
     if error is not None:
@@ -200,7 +200,7 @@ def all_scores(explanations: Sequence[Explanation]) -> Html:
     peaks = [largest(e) for e in explanations]
     head = [element("th", name, scope="col") for name in ("word", *(e.label for e in explanations))]
     rows = []
-    for j, feature in enumerate(explanations[0].features):
+    for j, feature in enumerate(explanations[0].names):
         cells = [
             element("td", minus(written(float(e.scores[j]), peak=peak, signed=e.signed, digits=4)))
             for e, peak in zip(explanations, peaks, strict=True)

@@ -12,16 +12,16 @@ from limelight.render.html_summary_words import (
     word_data,
 )
 from limelight.render.html_words import legend, words
-from limelight.render.markup import Html, element, raw
+from limelight.render.markup import NOTHING, Html, element, raw
 from limelight.render.page_shell import section, whole_page
-from limelight.render.wording import percent
+from limelight.render.wording import percent, sureness
 from limelight.results import Explanation
 from limelight.results.run_summary import Part, RunSummary, SummarizedView
 
 _OPEN = 2  # texts that are unfolded from the start
 
 
-def summary_page(summary: RunSummary) -> str:
+def summary_page(summary: RunSummary, *, above: Html = NOTHING) -> str:
     """Return words, phrases, mistakes, representative texts and slices of every view."""
     several = len(summary.views) > 1
     panels = [_panel(number, view, tabbed=several) for number, view in enumerate(summary.views)]
@@ -32,6 +32,7 @@ def summary_page(summary: RunSummary) -> str:
         [about, *panels],
         sheets=("words.css", "page.css", "summary.css"),
         script="summary.js",
+        above=above,
         data=json.dumps({"views": data}, ensure_ascii=False, separators=(",", ":")),
     )
 
@@ -134,8 +135,8 @@ def _mistakes(view: SummarizedView) -> list[Html]:
     )
     shown = [
         _text(
-            f"{one.id}: labelled {one.label}, predicted {one.predicted} at "
-            f"{percent(one.confidence)}",
+            f"{one.id}: labelled {one.label}, predicted {one.predicted} "
+            f"{sureness(one.confidence, margin=one.margin)}",
             one.explanation,
             unfolded=i < 1,
         )

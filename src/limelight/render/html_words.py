@@ -9,7 +9,7 @@ import numpy as np
 from limelight.render.coloured_pieces import SHOWN_REST, Piece, pieces, shortened
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest, level, side, strengths
-from limelight.render.wording import written
+from limelight.render.wording import all_occurrences, written
 from limelight.results import Explanation
 
 
@@ -25,6 +25,9 @@ def words(e: Explanation, *, titles: bool = False) -> Html:
     parts: list[Html] = []
     cut = shortened(pieces(e))
     for piece, room in zip(cut, _room(cut), strict=True):
+        if piece.opens:
+            parts.append(element("span", piece.opens, class_="side"))
+            continue
         if piece.feature is None:
             parts.append(escaped(piece.text) if piece.seen else _not_read(piece.text))
             continue
@@ -41,7 +44,7 @@ def _room(cut: Sequence[Piece]) -> list[str]:
     A tint that reaches out covers what is there, so it may where there is a space, and never over
     the last letter of a word that a comma follows.
     """
-    around = [" ", *(piece.text for piece in cut), " "]
+    around = [" ", *(piece.text or " " for piece in cut), " "]
     return [
         " ".join(
             name
@@ -91,7 +94,7 @@ def legend(explanations: Sequence[Explanation]) -> Html:
     if len(explanations) > 1:
         note += " Each method has its own scale: the number after its words is the deepest colour."
     if any(len(spans) > 1 for spans in explanations[0].spans):
-        note += " A score counts all occurrences of its word."
+        note += f" {all_occurrences(explanations[0])}"
     return element("div", *keys, element("span", note, class_="note"), class_="legend")
 
 

@@ -1,6 +1,15 @@
 """HTML from values: everything that came from outside is escaped here."""
 
-__all__ = ["Html", "data_block", "element", "escaped", "raw", "resource"]
+__all__ = [
+    "NOTHING",
+    "Html",
+    "data_block",
+    "element",
+    "escaped",
+    "raw",
+    "resource",
+    "resource_path",
+]
 
 import html
 from pathlib import Path
@@ -14,6 +23,9 @@ class Html(str):
     """Text that is markup already and must not be escaped again."""
 
     __slots__ = ()
+
+
+NOTHING = Html("")
 
 
 def escaped(content: object) -> Html:
@@ -47,6 +59,11 @@ def data_block(identifier: str, json: str) -> Html:
     return Html(f'<script type="application/json" id="{identifier}">{safe}</script>')
 
 
-def resource(name: str) -> str:
+def resource(name: str | Path) -> str:
     """Return a style sheet or script that is shipped with the package."""
-    return (_PAGE / name).read_text(encoding="utf-8")
+    return resource_path(name).read_text(encoding="utf-8")
+
+
+def resource_path(name: str | Path) -> Path:
+    """Return where it is; a path that is absolute stays as it is."""
+    return _PAGE / name

@@ -5,28 +5,33 @@ __all__ = ["section", "whole_page"]
 import base64
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
-from limelight.render.markup import Html, data_block, element, raw, resource
+from limelight.render.markup import NOTHING, Html, data_block, element, raw, resource, resource_path
 from limelight.render.palette import palette_css
+from limelight.render.script_bundle import bundled
 
 
 def whole_page(
     title: str,
     sections: Sequence[Html],
     *,
-    sheets: Sequence[str],
-    script: str,
+    sheets: Sequence[str | Path],
+    script: str | Path,
     data: str,
     by: str = "",
     images: bool = False,
+    above: Html = NOTHING,
 ) -> str:
     """Return the page; ``data`` is JSON for the shipped ``script``, ``sheets`` its styles.
 
+    Both are names in ``page/``, or paths; a script may import modules, which become part of it.
     ``by`` follows the title in the name of the window. Its policy lets only these styles and this
-    script run, by their digests, and with ``images`` pictures that the page itself holds.
+    script run, by their digests, and with ``images`` pictures that the page itself holds. ``above``
+    ends the header: the way to other pages, where there are any.
     """
     style = "\n".join((palette_css(), *map(resource, sheets)))
-    program = f"{resource(script)}\n{resource('theme.js')}"
+    program = "\n".join(bundled(resource_path(name)) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
         f"{'img-src data:; ' if images else ''}base-uri 'none'; form-action 'none'"
@@ -45,6 +50,7 @@ def whole_page(
             element("p", "limelight", class_="brand"),
             element("h1", title),
             element("button", "Dark", type="button", id="theme", hidden=True),
+            above,
         ),
         element("main", *sections),
         element("footer", "Made by limelight. This page holds its own data and needs no network."),

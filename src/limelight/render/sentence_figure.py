@@ -4,7 +4,7 @@ __all__ = ["drawn_sentences"]
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, final
 
@@ -112,6 +112,8 @@ def _lines(cut: Sequence[Piece], indent: float) -> Iterator[_Set]:
     """Break the text into lines at its spaces; only what is longer than a line breaks inside."""
     x, y, edge = indent, 0.0, WIDTH - MARGIN - SCALES
     for group in _groups(cut):
+        if group and group[0][1].opens and x > indent:  # the second side of a pair
+            x, y = indent, y + LINE
         whole = sum(_width(part) for part, _ in group)
         if x > indent and x + whole > edge and whole <= edge - indent:
             x, y = indent, y + LINE
@@ -128,6 +130,11 @@ def _groups(cut: Sequence[Piece]) -> Iterator[list[tuple[str, Piece]]]:
     """Return runs of letters that belong together: a word, its comma, its bracket."""
     group: list[tuple[str, Piece]] = []
     for piece in cut:
+        if piece.opens:
+            yield group
+            yield [(f"{piece.opens}:", replace(piece, seen=False))]
+            yield [(" ", Piece(" "))]
+            group = []
         shown = visible(re.sub(r"\s+", " ", piece.text))
         for part in re.findall(r" |[^ ]{1,40}", shown):
             if part == " ":

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from limelight.render.palette import TERMINAL_INK, Side
 from limelight.render.terminal_words import Look, look_of
-from limelight.render.wording import percent, written
+from limelight.render.wording import percent, sureness, written
 from limelight.results.run_summary import (
     DifferingWord,
     Part,
@@ -136,7 +136,8 @@ def _lines(view: SummarizedView, look: Look, width: int) -> list[Text]:
         found.append(_titled("where wrong", _differing(view), look, width))
     for one in view.mistakes[:_FEW]:
         words = "" if one.explanation is None else ", ".join(w for w, _ in one.explanation.top(5))
-        said = f"{one.label}, but {one.predicted} at {percent(one.confidence)}: {words}"
+        sure = sureness(one.confidence, margin=one.margin)
+        said = f"{one.label}, but {one.predicted} {sure}: {words}"
         found.append(_titled(f"mistake {one.id}", said, look, width))
     if view.representatives:
         rows = ", ".join(one.id for one in view.representatives)

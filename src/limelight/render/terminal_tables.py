@@ -71,7 +71,7 @@ def _plain_table() -> Table:
 
 def _name(e: Explanation, feature: int, look: Look) -> Text:
     """Return the feature, with its count where it occurs more than once."""
-    name = Text(look.safe(e.features[feature]))
+    name = Text(look.safe(e.names[feature]))
     count = len(e.spans[feature])
     return name.append(look.safe(f" ×{count}"), "dim") if count > 1 else name
 

@@ -23,13 +23,14 @@ from limelight.render.palette import (
     strengths,
     terminal_colour,
 )
-from limelight.render.wording import written
+from limelight.render.wording import all_occurrences, written
 from limelight.results import Explanation
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25
 PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
+_LABEL = len("second: ")
 
 
 @final
@@ -78,6 +79,9 @@ def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
     top = int(np.argmax(np.abs(sizes))) if sizes.any() else -1
     text, past = Text(overflow="fold"), False
     for piece in cut:
+        if piece.opens:
+            text.append("\n" if text else "").append(f"{piece.opens}: ".rjust(_LABEL), "dim")
+            continue
         shown = look.safe(re.sub(r"\s+", " ", piece.text))
         if not piece.seen and not past:
             past = True
@@ -128,5 +132,5 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         text.append("[number] size only, no sign; " if signless else "")
         text.append(f"*strongest word*; bare words are below {FAINTEST:.0%} of it.")
     if any(len(spans) > 1 for spans in explanations[0].spans):
-        text.append(" A score counts all occurrences of its word.")
+        text.append(f" {all_occurrences(explanations[0])}")
     return text

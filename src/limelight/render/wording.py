@@ -3,6 +3,7 @@
 __all__ = [
     "Outcome",
     "aims",
+    "all_occurrences",
     "anchor_sentence",
     "answer",
     "minus",
@@ -11,6 +12,7 @@ __all__ = [
     "percent",
     "precision_sentence",
     "said",
+    "sureness",
     "written",
 ]
 
@@ -47,6 +49,11 @@ def percent(probability: float) -> str:
     if 0.999 < probability < 1:
         return ">99.9%"
     return "<0.1%" if 0 < probability < 0.001 else f"{probability:.1%}"
+
+
+def sureness(confidence: float, *, margin: bool) -> str:
+    """Return how sure a model was, by a probability or, where it has none, by a margin."""
+    return f"by a margin of {confidence:.3g}" if margin else f"at {percent(confidence)}"
 
 
 def minus(number: str) -> str:
@@ -158,9 +165,15 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
     ]
 
 
+def all_occurrences(e: Explanation) -> str:
+    """Say of how much the score of a word speaks: of both texts of a pair, each word has one."""
+    where = " in its own text" if e.parts else ""
+    return f"A score counts all occurrences of its word{where}."
+
+
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
     """Say which words hold the prediction, and how firmly."""
-    words = ", ".join(e.features[j] for j in anchor.features) or "no word at all"
+    words = ", ".join(e.names[j] for j in anchor.features) or "no word at all"
     low, high = anchor.precision_interval
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "

@@ -41,7 +41,7 @@ class Comparison:
             raise InputError("a comparison needs at least one explanation; got none.")
         first = self.explanations[0]
         for other in self.explanations[1:]:
-            for name in ("text", "target", "against", "features", "spans"):
+            for name in ("text", "target", "against", "features", "spans", "parts"):
                 if getattr(other, name) != getattr(first, name):
                     raise InputError(
                         f"a comparison needs explanations of the same {name}; "

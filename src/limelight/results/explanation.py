@@ -16,7 +16,7 @@ from limelight.results.finding import Anchor, Pairs
 from limelight.results.plain_values import plain_value
 from limelight.results.sound_explanation import check_explanation
 from limelight.shapes import Float
-from limelight.text import Span, one_line
+from limelight.text import Span, names_apart, one_line, side_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,8 @@ class Explanation:
     if any, and the ``scale`` on which it is explained. ``prediction`` maps classes to outputs,
     which ``link`` turns into probabilities; ``base_value`` is the explained output with every
     feature removed, None where the model has none; ``cut`` is the character at which the model
-    stops reading, None if it reads everything.
+    stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
+    joined by a newline, and ``parts`` their two spans.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
@@ -74,6 +75,7 @@ class Explanation:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     version: str = ""
+    parts: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
         d = len(self.features)
@@ -137,6 +139,16 @@ class Explanation:
     def explained_end(self) -> int:
         """Where the part of ``text`` that the model read ends; the rest was cut off."""
         return len(self.text) if self.cut is None else self.cut
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The side of a pair on which each feature begins, "first" or "second"; "" for one text."""
+        return side_names(self.spans, self.parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features as a reader can tell them apart: those of a pair with their side."""
+        return names_apart(self.features, self.spans, self.parts)
 
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""

@@ -46,7 +46,8 @@ class Finding:
 
     ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
     methods that remove words in a way of their own, and None where the model refuses that text;
-    ``...`` leaves it to the reading.
+    ``...`` leaves it to the reading. ``signed`` says whether these scores have a sign, where a
+    method has values of both kinds; None: as the method's do.
     """
 
     scores: Float[np.ndarray, " d"]
@@ -57,5 +58,6 @@ class Finding:
     heads: Float[np.ndarray, "K d"] | None = None
     pairs: Pairs | None = None
     anchor: Anchor | None = None
+    signed: bool | None = None
     notices: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     coverage: float | None = None
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
+    parts: list[tuple[int, int]] | None = None
 
 
 class ComparisonRecord(_Record):
@@ -161,6 +162,7 @@ def _record(e: Explanation) -> ExplanationRecord:
         precision_interval=None if anchor is None else anchor.precision_interval,
         coverage=None if anchor is None else anchor.coverage,
         diagnostics=_written(dict(e.diagnostics)) or None,
+        parts=list(e.parts) or None,
     )
 
 
@@ -193,6 +195,7 @@ def _explanation(record: ExplanationRecord) -> Explanation:
         pairs=None if record.pairs is None else _pairs(record.pairs, len(rows)),
         anchor=_anchor(record),
         notices=tuple(record.notices),
+        parts=tuple(record.parts or ()),
         **facts_of(_read(record.settings), _read(record.diagnostics or {})),
     )
 

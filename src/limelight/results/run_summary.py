@@ -97,7 +97,11 @@ class DifferingWord:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MistakenText:
-    """A text that is predicted ``predicted`` with ``confidence`` and labelled ``label``."""
+    """A text that is predicted ``predicted`` with ``confidence`` and labelled ``label``.
+
+    ``confidence`` is a probability; for a model that has none it is a ``margin`` instead: how far
+    the output of the predicted class lies above the next.
+    """
 
     row: int
     id: str
@@ -105,6 +109,7 @@ class MistakenText:
     label: str
     confidence: float
     explanation: Explanation | None
+    margin: bool = False
 
 
 @final

@@ -25,6 +25,7 @@ def check_explanation(e: Any) -> None:
     _check_spans(e.spans, end)
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
+    _check_parts(e.parts, e.text)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     _check_numbers(e)
@@ -42,6 +43,20 @@ def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
                 f"spans must be (start, end) inside the text of {end} characters; "
                 f"got {(start, stop)}."
             )
+
+
+def _check_parts(parts: tuple[Span, ...], text: str) -> None:
+    """A pair is two stretches of the text that a newline joins, and nothing else."""
+    if not parts:
+        return
+    match parts:
+        case ((0, end), (start, last)) if start == end + 1 and last == len(text) >= start:
+            if text[end] == "\n":
+                return
+    raise InputError(
+        "parts must be the (start, end) of two texts which a newline joins to the whole of "
+        f"{len(text)} characters; got {parts}."
+    )
 
 
 def _check_numbers(e: Any) -> None:

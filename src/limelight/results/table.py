@@ -11,7 +11,9 @@ from limelight.results.data_frame import data_frame
 from limelight.results.explanation import Explanation
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
-CSV_COLUMNS = ("document", "method", "target", "feature", "score", "stderr", "bound", "spans")
+CSV_COLUMNS = (
+    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "side",
+)  # fmt: skip
 
 
 def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[str, Any]]:
@@ -28,9 +30,10 @@ def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[s
             "stderr": error,
             "bound": e.bound,
             "spans": " ".join(f"{start}:{end}" for start, end in spans),
+            "side": side,
         }
-        for feature, spans, score, error in zip(
-            e.features, e.spans, e.scores.tolist(), stderr, strict=True
+        for feature, spans, score, error, side in zip(
+            e.features, e.spans, e.scores.tolist(), stderr, e.sides, strict=True
         )
     ]
 

@@ -15,7 +15,9 @@ from limelight.sampling.anchors import (
     find_anchor,
 )
 from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
+from limelight.sampling.cross_fits import MOST_HEADS, CrossFits, cross_fits, paired_masks
 from limelight.sampling.fitted_lime import LimeFit, fitted_lime
+from limelight.sampling.left_out_values import LeftOut, pair_errors, word_errors
 from limelight.sampling.masks import coin_masks, lime_masks
 from limelight.sampling.pair_sums import INDICES
 from limelight.sampling.permutations import FEWEST, ShapleySample, permutation_shapley
@@ -32,13 +34,16 @@ from limelight.sampling.weights import cosine_distance, kernel_weight
 __all__ = [
     "FEWEST",
     "INDICES",
+    "MOST_HEADS",
     "SELECTIONS",
     "SPIKE",
     "AnchorSearch",
     "CoinDraws",
+    "CrossFits",
     "FoundAnchor",
     "Game",
     "Holds",
+    "LeftOut",
     "LimeDraws",
     "LimeFit",
     "PairDraws",
@@ -54,6 +59,7 @@ __all__ = [
     "clopper_pearson",
     "coin_masks",
     "cosine_distance",
+    "cross_fits",
     "expect",
     "find_anchor",
     "fitted_lime",
@@ -64,6 +70,8 @@ __all__ = [
     "kl_low",
     "lime_masks",
     "lime_of_all_masks",
+    "pair_errors",
+    "paired_masks",
     "pairs_of_all_masks",
     "permutation_shapley",
     "ridge_fit",
@@ -72,4 +80,5 @@ __all__ = [
     "text_rng",
     "until",
     "watched",
+    "word_errors",
 ]

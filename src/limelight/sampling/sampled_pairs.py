@@ -1,6 +1,6 @@
 """Pair interactions of any model from random masks, with standard errors."""
 
-__all__ = ["PairDraws", "PairFit", "fitted_pairs"]
+__all__ = ["PairDraws", "PairFit", "fitted_pairs", "pair_spread", "shapley_shares"]
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +38,7 @@ class PairDraws:
         if self.index == "banzhaf":
             four = np.full(self.d + 1, 4.0)
             return PairShares(four, -four, four)
-        return _shapley_shares(self.d).over(self._chances)
+        return shapley_shares(self.d).over(self._chances)
 
     @cached_property
     def typical(self) -> float:
@@ -49,7 +49,7 @@ class PairDraws:
 
     @cached_property
     def _chances(self) -> Float[np.ndarray, " sizes"]:
-        chance = np.sqrt(_mean_squares(self.d, _shapley_shares(self.d)))
+        chance = np.sqrt(_mean_squares(self.d, shapley_shares(self.d)))
         return chance / chance.sum()
 
     def __call__(
@@ -62,7 +62,7 @@ class PairDraws:
         return sized_masks(self.d, removed, rng), np.ones(n)
 
 
-def _shapley_shares(d: int) -> PairShares:
+def shapley_shares(d: int) -> PairShares:
     """Coefficients of the Shapley interaction index by how many sets are as large as S."""
     # C(d, m) times those of `pair_shares`; written so that no binomial coefficient overflows.
     m = np.arange(d + 1)
@@ -117,6 +117,15 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
         samples=n,
         flat=flat,
     )
+
+
+def pair_spread(
+    keep: Float[np.ndarray, "n d"], left: Float[np.ndarray, " n"], shares: PairShares
+) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
+    """Return the mean over masks of each pair's coefficient times ``left``, and its error."""
+    n, d = keep.shape
+    spread = _influence(keep, left / n, shares)
+    return spread.first, _error(spread, n, d)
 
 
 def _influence(

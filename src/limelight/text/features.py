@@ -12,6 +12,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.document import Document
+from limelight.text.parts import SIDES, side_at
 from limelight.text.tokenizer import Span
 
 FEATURES = ("words", "positions", "sentences")
@@ -41,6 +42,7 @@ def features_of(
     unit: str | Sequence[int] = "words",
     *,
     protect: Collection[str] = (),
+    side: str | None = None,
 ) -> Features:
     """Return what is scored: "words", "positions", "sentences", or groups of the caller's own.
 
@@ -49,8 +51,15 @@ def features_of(
     inside the window; a negative one leaves its token as it is. Features come in the order of
     their first occurrence. Strings outside the vocabulary stay distinct, although the model sees
     UNK for each.
+
+    Of a pair, a word that stands on both sides is two features: what it does for the model differs
+    from one to the other. With ``side``, "first" or "second", only words of that side are scored.
     """
-    groups = _groups(document, unit)
+    sides = [side_at(start, document.parts) for start, _ in document.tokens.spans]
+    groups = _groups(document, unit, sides)
+    if side is not None:
+        chosen = _chosen_side(document, side)
+        groups = [g if own == chosen else None for g, own in zip(groups, sides, strict=True)]
     if protect:
         strings = document.tokens.strings
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
@@ -64,18 +73,29 @@ def features_of(
     return Features(name, strings, spans, np.array(of_token))
 
 
-def _groups(document: Document, unit: str | Sequence[int]) -> list[Hashable]:
+def _chosen_side(document: Document, side: str) -> int:
+    if side not in SIDES:
+        raise InputError(nearest("side", side, SIDES))
+    if not document.parts:
+        raise InputError(
+            f"side {side!r} is about a pair of texts, and this is a single text; leave it out."
+        )
+    return SIDES.index(side)
+
+
+def _groups(document: Document, unit: str | Sequence[int], sides: Sequence[int]) -> list[Hashable]:
     """Return what each token belongs to; None where it belongs to nothing that is scored."""
     strings = document.tokens.strings
     if not isinstance(unit, str):
         return _own_groups(unit, len(strings))
     if unit == "words":
-        return list(strings)
+        return list(zip(sides, strings, strict=True))
     if unit == "positions":
         return list(range(len(strings)))
     if unit == "sentences":
         ends = [s in _STOPS and t not in _STOPS for s, t in pairwise((*strings, ""))]
-        return [0, *accumulate(ends[:-1])]
+        turns = [end or a != b for end, (a, b) in zip(ends[:-1], pairwise(sides), strict=True)]
+        return [0, *accumulate(turns)]
     raise InputError(nearest("features", unit, FEATURES))
 
 
@@ -110,13 +130,14 @@ def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
 def _named_runs(document: Document, of_token: list[int], d: int) -> _Named:
     """Name every feature by the stretches of text it covers."""
     places: list[list[Span]] = [[] for _ in range(d)]
-    before = -1
+    before = -1, 0
     for j, (start, end) in zip(of_token, document.tokens.spans, strict=True):
+        side = side_at(start, document.parts)
         if j >= 0:
             run = places[j]
-            if j == before:
+            if (j, side) == before:
                 start = run.pop()[0]
             run.append((start, end))
-        before = j
+        before = j, side
     strings = [" … ".join(document.text[a:b] for a, b in runs) for runs in places]
     return tuple(strings), tuple(map(tuple, places))

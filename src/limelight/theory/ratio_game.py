@@ -23,14 +23,13 @@ __all__ = [
 ]
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.namespace import array_namespace
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioGame:
     """K ratios over the same d words, for C classes, with any leading batch dimensions.

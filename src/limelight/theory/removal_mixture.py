@@ -53,13 +53,15 @@ def removal_mixture(
     *,
     tolerance: float,
     free_ends: bool = False,
+    least: int = 1,
 ) -> RemovalMixture:
     """The smallest Gauss–Legendre mixture with Σ_s amplification_s |residual_s| ≤ ``tolerance``.
 
     ``amplification`` says what an error at size s costs. With ``free_ends`` sizes 0 and n are not
     fitted: the caller knows the one set of each of these sizes and corrects them by ``attained``;
-    their residual then holds rounding only. Where no mixture of up to n + 9 laws serves, the best
-    one is returned: look at ``residual``.
+    their residual then holds rounding only. ``least`` nodes are taken at least, so that two weights
+    can share theirs. Where no mixture of up to n + 9 laws serves, the best one is returned: look at
+    ``residual``.
     """
     # Each node costs a pass over all words and nodes λ, a fit only once per (d, ν): so look for few
     # nodes, from where they begin to serve, in steps of 4 %. Gauss–Legendre with n/2 nodes would be
@@ -68,7 +70,7 @@ def removal_mixture(
     # n = 255, but their error could be estimated only, not proven.
     n = len(target) - 1
     best: tuple[float, RemovalMixture] | None = None
-    M = max(1, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
+    M = max(least, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
     while n + 9 >= M:  # n + 1 different laws span all weights: a few more can only help rounding
         mixture = _fitted(target, amplification, M, free_ends)
         cost = float(amplification @ mixture.residual)

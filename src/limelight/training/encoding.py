@@ -12,7 +12,7 @@ from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
 from limelight.shapes import Int
-from limelight.text import Vocabulary, token_strings
+from limelight.text import Given, Vocabulary, token_strings
 
 
 @final
@@ -103,7 +103,9 @@ def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> 
     return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
 
 
-def _words(text: str, row: int, source: str) -> list[str]:
+def _words(text: Given, row: int, source: str) -> list[str]:
+    if not isinstance(text, str):
+        raise InputError(f"{source} holds pairs of texts, and the classifier learns from one text.")
     strings = token_strings(text)
     if not strings:
         raise InputError(f"row {row + 1} of {source} has a text without words; remove the row.")

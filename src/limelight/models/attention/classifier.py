@@ -53,6 +53,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "freezes": _BY_TABLES,
         "pieces": "the paper's classifier reads whole words, not pieces of them",
         "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
+        "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
     }
 )
 

@@ -1,6 +1,6 @@
 """Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
-__all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at"]
+__all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at", "times_input"]
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -10,6 +10,8 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.input_table import input_table
+from limelight.models.hugging_face.network_call import without_plans
+from limelight.models.hugging_face.segments import network_input, plain_ids
 from limelight.models.hugging_face.untouched import untouched
 from limelight.models.protocol import Differentiated, Weigh
 from limelight.shapes import Float, Int
@@ -22,7 +24,7 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
     import torch
 
     with torch.inference_mode():
-        rows = input_table(network)(torch.as_tensor(ids, device=network.device))
+        rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
             raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
         return rows.double().cpu().numpy()
@@ -48,7 +50,8 @@ def differentiated(
     for here in _batches(network, points):
         with torch.inference_mode(mode=False), torch.enable_grad():
             with held():
-                logits = _logits_at(network, ids, here.requires_grad_())
+                given = given_ids(network, ids, len(here))
+                logits = _logits_at(network, given, here.requires_grad_())
             if seen is not None:
                 seen(logits)
             now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
@@ -59,6 +62,28 @@ def differentiated(
     return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
 
 
+def times_input(
+    network: Any,
+    rows: Int[np.ndarray, "n T"],
+    weights: Float[np.ndarray, "n C"],
+    *,
+    held: Callable[[], Any],
+    seen: Callable[[Any], None],
+) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
+    """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
+    import torch
+
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        given = network_input(network, rows)
+        here = input_table(network)(given["input_ids"]).detach().requires_grad_()
+        with held():
+            logits = _logits_at(network, given, here)
+        seen(logits)
+        (gradient,) = torch.autograd.grad(aimed(logits, _constant(weights)), here)
+        product = (gradient.double() * here.detach().double()).sum(-1)
+    return product.cpu().numpy(), logits.detach().double().cpu().numpy()
+
+
 def outputs_at(
     network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"]
 ) -> Float[np.ndarray, "n C"]:
@@ -66,7 +91,10 @@ def outputs_at(
     import torch
 
     with torch.inference_mode():
-        found = [_logits_at(network, ids, here) for here in _batches(network, points)]
+        found = [
+            _logits_at(network, given_ids(network, ids, len(here)), here)
+            for here in _batches(network, points)
+        ]
         return torch.cat(found).double().cpu().numpy()
 
 
@@ -85,10 +113,9 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
         yield here
 
 
-def _logits_at(network: Any, ids: Int[np.ndarray, " T"], here: Any) -> Any:
-    given = given_ids(network, ids, len(here))
+def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     embedding = _InPlace(network, given["input_ids"], here)
-    with untouched(network, hook=embedding):
+    with untouched(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
     embedding.check_used()
     return logits
@@ -143,10 +170,8 @@ class _InPlace:
 
 def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
-    import torch
-
-    rows = torch.as_tensor(ids, device=network.device).expand(copies, -1)
-    return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
+    one = network_input(network, ids[None])
+    return {name: rows.expand(copies, -1) for name, rows in one.items()}
 
 
 def aimed(logits: Any, weigh: Weigh) -> Any:

@@ -1,6 +1,6 @@
 """What the outputs of a transformers network are called, and what they are."""
 
-__all__ = ["class_names", "link_of", "why_not_choosing"]
+__all__ = ["class_names", "compared_notice", "link_of", "why_not_choosing"]
 
 from typing import Any
 
@@ -8,11 +8,15 @@ from limelight.models.protocol import Link
 
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 
+# Names of classes that only two texts together can have.
+_COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
+
 
 def class_names(config: Any) -> tuple[str, ...]:
     """Return the names of the classes; of a single output, the second's is the label.
 
-    A regression has names of scores instead, which may be one. Classes of the same name are
+    The first is then called what the configuration says it is (``other_label``), else "not" the
+    second. A regression has names of scores instead, which may be one. Classes of the same name are
     told apart by their numbers.
     """
     labels = config.id2label
@@ -21,7 +25,7 @@ def class_names(config: Any) -> tuple[str, ...]:
         return _apart(named)
     if link_of(config) == "none":
         return ("score",) if named[0] == _UNNAMED else named
-    return f"not {named[0]}", named[0]
+    return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
 
 def link_of(config: Any) -> Link:
@@ -43,6 +47,17 @@ def why_not_choosing(config: Any) -> str | None:
         case "none":
             return "this one predicts scores and does not choose among them"
     return None
+
+
+def compared_notice(classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Say of a single text that the classes, by their names, are about two; nothing else tells."""
+    told = [name for name in classes if name.lower() in _COMPARED]
+    if not told:
+        return ()
+    return (
+        f"This model was given one text, and its class {told[0]!r} is about two; give it a pair, "
+        "(first, second), if it was trained on pairs.",
+    )
 
 
 def _apart(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,10 +23,12 @@ class MaskedRows(NamedTuple):
 def replaced(pieces: Pieces, features: Features, other: int) -> MaskedRows:
     """Put the id ``other`` in the place of every piece of a removed word."""
     inside = pieces.inside
-    ids, feature = pieces.ids[inside], feature_of_piece(pieces, features)[inside]
+    ids, feature = pieces.row[inside], feature_of_piece(pieces, features)[inside]
+    # Its segment stays that of the place; what is masked out has none.
+    stands = ids - pieces.ids[inside] + other if other != MASKED_OUT else other
 
     def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
-        return np.where(_stays(keep, feature), ids, other)
+        return np.where(_stays(keep, feature), ids, stands)
 
     return MaskedRows(lambda keep: np.full(len(keep), len(ids)), rows)
 
@@ -37,19 +39,15 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
     ``nothing`` is the id that stands for a text of no pieces at all.
     """
     feature = feature_of_piece(pieces, features)
-    end = len(feature) - pieces.after
 
     def stays(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, "n L"]:
-        left = _stays(keep, feature)
-        before = left[:, :end]
-        before &= np.cumsum(before, axis=1) <= pieces.before + pieces.room
-        return left
+        return pieces.fitting(_stays(keep, feature))
 
     def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
         left = stays(keep)
         sizes = left.sum(axis=1)
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
-        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.ids[order], MASKED_OUT)
+        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
         ids[sizes == 0, 0] = nothing
         return ids
 

@@ -1,6 +1,6 @@
 """The one way in which a transformers network is asked about several rows of token ids."""
 
-__all__ = ["MASKED_OUT", "network_outputs", "rectangle"]
+__all__ = ["MASKED_OUT", "network_outputs", "rectangle", "without_plans"]
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.segments import network_input
 from limelight.models.hugging_face.untouched import untouched
 from limelight.shapes import Float, Int
 
@@ -33,12 +34,9 @@ def network_outputs(
     """
     import torch
 
-    rows = torch.as_tensor(ids).to(network.device)
-    there = rows != MASKED_OUT
-    padding = (network.config.pad_token_id or 0) if filler is None else filler
-    given = {"input_ids": rows.masked_fill(~there, padding), "attention_mask": there.long()}
+    given = network_input(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else untouched(network)
-    with care, torch.inference_mode(), _without_plans(network.device.type):
+    with care, torch.inference_mode(), without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
@@ -49,7 +47,7 @@ def network_outputs(
 
 
 @contextlib.contextmanager
-def _without_plans(device: str) -> Iterator[None]:
+def without_plans(device: str) -> Iterator[None]:
     """Compute attention by kernels that take any shape: cuDNN's makes a plan for each new one."""
     if device != "cuda":
         yield

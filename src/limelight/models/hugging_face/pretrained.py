@@ -1,35 +1,59 @@
 """Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
 
-__all__ = ["from_objects", "from_pretrained"]
+__all__ = ["Asked", "from_objects", "from_pretrained"]
 
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.models.hugging_face.sound_folder import check_folder
 from limelight.text import one_line
 
+_HEADS = {True: "classification head", False: "head of words"}
 
-def from_objects(network: Any, tokenizer: Any) -> HuggingFace:
+
+class Asked(NamedTuple):
+    """How a language model is asked to classify: a template around the text, a word per class."""
+
+    template: Any
+    labels: Any
+
+
+def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> HuggingFace:
     """Return somebody's loaded model; it stays on its device and in its precision.
 
     Of what torch.compile returned, the model inside is asked, and stays as it was.
     """
     if tokenizer is None:
         raise InputError("a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…).")
-    return _checked(
-        HuggingFace(network=getattr(network, "_orig_mod", network), tokenizer=tokenizer)
-    )
+    return _classifier(getattr(network, "_orig_mod", network), tokenizer, asked)
 
 
-def from_pretrained(name: str, *, network: bool, device: str | None = None) -> HuggingFace:
+def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
+    """Return the model, which can answer: else it is refused here and not in a long run."""
+    if asked is not None:
+        from limelight.models.hugging_face.next_token import next_token_classifier
+
+        network, tokenizer = next_token_classifier(network, tokenizer, *asked)
+    model = HuggingFace(network=network, tokenizer=tokenizer)
+    _ = model.check
+    return model
+
+
+def from_pretrained(
+    name: str, *, network: bool, device: str | None = None, asked: Asked | None = None
+) -> HuggingFace:
     """Return the model in a folder, or with ``network`` one on the hub; its code is never run."""
     try:
         import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers import (
+            AutoModelForCausalLM,
+            AutoModelForSequenceClassification,
+            AutoTokenizer,
+        )
     except ImportError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
@@ -39,7 +63,8 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
     options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
     try:
         with _quiet():
-            model, found = AutoModelForSequenceClassification.from_pretrained(
+            kind = AutoModelForSequenceClassification if asked is None else AutoModelForCausalLM
+            model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
             tokenizer = AutoTokenizer.from_pretrained(name, **options)
@@ -52,8 +77,9 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
         ) from None
     if missing := sorted(found["missing_keys"]):
         raise InputError(
-            f"the Hugging Face model '{name}' has no trained classification head (it lacks "
-            f"{', '.join(missing[:3])}); fine-tune it first, or choose another."
+            f"the Hugging Face model '{name}' has no trained {_HEADS[asked is None]} (it lacks "
+            f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
+            + ("." if asked else ", or ask a language model with template and labels.")
         )
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         # transformers makes an empty one where the files are missing: every word is unknown to it
@@ -61,13 +87,7 @@ def from_pretrained(name: str, *, network: bool, device: str | None = None) -> H
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
-    return _checked(HuggingFace(network=_moved(model, device).eval(), tokenizer=tokenizer))
-
-
-def _checked(model: HuggingFace) -> HuggingFace:
-    """Try the model out now: one that cannot answer is refused here and not in a long run."""
-    _ = model.check
-    return model
+    return _classifier(_moved(model, device).eval(), tokenizer, asked)
 
 
 def _reason(error: BaseException) -> str:

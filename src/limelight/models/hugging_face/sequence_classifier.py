@@ -14,10 +14,16 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine
 from limelight.models.failing_texts import naming
+from limelight.models.given_text import check_listed
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.forward_pass import ForwardPass
-from limelight.models.hugging_face.frozen_network import frozen_gradient, why_not_frozen
+from limelight.models.hugging_face.frozen_network import (
+    frozen_gradient,
+    frozen_times_input,
+    frozen_together,
+    why_not_frozen,
+)
 from limelight.models.hugging_face.input_table import embedding_rows
 from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
 from limelight.models.hugging_face.longest_input import longest_input
@@ -26,16 +32,17 @@ from limelight.models.hugging_face.masked_text import MaskedText
 from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle
 from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
 from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
-from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.pieces import ids_read, pieces_in
 from limelight.models.hugging_face.probe_ids import probe_of
+from limelight.models.hugging_face.segments import plain_ids
 from limelight.models.hugging_face.shuffled_network import shuffled_network
-from limelight.models.hugging_face.standing_tokens import nothing_token, standing_tokens
+from limelight.models.hugging_face.standing_tokens import ids_moved, nothing_token, standing_tokens
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models.protocol import Attended, Capability, Differentiated, Link, TimesInput, Weigh
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, few_names
+from limelight.text import Document, Features, Given, few_names
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
@@ -73,8 +80,8 @@ class HuggingFace:
             "SequenceClassification" in kind.__name__ for kind in kinds
         ):
             raise InputError(
-                "the model must be a sequence classifier (…ForSequenceClassification); got "
-                f"{type(self.network).__name__}."
+                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+                f"language model with template and labels; got {type(self.network).__name__}."
             )
 
     def __repr__(self) -> str:
@@ -96,7 +103,11 @@ class HuggingFace:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
         refused = self.check.refused
         frozen = refused.get("differentiates") or self._why_not_frozen
-        own = {"chooses": why_not_choosing(self.network.config), "freezes": frozen}
+        own: dict[Capability, str | None] = {
+            "chooses": why_not_choosing(self.network.config),
+            "freezes": frozen,
+            "pairs": getattr(self.tokenizer, "why_no_pairs", None),
+        }
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
@@ -124,9 +135,11 @@ class HuggingFace:
         """How many pieces the model reads, special ones included."""
         return longest_input(self.network, self.tokenizer)
 
-    def read(self, text: str, *, pieces: bool = False) -> Document:
-        """Return ``text`` in the tokenizer's words, or in its ``pieces``."""
-        document = document_of(self.tokenizer, text, limit=self.limit, apart=pieces)
+    def read(self, text: Given, *, pieces: bool = False) -> Document:
+        """Return a text or a pair in the tokenizer's words, or in its ``pieces``."""
+        document = document_of(
+            self.tokenizer, text, limit=self.limit, apart=pieces, classes=self.classes
+        )
         self.check_ids(pieces_in(document).ids)
         return replace(document, notices=document.notices + self.check.notices)
 
@@ -152,15 +165,11 @@ class HuggingFace:
 
         What is not a text is refused here, with its number, and not by a type checker.
         """
-        if isinstance(texts, str):
-            raise InputError("logits takes a list of texts; got one string. Write [text].")
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+        check_listed(texts)
         pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
         for some in pieces:
             self.check_ids(some.ids)
-        return self._outputs_of([p.ids[p.inside] for p in pieces])
+        return self._outputs_of([p.row[p.inside] for p in pieces])
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
@@ -168,7 +177,7 @@ class HuggingFace:
         self._forward.renew()
         return self.engine(rows)
 
-    def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
+    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
@@ -220,15 +229,7 @@ class HuggingFace:
         ids = ids_read(document)
         if features is not None:
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-            if replacement not in tokens:
-                named = " or ".join(map(repr, tokens))
-                raise InputError(
-                    "integrated gradients move every word to a token in its own place; "
-                    + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
-                )
-            pieces = pieces_in(document)
-            feature = feature_of_piece(pieces, features)[pieces.inside]
-            ids = np.where(feature >= 0, tokens[replacement], ids)
+            ids = ids_moved(pieces_in(document), features, tokens, replacement)
         with self._naming(document):
             return embedded(self.network, ids)
 
@@ -251,6 +252,17 @@ class HuggingFace:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         with self._naming(document):
             return frozen_gradient(self.network, ids_read(document), points, weigh)
+
+    @property
+    def together(self) -> int:
+        """How many texts are differentiated at a time."""
+        return frozen_together(self.network)
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the gradient of the network with frozen weights times its embedded input."""
+        return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
 
     def outputs_at(
         self, document: Document, points: Float[np.ndarray, "n T d_e"]
@@ -295,4 +307,4 @@ class HuggingFace:
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        return str(self.tokenizer.decode(ids))
+        return str(self.tokenizer.decode(plain_ids(ids)))

@@ -15,7 +15,14 @@ from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
 from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models.protocol import (
+    Attended,
+    Capability,
+    Differentiated,
+    Link,
+    TimesInput,
+    Weigh,
+)
 from limelight.sampling import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Windows
@@ -76,7 +83,8 @@ class Windowed:
     def capabilities(self) -> Mapping[Capability, str | None]:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
-        return MappingProxyType({**self.inner.capabilities, "cuts": done})
+        whole = "a pair is read whole, not in windows; leave window out"
+        return MappingProxyType({**self.inner.capabilities, "cuts": done, "pairs": whole})
 
     def shuffled(self, seed: int) -> "Windowed":
         """Return the same windows under the model with shuffled weights."""
@@ -185,6 +193,23 @@ class Windowed:
     ) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self._of_windows(self.inner.frozen_gradient, document, points, weigh)
+
+    @property
+    def together(self) -> int:
+        """One text at a time: its windows are many already."""
+        return 1
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the gradient of the network with frozen weights times its embedded input."""
+        products, outputs = [], []
+        for document, weight in zip(documents, weights, strict=True):
+            points = self.embedded(document)[None]
+            found = self.frozen_gradient(document, points, weight[None])
+            products.append((found.gradient * points).sum(-1)[0])
+            outputs.append(found.outputs[0])
+        return TimesInput(products, np.array(outputs))
 
     def _of_windows(
         self,

@@ -37,11 +37,10 @@ const COLUMNS = [
   [data.kind === "proven" ? "ceiling" : "best found", (row) => row[6]],
   ...data.methods.map((name, m) => [name, (row) => shareOf(row, m), aligned]).filter((_, m) => data.shared[m]),
 ];
-let sorted = [...judged], by = 0, falling = false, page = 0, chosen = null;
+let sorted = [...judged], by = 0, falling = false, page = 0, chosen = null, asked = null;
 
-function sort(column) {
-  falling = column === by ? !falling : column > 0;
-  by = column;
+function sort(column, down = column === by ? !falling : column > 0) {
+  [falling, by] = [down, column];
   const value = COLUMNS[column][1], sign = falling ? -1 : 1;
   const compared = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
   sorted = [...judged].sort((one, other) => {
@@ -51,6 +50,15 @@ function sort(column) {
   });
   page = 0;
   fill();
+  remember();
+}
+
+// A view is a link: the order of the table and the text whose curves are shown.
+function remember() {
+  const found = new URLSearchParams();
+  if (by !== 0 || falling) { found.set("sort", by); found.set("down", falling ? 1 : 0); }
+  if (asked !== null) found.set("text", asked);
+  history.replaceState(null, "", found.size ? `#${found}` : location.pathname);
 }
 
 function head() {
@@ -74,7 +82,7 @@ function rowOf(text) {
   const label = text[1] ? `${text[0]}  ${text[1]}…` : String(text[0]);
   if (data.curves[text[0]]) {
     const button = made("button", label, { type: "button", class: "plain", "aria-pressed": String(text[0] === chosen) });
-    button.addEventListener("click", () => show(text));
+    button.addEventListener("click", () => { asked = text[0]; remember(); show(text); });
     cell.append(button);
   } else cell.textContent = label;
   row.append(cell);
@@ -213,5 +221,9 @@ function say(lines, i) {
 
 byId("step")?.addEventListener("input", () => now && draw());
 fill();
-const first = judged.find((text) => data.curves[text[0]]);
+const link = new URLSearchParams(location.hash.slice(1)), column = Number(link.get("sort")), wanted = link.has("text") ? Number(link.get("text")) : null;
+const linked = judged.find((text) => text[0] === wanted && data.curves[text[0]]);
+if (linked) asked = wanted;
+if (link.has("sort") && COLUMNS[column]) sort(column, link.get("down") === "1");
+const first = linked ?? judged.find((text) => data.curves[text[0]]);
 if (first) show(first, { move: false });

@@ -1,6 +1,8 @@
 // The page reads without this script; it adds the switch between methods, numbers on hover and
 // focus, arrow keys, the theme, and the values of the attention matrices.
 
+import { readableAttention } from "./elements/attention_cells.js";
+
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const methods = data.explanations ?? [data];
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -27,10 +29,16 @@ function ranks(e) {
 }
 const rank = methods.map(ranks);
 
+// A word of a pair with its side: it may stand in both texts.
+function nameOf(e, j) {
+  const { text, spans } = e.features[j];
+  return e.parts && spans.length ? `${text} (${spans[0][0] < e.parts[1][0] ? "first" : "second"})` : text;
+}
+
 function say(readout, m, j) {
   const e = methods[m], feature = e.features[j];
   const strong = document.createElement("b");
-  strong.textContent = feature.text;
+  strong.textContent = nameOf(e, j);
   const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
   const others = methods
     .map((other, k) => (k === m ? null : `${labelOf(other)} ${described(other, j)}`))
@@ -50,7 +58,7 @@ for (const text of all(".words[data-m]")) {
   const readout = walk ? text.parentElement.querySelector(".readout") : null;
   const words = all(".w", text);
   words.forEach((word, place) => {
-    const j = Number(word.dataset.f), said = `${methods[m].features[j].text}: ${described(methods[m], j)}`;
+    const j = Number(word.dataset.f), said = `${nameOf(methods[m], j)}: ${described(methods[m], j)}`;
     word.title = `${labelOf(methods[m])} ${described(methods[m], j)}`;
     word.addEventListener("mouseenter", () => { mark(j); if (walk) say(readout, m, j); });
     if (!walk) return;
@@ -105,32 +113,4 @@ choosers.forEach((button, k) => button.addEventListener("click", () => {
 if (tabs.length) choose(0);
 for (const readout of all(".readout")) readout.setAttribute("aria-live", "polite");
 
-// Attention: an image's opacity is the root of its value.
-const tokenBlock = document.getElementById("limelight-tokens");
-if (tokenBlock) {
-  const { tokens, block } = JSON.parse(tokenBlock.textContent);
-  const readout = document.getElementById("attention-readout");
-  const name = (cell) => {
-    const first = tokens[cell * block], last = tokens[Math.min((cell + 1) * block, tokens.length) - 1];
-    return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
-  };
-  for (const image of all("img.head")) {
-    let values = null;
-    const size = () => image.naturalWidth;
-    const read = () => {
-      const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = size();
-      const context = canvas.getContext("2d");
-      context.drawImage(image, 0, 0);
-      return context.getImageData(0, 0, size(), size()).data;
-    };
-    image.addEventListener("mousemove", (event) => {
-      values ??= read();
-      const box = image.getBoundingClientRect();
-      const cell = (at, length) => Math.max(0, Math.min(size() - 1, Math.floor((at / length) * size())));
-      const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
-      const value = (values[4 * (row * size() + column) + 3] / 255) ** 2 * Number(image.dataset.peak);
-      readout.textContent = `Head ${Number(image.dataset.head) + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
-    });
-  }
-}
+readableAttention(document);

@@ -51,6 +51,8 @@ function choose(index, { focus = false } = {}) {
   });
   panels.forEach((panel, k) => { panel.hidden = k !== index; });
   if (focus) tabs[index].focus();
+  const address = index ? `#view=${index}` : location.pathname; // a view is a link
+  if (location.hash !== (index ? address : "")) history.replaceState(null, "", address);
 }
 tabs.forEach((tab, k) => {
   tab.addEventListener("click", () => choose(k));
@@ -61,4 +63,8 @@ tabs.forEach((tab, k) => {
     choose(there, { focus: true });
   });
 });
-if (tabs.length) choose(0);
+function restore() {
+  const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("view"));
+  choose(wanted > 0 && wanted < tabs.length ? wanted : 0);
+}
+if (tabs.length) { restore(); addEventListener("hashchange", restore); }

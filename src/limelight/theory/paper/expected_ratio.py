@@ -10,14 +10,18 @@ import math
 from limelight.errors import DomainError
 
 
-def expected_ratio_bound(*, c: float, C: float, n: float, variance: float) -> float:
-    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C² √Var(Y)/(c²n²) (Lemma D.1, as printed).
+def expected_ratio_bound(
+    *, c: float, C: float, n: float, variance: float, printed: bool = False
+) -> float:
+    """|E[X/Y] − E[X]/E[Y]| ≤ C Var(Y)/(c³n³) + C √Var(Y)/(c²n²) (Lemma D.1).
 
-    Hypotheses: |X| ≤ C and cn ≤ Y ≤ Cn. Below C = 1 the second term needs C in place of C².
+    Hypotheses: |X| ≤ C and cn ≤ Y ≤ Cn. The paper has C² in the second term (``printed``), which is
+    not a bound for C < 1.
     """
     if not (0 < c <= C and n > 0 and variance >= 0):
         raise DomainError(f"Lemma D.1 needs 0 < c ≤ C, n > 0; got c = {c}, C = {C}, n = {n}.")
-    return C * variance / (c * n) ** 3 + C**2 * math.sqrt(variance) / (c * n) ** 2
+    second = C**2 if printed else C
+    return C * variance / (c * n) ** 3 + second * math.sqrt(variance) / (c * n) ** 2
 
 
 def ratio_integral(a: float) -> float:

@@ -1,0 +1,99 @@
+"""Draw the pictures of docs/serve.md again; needs chromium and the extras dev, serve and data.
+
+python docs/images/serve.py RUN JUDGEMENT.json    # a run and a judgement of the shipped model
+"""
+
+import json
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, sync_playwright
+
+import limelight
+
+HERE = Path(__file__).parent
+TEXT = "The plot is predictable, but the acting is not bad: superb, and never boring."
+WIDTH = 900
+
+
+def main() -> None:
+    """Serve, open every view, and keep a picture of it."""
+    run, judgement = sys.argv[1:]
+    model = limelight.load()
+
+    def reversed_model(texts: list[str]) -> object:
+        return model.predict_proba(texts)[:, ::-1]
+
+    other = limelight.wrap(reversed_model, classes=model.classes)
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        window = chromium.new_page(viewport={"width": WIDTH, "height": 900})
+        with limelight.serve(model, run=run, judgement=judgement, port=0) as page:
+            typed(window, page.url)
+            data_set(window, page.url)
+            narrow = chromium.new_page(viewport={"width": 320, "height": 900}, color_scheme="dark")
+            opened(narrow, page.url, text=TEXT)
+            narrow.wait_for_selector("[data-method=shapley] .w")
+            shot(narrow, "serve-narrow-dark", 900)
+        with limelight.serve([model, other], port=0) as page:
+            opened(window, page.url, text=TEXT, methods=["shapley"])
+            window.wait_for_selector("[data-model='1'] .w")
+            window.mouse.wheel(0, 280)
+            shot(window, "serve-two-models", 900)
+        chromium.close()
+
+
+def opened(window: Page, url: str, **state: object) -> None:
+    """Open the page in a state, which is a link."""
+    words = {k: v if isinstance(v, str) else json.dumps(v) for k, v in state.items()}
+    window.goto("about:blank")
+    window.goto(f"{url}#{urlencode(words)}")
+
+
+def shot(window: Page, name: str, height: int) -> None:
+    """Keep what is in the window, in few colours and few bytes."""
+    window.set_viewport_size({"width": window.viewport_size["width"], "height": height})
+    window.wait_for_timeout(400)
+    window.screenshot(path=HERE / f"{name}.png")
+
+
+def typed(window: Page, url: str) -> None:
+    """Type and see, a change, and what is seen closer."""
+    opened(window, url, text=TEXT)
+    window.wait_for_selector("[data-method=shapley] .w")
+    window.locator("[data-method=lime] .w", has_text="superb").click()
+    shot(window, "serve-typing", 900)
+    opened(window, url, text=TEXT, changes=[["superb", 0, "awful"]])
+    window.wait_for_selector("[data-changed=true] [data-method=shapley] .w")
+    shot(window, "serve-change", 1000)
+    for part in ("closer", "curves", "pairs", "disagreement", "heads", "attention"):
+        opened(window, url, text=TEXT, open=[part])
+        window.wait_for_selector(f"#part-{part} .part *:nth-child(1)")
+        window.wait_for_timeout(1200)
+        window.evaluate(f"document.querySelector('#part-{part}').scrollIntoView()")
+        window.locator(f"#part-{part}").screenshot(path=HERE / f"serve-{part}.png")
+
+
+def data_set(window: Page, url: str) -> None:
+    """Texts, summary and judgement."""
+    window.set_viewport_size({"width": 1000, "height": 900})
+    window.goto(f"{url}texts#sort=mistake&which=wrong")
+    window.wait_for_selector(".texts-window tbody tr[data-place]")
+    shot(window, "serve-texts", 800)
+    window.goto(f"{url}texts#sort=words&falling=no&which=wrong")
+    window.reload()
+    window.wait_for_selector(".texts-window tbody tr[data-place]")
+    window.click(".texts-window tbody tr[data-place] >> nth=1")
+    window.wait_for_selector("#one .w")
+    window.locator("#one").screenshot(path=HERE / "serve-text.png")
+    for name, sign in (("summary", ".panel"), ("judgement", "#curve svg")):
+        window.goto(url + name)
+        window.wait_for_selector(sign, timeout=120_000)
+        shot(window, f"serve-{name}", 1000)
+
+
+if __name__ == "__main__":
+    main()

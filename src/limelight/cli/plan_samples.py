@@ -1,0 +1,96 @@
+"""``limelight plan``."""
+
+__all__ = ["plan"]
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from limelight.cli.console import output_console
+from limelight.cli.question import number_or_name
+from limelight.cli.result import write
+from limelight.cli.texts import given_texts
+from limelight.errors import InputError
+from limelight.explainers import plan_verb
+from limelight.models import load
+
+
+def plan(
+    *text: str,
+    error: float = 0.01,
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    against: str | None = None,
+    features: str = "words",
+    scale: str = "logit",
+    protect: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    window: str | None = None,
+    bandwidth: float = 0.25,
+    sizes: str = "uniform",
+    pilot: int = 1000,
+    seed: int = 0,
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    model: Path | None = None,
+    device: str | None = None,
+    format: Literal["terminal", "json", "csv"] = "terminal",
+) -> None:
+    """Say how many samples LIME needs on a text for a given standard error, word by word.
+
+    Parameters
+    ----------
+    text
+        The text; "-" reads standard input.
+    error
+        The standard error that no word may exceed.
+    target
+        Class to explain, by name or number, or "predicted".
+    against
+        Explain the target against this class, by name or number.
+    features
+        "words", "positions" or "sentences".
+    scale
+        Explain the "logit" of the class or its "probability".
+    protect
+        Word that stays as it is and gets no score. May be repeated.
+    window
+        For texts that are longer than a Hugging Face model reads: tokens in a window, or "auto".
+    bandwidth
+        Width of LIME's kernel; 0.25 is the lime package's.
+    sizes
+        How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
+    pilot
+        Samples from which the errors are estimated where they cannot be computed.
+    seed
+        Seed of the pilot.
+    file
+        Read the text from this file.
+    model
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model that comes with the package if none is given.
+    device
+        Where to compute, as torch names it, such as "cuda".
+    format
+        A table for people, one JSON object for programs, or CSV with a row per word.
+    """
+    texts = given_texts(text, file)
+    if len(texts) != 1:
+        raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    found = plan_verb.plan(
+        load(model, device=device),
+        texts[0],
+        error=error,
+        target=number_or_name(target),
+        against=number_or_name(against),
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=number_or_name(window),
+        bandwidth=bandwidth,
+        sizes=sizes,
+        pilot=pilot,
+        seed=seed,
+    )
+    if format == "terminal":
+        output_console().print(found)
+        return
+    write([found.to_json() + "\n" if format == "json" else found.to_csv()], None)

@@ -1,0 +1,156 @@
+"""Every text of a run as one row of a few columns: what a table of texts shows and sorts by."""
+
+__all__ = ["RunColumns", "run_columns"]
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from limelight.corpus.shard_words import ShardWords, Vocabulary, words_of_shards
+from limelight.shapes import Float, Int
+from limelight.text import one_line
+
+if TYPE_CHECKING:
+    from limelight.corpus.stored_run import Run
+
+OPENING = 80  # characters of a text that a row shows
+
+
+class RunColumns(NamedTuple):
+    """One entry per text that has an explanation, in the order of the data.
+
+    ``row`` is the number of the text. ``predicted`` and ``label`` are numbers of classes, −1 where
+    they are not known; ``said`` is the label as the data have it. ``confidence`` is that of the
+    predicted class, ``words`` the number of words that have a score. ``disagreement`` is 1 less the
+    rank correlation of the sizes of two methods' scores, its mean over the pairs of methods; NaN
+    where there are no two. ``word`` and ``text`` are one entry per word and text: the number of the
+    word in ``vocabulary`` and the place of the text in the columns above.
+    """
+
+    row: Int[np.ndarray, " n"]
+    id: list[str]
+    opening: list[str]
+    predicted: Int[np.ndarray, " n"]
+    label: Int[np.ndarray, " n"]
+    said: list[str | None]
+    confidence: Float[np.ndarray, " n"]
+    words: Int[np.ndarray, " n"]
+    disagreement: Float[np.ndarray, " n"]
+    vocabulary: list[str]
+    word: Int[np.ndarray, " m"]
+    text: Int[np.ndarray, " m"]
+
+    def texts_with(self, word: str) -> Int[np.ndarray, " k"]:
+        """Return the places of the texts that have ``word``, in any case of letters."""
+        wanted = word.casefold()
+        numbers = [i for i, one in enumerate(self.vocabulary) if one.casefold() == wanted]
+        return np.unique(self.text[np.isin(self.word, numbers)])
+
+
+def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
+    """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
+    vocabulary, parts, before = Vocabulary(), list[dict[str, Any]](), 0
+    shards = run.shards
+    walk = words_of_shards(run, vocabulary, more=("id", "text"))
+    for done, shard in enumerate(walk, start=1):
+        part = _of_shard(shard, before)
+        before += len(part["row"])
+        parts.append(part)
+        report(done / len(shards))
+    joined = {name: _joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    empty = RunColumns(
+        *(np.zeros(0, int), [], [], np.zeros(0, int), np.zeros(0, int), [], np.zeros(0)),
+        *(np.zeros(0, int), np.zeros(0), [], np.zeros(0, int), np.zeros(0, int)),
+    )
+    return empty._replace(**joined, vocabulary=vocabulary.words())
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], list):
+        return [one for part in parts for one in part]
+    return np.concatenate(parts)
+
+
+def _of_shard(shard: ShardWords, before: int) -> dict[str, Any]:
+    """Return the columns of one shard; ``before`` texts come before it."""
+    row, first = np.unique(shard.row, return_index=True)
+    lengths = np.bincount(shard.at, minlength=len(shard.row))
+    place = np.full(len(shard.row), -1)
+    place[first] = np.arange(len(first))
+    of_first = place[shard.at] >= 0
+    take = pa.array(first)
+    texts = shard.table["text"].take(take).to_pylist()
+    return {
+        "row": row,
+        "id": shard.table["id"].take(take).to_pylist(),
+        "opening": ["" if text is None else one_line(text, OPENING) for text in texts],
+        "predicted": shard.predicted[first],
+        "label": shard.label[first],
+        "said": shard.table["label"].take(take).to_pylist(),
+        "confidence": shard.confidence[first],
+        "words": lengths[first],
+        "disagreement": _disagreement(shard, lengths, row),
+        "word": shard.own[shard.word[of_first]] if len(shard.own) else np.zeros(0, int),
+        "text": before + place[shard.at[of_first]],
+    }
+
+
+def _disagreement(
+    shard: ShardWords, lengths: Int[np.ndarray, " n"], texts: Int[np.ndarray, " t"]
+) -> Float[np.ndarray, " t"]:
+    """Return, for each text, the mean of 1 − ρ over its pairs of rows that explain one class."""
+    ranks = _unit_ranks(shard.at, np.abs(shard.score), len(lengths))
+    starts = np.cumsum(lengths) - lengths
+    aims = np.array([hash((v.target, v.against)) for v in shard.views] or [0])[shard.view]
+    total, pairs = np.zeros(len(texts)), np.zeros(len(texts))
+    for apart in range(1, _most_rows(shard.row)):
+        one, other = np.arange(len(lengths) - apart), np.arange(apart, len(lengths))
+        same = (shard.row[one] == shard.row[other]) & (aims[one] == aims[other])
+        same &= (lengths[one] == lengths[other]) & (lengths[one] > 1)
+        one, other = one[same], other[same]
+        found = _dots(ranks, starts[one], starts[other], lengths[one])
+        known = np.isfinite(found)
+        text = np.searchsorted(texts, shard.row[one[known]])
+        np.add.at(total, text, 1 - found[known])
+        np.add.at(pairs, text, 1)
+    return np.divide(total, pairs, out=np.full(len(texts), np.nan), where=pairs > 0)
+
+
+def _most_rows(row: Int[np.ndarray, " n"]) -> int:
+    return int(np.unique(row, return_counts=True)[1].max(initial=0))
+
+
+def _unit_ranks(
+    at: Int[np.ndarray, " m"], size: Float[np.ndarray, " m"], rows: int
+) -> Float[np.ndarray, " m"]:
+    """Return mean ranks within each row, centred and of length 1; NaN where all are equal."""
+    order = np.lexsort((size, at))
+    sorted_at, sorted_size = at[order], size[order]
+    new = np.ones(len(at), bool)
+    new[1:] = (sorted_at[1:] != sorted_at[:-1]) | (sorted_size[1:] != sorted_size[:-1])
+    group = np.cumsum(new) - 1
+    place = np.bincount(group, weights=np.arange(len(at))) / np.maximum(np.bincount(group), 1)
+    ranks = np.empty(len(at))
+    ranks[order] = place[group]
+    count = np.maximum(np.bincount(at, minlength=rows), 1)
+    ranks -= (np.bincount(at, weights=ranks, minlength=rows) / count)[at]
+    norm = np.sqrt(np.bincount(at, weights=ranks**2, minlength=rows))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ranks / norm[at]
+
+
+def _dots(
+    values: Float[np.ndarray, " m"],
+    one: Int[np.ndarray, " p"],
+    other: Int[np.ndarray, " p"],
+    lengths: Int[np.ndarray, " p"],
+) -> Float[np.ndarray, " p"]:
+    """Return the products of two stretches of ``values`` for each pair."""
+    if not len(one):
+        return np.zeros(0)
+    ends = np.cumsum(lengths)
+    inside = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    product = values[np.repeat(one, lengths) + inside] * values[np.repeat(other, lengths) + inside]
+    return np.add.reduceat(product, ends - lengths)

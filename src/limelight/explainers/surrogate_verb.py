@@ -1,0 +1,56 @@
+"""A surrogate for a model around one text, as a value."""
+
+__all__ = ["surrogate"]
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from limelight.errors import InputError
+from limelight.explainers.fitted_surrogate import SurrogateGame, SurrogatePlan, fitted_surrogate
+from limelight.explainers.readings import readings
+from limelight.models import Model, checked_model, resolved_replacement
+
+
+def surrogate(
+    model: Model,
+    text: str,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: str | Sequence[int] = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    window: str | int | None = None,
+    replacement: str = "auto",
+    samples: int | None = None,
+    heads: int | None = None,
+    seed: int = 0,
+) -> SurrogateGame:
+    """Return a ratio game fitted to what ``model`` answers when words of ``text`` are removed.
+
+    It is taken wherever a ratio game is: by the exact values of :mod:`limelight.theory`, their
+    curves and ceilings, and as a game of masks. How far it is the model, its ``r2`` says, beside
+    the ``r2_linear`` of LIME's kind of model on the same masks, which neither had seen.
+
+    ``samples`` masks are asked (None: ten for each word, at least 1,000), half of them the
+    complements of the others; ``heads`` None takes one to three, by the error on masks left out.
+    The other arguments are those of :func:`limelight.explain`.
+    """
+    asked: Any = text
+    if not isinstance(asked, str):
+        raise InputError(f"a surrogate is about one text, a string; got {type(asked).__name__}.")
+    plan = SurrogatePlan(samples=samples, heads=heads, seed=seed)
+    name = resolved_replacement(checked_model(model), replacement)
+    (reading,) = readings(
+        model,
+        [text],
+        target=target,
+        against=against,
+        features=features,
+        scale=scale,
+        protect=protect,
+        window=window,
+        progress=None,
+        feasible=plan.check_enough,
+    )
+    return fitted_surrogate(reading, plan, name).game

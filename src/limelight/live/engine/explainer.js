@@ -1,0 +1,142 @@
+// Predictions and explanations of one model: what the page shows, and what its console offers.
+
+import { gradientTimesInput, maxAttention, meanAttention } from "./attention_scores.js";
+import { deletionArea, deletionCurve, greedyOrder, lowestValues, meanRemovedValue, randomRemovals, valueBound } from "./faithfulness.js";
+import { heavyForm } from "./heavy_form.js";
+import { lossesOfOne } from "./leave_one_out.js";
+import { limeValues, limeWalks } from "./lime.js";
+import { emptyValue, fullValue, headsMean, ratioGame } from "./ratio_game.js";
+import { readText } from "./reading.js";
+import { removalPlan } from "./removal_plan.js";
+import { removalWalk } from "./removal_walk.js";
+import { shapleyValues } from "./shapley.js";
+import { textTables } from "./text_tables.js";
+
+/** One text under one model and target: everything is computed when first asked for, and once. */
+class Case {
+  #kept = new Map();
+
+  constructor(model, reading, target) { Object.assign(this, { model, reading, target }); }
+
+  #once(name, make) {
+    if (!this.#kept.has(name)) this.#kept.set(name, make());
+    return this.#kept.get(name);
+  }
+
+  get d() { return this.reading.features.length; }
+  get heads() { return this.#once("heads", () => textTables(this.model, this.reading, this.target)); }
+  get game() { return this.#once("game", () => ratioGame(this.heads, this.reading)); }
+  get forms() { return this.#once("forms", () => this.game.map(heavyForm)); }
+  get plan() { return removalPlan(this.d); }
+  get walks() { return this.#once("walks", () => this.forms.map((form) => removalWalk(form, this.plan.p))); }
+  get full() { return this.#once("full", () => fullValue(this.game)); }
+  get fullBound() { return valueBound(this.forms); }
+  get lowest() { return this.#once("lowest", () => lowestValues(this.forms)); }
+  get left() { return this.#once("left", () => meanRemovedValue(this.forms, this.walks, this.plan.chance, this.full)); }
+  get greedy() { return this.#once("greedy", () => deletionArea(deletionCurve(this.game, greedyOrder(this.game)))); }
+
+  /** {scores, bound, intercept} by a method. */
+  found(method) { return this.#once(method, () => METHODS[method](this)); }
+
+  /** The mean over heads of what each head's values are. */
+  mean(of) {
+    const parts = this.forms.map(of);
+    const scores = Array.from({ length: this.d }, (_, j) => headsMean(parts, (part) => part.scores[j]));
+    const intercept = parts[0].intercept === undefined ? null : headsMean(parts, (part) => part.intercept);
+    return { scores, intercept, bound: headsMean(parts, (part) => part.bound) };
+  }
+}
+
+function lime(one) {
+  if (one.d < 2) throw new RangeError("LIME needs at least 2 words: with one, every sample is the same. Use leave-one-out instead.");
+  return one.mean((form, i) => limeValues(form, limeWalks(one.d) ? one.walks[i] : null, one.plan.lime));
+}
+
+const METHODS = {
+  lime,
+  shapley: (one) => one.mean((form, i) => shapleyValues(form, one.walks[i], one.plan.shapley)),
+  loo: (one) => one.mean(lossesOfOne),
+  gxi: ({ heads, reading }) => gradientTimesInput(heads, reading),
+  "alpha-avg": ({ heads, reading }) => meanAttention(heads, reading),
+  "alpha-max": ({ heads, reading }) => maxAttention(heads, reading),
+};
+const UNSIGNED = new Set(["alpha-avg", "alpha-max"]);
+
+function nearestOf(what, name, choices) {
+  return `no ${what} ${JSON.stringify(name)}; choose from: ${choices.join(", ")}.`;
+}
+
+/** The largest of several numbers; the first, where they are equal. */
+const argmax = (x) => x.reduce((best, one, i) => (one > x[best] ? i : best), 0);
+
+export class Explainer {
+  #model;
+  #last = { text: null, reading: null, cases: new Map() };
+
+  constructor(model) { this.#model = model; }
+
+  get classes() { return [...this.#model.classes]; }
+  get methods() { return Object.keys(METHODS); }
+
+  // The text that was asked about last is kept, with all that was computed for it: a page asks
+  // for the prediction, a method and the curve of the same text.
+  #reading(text) {
+    if (this.#last.text !== text) this.#last = { text, reading: readText(this.#model, text), cases: new Map() };
+    return this.#last.reading;
+  }
+
+  #case(text, index) {
+    const reading = this.#reading(text), { cases } = this.#last;
+    if (!cases.has(index)) cases.set(index, new Case(this.#model, reading, this.#target(index)));
+    return cases.get(index);
+  }
+
+  // A single output is the logit of the second class of two, and its negative that of the first.
+  #target(index) {
+    return this.#model.C === 1 ? { output: 0, sign: index === 1 ? 1 : -1 } : { output: index, sign: 1 };
+  }
+
+  /** The index of a class by name or number; null: the last of two, the predicted one of several. */
+  #index(text, target) {
+    const { classes } = this.#model;
+    if (target === null || target === undefined) return classes.length > 2 ? this.predict(text).index : classes.length - 1;
+    const index = typeof target === "number" ? target : classes.indexOf(target);
+    if (!(Number.isInteger(index) && index >= 0 && index < classes.length)) throw new RangeError(nearestOf("class", target, classes));
+    return index;
+  }
+
+  /** {prediction, index, probabilities, logits, bound, notices}: what the model says of a text. */
+  predict(text) {
+    const { C, classes } = this.#model, { notices } = this.#reading(text);
+    const asked = C === 1 ? [this.#case(text, 1)] : classes.map((_, c) => this.#case(text, c));
+    const logits = asked.map((one) => one.full), top = Math.max(...logits);
+    const odds = C === 1 ? [1 / (1 + Math.exp(logits[0])), 1 / (1 + Math.exp(-logits[0]))] : logits.map((f) => Math.exp(f - top));
+    const sum = odds.reduce((a, b) => a + b, 0), probabilities = odds.map((one) => one / sum), index = argmax(probabilities);
+    return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...asked.map((one) => one.fullBound)), notices: [...notices] };
+  }
+
+  /** {features, scores, bound, …}: one score per distinct word; spans count code points. */
+  explain(text, method = "shapley", { target = null } = {}) {
+    if (!Object.hasOwn(METHODS, method)) throw new RangeError(nearestOf("method", method, this.methods));
+    const index = this.#index(text, target), one = this.#case(text, index);
+    const { scores, bound, intercept = null } = one.found(method), { features, cutAt, notices } = one.reading;
+    return {
+      method, target: this.#model.classes[index], features: features.map((feature) => feature.text), scores: Array.from(scores), bound,
+      signed: !UNSIGNED.has(method), spans: features.map(({ spans }) => spans.map((span) => [...span])), intercept,
+      value: one.full, baseValue: emptyValue(one.game), text: one.reading.text, cutAt, notices: [...notices],
+    };
+  }
+
+  /** The output while the words go in the order of a method's scores, between chance and ceiling. */
+  faithfulness(text, method = "shapley", { target = null } = {}) {
+    const { scores } = this.explain(text, method, { target }), one = this.#case(text, this.#index(text, target)), { full, fullBound } = one;
+    const order = scores.map((_, j) => j).sort((a, b) => scores[b] - scores[a] || a - b);
+    const curve = deletionCurve(one.game, order), area = deletionArea(curve);
+    const { left, lowest } = one;
+    const ceiling = full + fullBound - lowest.reduce((a, b) => a + b, 0) / lowest.length, chance = full - left.value;
+    return {
+      order, curve, area, chance, ceiling, greedy: one.greedy, share: ceiling > chance ? (area - chance) / (ceiling - chance) : null,
+      bound: Math.max(2 * fullBound, left.bound + fullBound), valueBound: fullBound, random: randomRemovals(one.forms, one.walks), lowest: [full, ...lowest],
+    };
+  }
+}

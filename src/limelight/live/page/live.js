@@ -1,0 +1,175 @@
+// The page: a text, what the model says, which words speak for it, and how faithful that is. All of
+// it is computed here, at every keystroke, from the tables that the page carries.
+
+import "../../render/page/elements/class_meters.js";
+import "../../render/page/elements/colour_legend.js";
+import "../../render/page/elements/coloured_words.js";
+import "../../render/page/elements/removal_curve.js";
+import "../../render/page/elements/score_bars.js";
+import { made } from "../../render/page/elements/nodes.js";
+import { boundInWords, minus, percent, precisionSentence, written } from "../../render/page/elements/numbers_in_words.js";
+import { visibleText } from "../../render/page/elements/text_pieces.js";
+import { Explainer } from "../engine/explainer.js";
+import { unpackedModel } from "../engine/packed_model.js";
+import { addressOf, stateOf } from "./link_state.js";
+
+const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const explainer = new Explainer(unpackedModel(data));
+globalThis.limelight = Object.freeze({
+  predict: (text) => explainer.predict(text),
+  explain: (text, method, settings) => explainer.explain(text, method, settings),
+  faithfulness: (text, method, settings) => explainer.faithfulness(text, method, settings),
+  get classes() { return explainer.classes; },
+  get methods() { return explainer.methods; },
+  model: data.fingerprint,
+  version: data.version,
+});
+
+const byId = (id) => document.getElementById(id);
+const [box, words, bars, curve] = ["text", "words", "bars", "curve"].map(byId);
+const POINT = byId("readout").textContent;
+const start = { text: data.text, method: data.methods[0].id, target: null };
+let state = { ...start, ...sound(stateOf(location.hash)) };
+let shown = null;
+
+// An address may be anybody's: what is no method and no class here is left out.
+function sound({ text, method, target }) {
+  const kept = {};
+  if (text !== undefined) kept.text = text;
+  if (explainer.methods.includes(method)) kept.method = method;
+  if (explainer.classes.includes(target)) kept.target = target;
+  return kept;
+}
+
+const methodOf = (id) => data.methods.find((method) => method.id === id);
+
+// An explanation as limelight.explanation/1 has it, which is what the elements take.
+function record(e) {
+  const features = e.features.map((text, j) => ({ text, spans: e.spans[j], score: e.scores[j], stderr: null }));
+  return { text: e.text, method: e.method, target: e.target, bound: e.bound, features, settings: { label: methodOf(e.method).label, signed: e.signed, cut_at: e.cutAt } };
+}
+
+function outcomes({ probabilities, logits, index }) {
+  const single = logits.length < probabilities.length;
+  return explainer.classes.map((name, c) => ({ name, probability: probabilities[c], logit: !single ? logits[c] : c === 1 ? logits[0] : null, chosen: c === index }));
+}
+
+function show() {
+  box.value === state.text || (box.value = state.text);
+  for (const button of byId("methods").children) {
+    const chosen = button.value === state.method;
+    button.setAttribute("aria-checked", String(chosen));
+    button.tabIndex = chosen ? 0 : -1;
+  }
+  byId("target").value = state.target ?? "";
+  byId("readout").textContent = POINT;
+  try {
+    const said = explainer.predict(state.text);
+    byId("classes").outcomes = outcomes(said);
+    byId("says").replaceChildren("The model says ", made("b", {}, visibleText(said.prediction)), ` (${percent(said.probabilities[said.index])}).`);
+    byId("notices").replaceChildren(...said.notices.map((notice) => made("li", {}, notice)));
+    showMethod();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    blank(error.message);
+  }
+}
+
+function showMethod() {
+  const asked = { target: state.target }, { formula, sees, blind } = methodOf(state.method);
+  shown = record(explainer.explain(state.text, state.method, asked));
+  words.explanation = shown;
+  bars.explanation = shown;
+  byId("legend").explanation = shown;
+  byId("precision").textContent = `${precisionSentence(shown)} The rounding of the stored tables is counted in.`;
+  byId("about").textContent = `${formula}. It sees ${sees}; it cannot see ${blind}.`;
+  const found = explainer.faithfulness(state.text, state.method, asked), d = found.order.length;
+  curve.words = d;
+  curve.lines = [
+    { label: shown.settings.label, kind: "method", points: found.curve.map((f, k) => [k / d, f]) },
+    { label: "chance", kind: "chance", points: [[0, found.curve[0]], ...found.random, [1, found.curve[d]]] },
+    { label: "ceiling", kind: "ceiling", points: found.lowest.map((f, k) => [k / d, f]) },
+  ];
+  byId("share").replaceChildren(...shareSentence(found));
+}
+
+function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
+  if (share === null || ceiling - chance <= bound) return ["No order of these words is better than another: removing them changes next to nothing."];
+  const numbers = [area, chance, ceiling].map((one) => written(one, { signed: false }));
+  const reached = minus(((greedy - chance) / (ceiling - chance)).toFixed(3));
+  return [
+    made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search goes ${reached}. `,
+    made("span", { class: "note" }, `Area ${numbers[0]}, chance ${numbers[1]}, ceiling ${numbers[2]}, each within ${boundInWords(bound)}.`),
+  ];
+}
+
+// A text without words, or one that a method cannot explain: say so, and show nothing old.
+function blank(message) {
+  const sentence = message[0].toUpperCase() + message.slice(1);
+  shown = null;
+  words.explanation = null;
+  bars.explanation = null;
+  byId("legend").explanation = null;
+  curve.lines = [];
+  for (const id of ["precision", "share", "about"]) byId(id).replaceChildren();
+  if (message.startsWith("the text has no words")) {
+    byId("classes").outcomes = [];
+    byId("notices").replaceChildren();
+    byId("says").replaceChildren(made("span", { class: "blank" }, sentence));
+  } else byId("precision").textContent = sentence;
+}
+
+// One picture for all keys that came since the last one; where a picture takes long, not before the
+// fingers rest.
+let waiting = null, cost = 0;
+function soon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    const before = performance.now();
+    show();
+    cost = performance.now() - before;
+  }, cost > 80 ? 200 : 0);
+  clearTimeout(soon.link);
+  soon.link = setTimeout(() => history.replaceState(null, "", addressOf(state)), 300);
+}
+
+function change(part) {
+  state = { ...state, ...part };
+  soon();
+}
+
+function point(feature) {
+  words.mark(feature);
+  bars.mark(feature);
+  if (feature === null || shown === null) { byId("readout").textContent = POINT; return; }
+  const { text, spans, score } = shown.features[feature], size = (one) => Math.abs(one.score);
+  const rank = 1 + shown.features.filter((one) => size(one) > Math.abs(score)).length;
+  const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
+  byId("readout").replaceChildren(made("b", {}, visibleText(text)), `  ${shown.settings.label} ${written(score, { signed: shown.settings.signed })} (within ${boundInWords(shown.bound)}), rank ${rank} of ${shown.features.length}${times}`);
+}
+
+function makeMethods() {
+  byId("methods").replaceChildren(...data.methods.map(({ id, label }) => made("button", { type: "button", role: "radio", value: id }, label)));
+  byId("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
+  byId("methods").addEventListener("keydown", (event) => {
+    const buttons = [...byId("methods").children], here = buttons.indexOf(document.activeElement), n = buttons.length;
+    const there = { ArrowRight: (here + 1) % n, ArrowDown: (here + 1) % n, ArrowLeft: (here + n - 1) % n, ArrowUp: (here + n - 1) % n, Home: 0, End: n - 1 }[event.key];
+    if (there === undefined || here < 0) return;
+    event.preventDefault();
+    buttons[there].focus();
+    change({ method: buttons[there].value });
+  });
+}
+
+function makeTargets() {
+  const { classes } = explainer, usual = classes.length > 2 ? "the predicted class" : classes.at(-1);
+  byId("target").append(made("option", { value: "" }, usual), ...classes.filter((name) => name !== usual).map((name) => made("option", { value: name }, visibleText(name))));
+  byId("target").addEventListener("change", ({ target }) => change({ target: target.value || null }));
+}
+
+makeMethods();
+makeTargets();
+box.addEventListener("input", () => change({ text: box.value }));
+addEventListener("limelight-point", ({ detail }) => point(detail.feature));
+addEventListener("hashchange", () => { state = { ...start, ...sound(stateOf(location.hash)) }; show(); });
+show();

@@ -1,0 +1,37 @@
+// <limelight-legend>: what the colours of explanations mean, in the words of the reports.
+//
+//   legend.explanation = {…}        one explanation, as limelight.explanation/1 has it
+//   legend.explanations = [{…}, …]  several of one text, each with its own scale
+
+import { defined, made } from "./nodes.js";
+import { isSigned } from "./shades.js";
+import { textPieces, visibleText } from "./text_pieces.js";
+
+function key(hue, meaning) {
+  const swatches = [2, 6, 10].map((step) => made("i", { class: `swatch ${hue}${step}` }));
+  return made("span", {}, made("span", { "aria-hidden": "true" }, ...swatches), " ", visibleText(meaning));
+}
+
+export class ColourLegend extends HTMLElement {
+  #explanations = [];
+
+  get explanation() { return this.#explanations[0] ?? null; }
+  set explanation(e) { this.explanations = e === null ? [] : [e]; }
+  get explanations() { return this.#explanations; }
+  set explanations(several) { this.#explanations = several; this.#show(); }
+
+  #show() {
+    const several = this.#explanations, [e] = several;
+    if (!several.length) return this.replaceChildren();
+    const against = e.against ? `for ${e.against}` : `against ${e.target}`;
+    const keys = several.some(isSigned) ? [key("f", `for ${e.target}`), key("a", against)] : [];
+    if (!several.every(isSigned)) keys.push(key("n", "size only: the method gives no sign"));
+    keys.push(made("span", {}, made("span", { class: "w top" }, "word"), " strongest"));
+    if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "grey"), " not read by the model"));
+    let note = "Deeper colour, larger score. The colours are safe for colour-blind readers.";
+    if (several.length > 1) note += " Each method has its own scale: the number after its words is the deepest colour.";
+    if (e.features.some(({ spans }) => spans.length > 1)) note += " A score counts all occurrences of its word.";
+    return this.replaceChildren(made("div", { class: "legend" }, ...keys, made("span", { class: "note" }, note)));
+  }
+}
+defined("limelight-legend", ColourLegend);

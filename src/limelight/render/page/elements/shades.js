@@ -1,0 +1,31 @@
+// From scores to the classes of palette.css: f1…f10 for, a1…a10 against, n1…n10 without a sign.
+
+const LEVELS = 10;
+const FAINTEST = 0.05; // weaker words stay plain: a review of grey boxes says nothing
+
+export const isSigned = (e) => e.settings?.signed ?? true;
+export const labelOf = (e) => e.settings?.label ?? e.method;
+
+/** The largest absolute score: the one drawn in full colour. */
+export const largestScore = (e) => e.features.reduce((most, { score }) => Math.max(most, Math.abs(score)), 0);
+
+/** The feature with that score; -1 where all are 0. */
+export function strongestFeature(e) {
+  const peak = largestScore(e);
+  return peak ? e.features.findIndex(({ score }) => Math.abs(score) === peak) : -1;
+}
+
+/** The class of one score's colour, "" where it stays plain. */
+export function shade(score, { peak, signed }) {
+  const size = peak ? Math.min(Math.abs(score) / peak, 1) : 0;
+  if (size < FAINTEST) return "";
+  const hue = !signed ? "n" : score >= 0 ? "f" : "a";
+  return hue + Math.max(1, evenRound(size * LEVELS));
+}
+
+// Half goes to the even neighbour, as Python rounds: pages and reports must not differ by a shade.
+function evenRound(x) {
+  const floor = Math.floor(x);
+  if (x - floor !== 0.5) return Math.round(x);
+  return floor % 2 ? floor + 1 : floor;
+}

@@ -1,0 +1,54 @@
+// A text cut into features, the text between them, and what the model never read. Spans count code
+// points, as everywhere in limelight; strings here are cut by code points too.
+
+const SHOWN_REST = 60; // characters of a text that was not read
+
+const LINE_ENDS = /\r\n?|[\u2028\u2029]/g;
+// Control characters can move a cursor and bidirectional ones reorder what stands around them: all
+// are shown, none is obeyed. A lone surrogate is half a character.
+const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** `text` with control characters as symbols; line ends and tabs stay. */
+export function visibleText(text) {
+  return text.replace(LINE_ENDS, "\n").replace(HIDDEN, (character) => {
+    const code = character.charCodeAt(0);
+    if (code < 0x20) return String.fromCharCode(0x2400 + code);
+    if (code >= 0xd800 && code <= 0xdfff) return "\ufffd";
+    return code === 0x7f ? "\u2421" : `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+/** Pieces {text, feature, seen} in the order of the text; joined they are the text again. */
+export function textPieces(e) {
+  const letters = Array.from(e.text);
+  const edge = e.settings?.cut_at ?? letters.length;
+  const found = [];
+  const between = (start, end) => {
+    const stop = Math.min(Math.max(edge, start), end);
+    for (const [from, to, seen] of [[start, stop, true], [stop, end, false]]) {
+      if (from < to) found.push({ text: letters.slice(from, to).join(""), feature: null, seen });
+    }
+  };
+  const places = e.features.flatMap(({ spans }, feature) => spans.map(([start, end]) => ({ start, end, feature })));
+  places.sort((one, other) => one.start - other.start || one.end - other.end || one.feature - other.feature);
+  let at = 0;
+  for (const { start: from, end, feature } of places) {
+    const start = Math.max(from, at); // pieces of words may overlap: the first keeps what they share
+    if (end <= start) continue;
+    between(at, start);
+    found.push({ text: letters.slice(start, end).join(""), feature, seen: true });
+    at = end;
+  }
+  between(at, letters.length);
+  return found;
+}
+
+/** The same, of the text that was not read only the beginning: it would drown what was. */
+export function shortenedPieces(e) {
+  return textPieces(e).map((piece) => {
+    const letters = piece.seen ? [] : Array.from(piece.text);
+    if (letters.length <= SHOWN_REST) return piece;
+    const start = letters.slice(0, SHOWN_REST).join("");
+    return { ...piece, text: `${start}… (${letters.length.toLocaleString("en-US")} characters)` };
+  });
+}

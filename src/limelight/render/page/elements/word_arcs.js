@@ -1,0 +1,82 @@
+// <limelight-arcs>: a text with its strongest pairs of words as arcs above the line.
+//
+//   arcs.explanation = {…}    one explanation with pairs, as limelight.explanation/1 has it
+//   arcs.most = 12            pairs that are drawn
+//
+// An arc's hue is its sign and its width its size; every pair is said as text in the list below,
+// and a pair that is pointed at, or has the focus, stands out.
+
+import "./coloured_words.js";
+import { defined, drawn, made } from "./nodes.js";
+import { minus, written } from "./numbers_in_words.js";
+import { visibleText } from "./text_pieces.js";
+
+const LOWEST = 14, HIGHEST = 58, SLOPE = 0.12, THICKEST = 5; // pixels; arcs that reach far are higher
+
+export class WordArcs extends HTMLElement {
+  #explanation = null;
+  #most = 12;
+  #words = made("limelight-words");
+  #picture = drawn("svg", { class: "arcs", "aria-hidden": "true" });
+  #list = made("ol", { class: "pair-list" });
+  #watch = new ResizeObserver(() => this.#draw());
+
+  get explanation() { return this.#explanation; }
+  set explanation(e) { this.#explanation = e; this.#show(); }
+  get most() { return this.#most; }
+  set most(pairs) { this.#most = pairs; this.#show(); }
+
+  /** The pairs that are drawn, strongest first. */
+  get pairs() {
+    const all = [...(this.#explanation?.pairs ?? [])];
+    all.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
+    return all.slice(0, this.#most).filter(({ score }) => score !== 0);
+  }
+
+  connectedCallback() {
+    this.append(made("div", { class: "arced" }, this.#picture, this.#words), this.#list);
+    this.#watch.observe(this.#words);
+  }
+  disconnectedCallback() { this.#watch.disconnect(); this.replaceChildren(); }
+
+  #show() {
+    const e = this.#explanation;
+    this.#words.explanation = e;
+    const peak = Math.max(...this.pairs.map(({ score }) => Math.abs(score)), 0);
+    this.#list.replaceChildren(...this.pairs.map((pair, k) => {
+      const [first, second] = pair.features.map((j) => visibleText(e.features[j].text));
+      const error = pair.stderr === null || pair.stderr === undefined ? "" : ` ± ${written(pair.stderr, { peak, signed: false })}`;
+      const item = made("li", { tabindex: 0, "data-pair": k }, made("bdi", {}, first), " × ", made("bdi", {}, second), ` ${minus(written(pair.score, { peak }))}${error}`);
+      for (const [name, on] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) item.addEventListener(name, () => this.#stress(on ? k : null));
+      return item;
+    }));
+    this.#draw();
+  }
+
+  #stress(pair) {
+    for (const arc of this.#picture.children) arc.classList.toggle("faint", pair !== null && Number(arc.dataset.pair) !== pair);
+  }
+
+  // From word to word where the text has them; the first place of each.
+  #draw() {
+    const box = this.#picture.parentElement?.getBoundingClientRect();
+    if (!box?.width || this.#explanation === null) { this.#picture.replaceChildren(); return; }
+    const place = (j) => {
+      const word = this.#words.querySelector(`.w[data-f="${j}"]`)?.getClientRects()[0];
+      return word ? { x: word.left + word.width / 2 - box.left, y: word.top - box.top } : null;
+    };
+    const pairs = this.pairs, peak = Math.max(...pairs.map(({ score }) => Math.abs(score)), 0) || 1;
+    this.#picture.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
+    this.#picture.replaceChildren(...pairs.flatMap(({ features, score }, k) => {
+      const [one, other] = features.map(place);
+      if (!one || !other) return [];
+      const lift = Math.min(HIGHEST, LOWEST + SLOPE * Math.abs(one.x - other.x)), top = (Math.min(one.y, other.y) - lift).toFixed(1);
+      return [drawn("path", {
+        d: `M${one.x.toFixed(1)} ${one.y.toFixed(1)}C${one.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${top},${other.x.toFixed(1)} ${other.y.toFixed(1)}`,
+        class: score >= 0 ? "arc-f" : "arc-a", "stroke-width": (1 + (THICKEST - 1) * Math.abs(score) / peak).toFixed(1), "data-pair": k,
+        "stroke-dasharray": score >= 0 ? null : "6 3",
+      })];
+    }));
+  }
+}
+defined("limelight-arcs", WordArcs);

@@ -1,0 +1,6 @@
+"""A page on this machine: type and see, compare, and look through a whole data set."""
+
+__all__ = ["Serving", "serve"]
+
+from limelight.serving.local_server import Serving
+from limelight.serving.serve_verb import serve

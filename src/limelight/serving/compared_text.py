@@ -1,0 +1,181 @@
+"""What a page shows of a text when a reader looks closer: curves, pairs, heads, disagreement."""
+
+__all__ = ["FILES", "PARTS", "compared_parts", "made_file"]
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.explainers.explaining import explanations
+from limelight.explainers.method import Chosen
+from limelight.explainers.progress import metered
+from limelight.explainers.reading import Reading
+from limelight.explainers.registry import configured
+from limelight.judging.candidates import Candidate
+from limelight.judging.grounds import Ground
+from limelight.judging.one_text import Hearing
+from limelight.judging.text_ground import text_ground
+from limelight.judging.trial import search_all
+from limelight.models import Model, resolved_replacement
+from limelight.render.html_attention import attention_section
+from limelight.render.html_disagreement import disagreement_section
+from limelight.render.html_heads import head_table
+from limelight.results import Comparison, Explanation
+from limelight.serving.desk import Report
+from limelight.serving.questions import TextQuestion
+from limelight.serving.typed_text import (
+    changed_reading,
+    question_reading,
+    writable_explanation,
+)
+from limelight.shapes import Float
+
+_RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
+_SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
+
+
+def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
+    """Return the parts that were asked for, each by its name; a refusal is a sentence."""
+    reading = question_reading(model, question)
+    several = [configured(name, model, {}) for name in question.methods]
+    found: dict[str, Any] = {}
+    with metered(report, several, reading, aims=1, total=1):
+        for name in dict.fromkeys(question.parts):
+            report(0, 1)
+            if name not in PARTS:
+                raise InputError(f"there is no part {name!r}; choose from {', '.join(PARTS)}.")
+            try:
+                found[name] = PARTS[name](reading, several)
+            except InputError as error:
+                found[name] = {"refused": str(error)}
+    return found
+
+
+def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
+    """Return what is shown of the text as one file, of the kind that the only part names."""
+    (kind,) = question.parts or [""]
+    if kind not in FILES:
+        raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
+    reading = changed_reading(question_reading(model, question), question)
+    several = [configured(name, model, {}) for name in question.methods]
+    with metered(report, several, reading, aims=1, total=1):
+        found = _explained(several, reading)
+    matrices = reading.collapsed.attention_matrices()[0] if reading.collapses else None
+    made = Comparison(explanations=tuple(found), attention=matrices)
+    return {"content": FILES[kind](made)}
+
+
+def _explained(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
+    """Return what the methods say that are defined for this text."""
+    found: list[Explanation] = []
+    for chosen in several:
+        try:
+            found += map(writable_explanation, explanations(chosen, reading))
+        except InputError:
+            continue  # its reason stands where its words would be
+    if not found:
+        raise InputError("choose at least one method that is defined for this text.")
+    return found
+
+
+def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+    found = _explained(several, reading)
+    if len(found) < 2:
+        raise InputError("choose at least two methods to see where they disagree.")
+    return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
+
+
+def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
+    if not reading.collapses:
+        raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
+    one = _explained([configured("alpha-avg", reading.model, {})], reading)
+    (matrices,) = reading.collapsed.attention_matrices()
+    shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
+    return {"html": str(shown)}
+
+
+def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+    """Return the scores of every head alone, of the methods that can tell heads apart."""
+    able = [one.method.id for one in several if "per_head" in one.way.settings]
+    apart = [configured(name, reading.model, {"per_head": True}) for name in able]
+    found = [e for e in _explained(apart or several, reading) if e.heads is not None]
+    if not found:
+        raise InputError("none of these methods scores heads apart; choose shapley or lime.")
+    return {"html": "".join(head_table(e) for e in found)}
+
+
+def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
+    (found,) = _explained([configured("interactions", reading.model, {})], reading)
+    return {"explanation": msgspec.Raw(found.to_json().encode())}
+
+
+def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+    """Return the explained number while words go, and each method between chance and ceiling."""
+    found = _explained(several, reading)
+    replacement = resolved_replacement(reading.model, "auto")
+    ground = text_ground(reading, replacement=replacement, seed=0)
+    candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
+    hearing = Hearing(0, reading, ground, candidates, [e.scores for e in found])
+    search_all([hearing], _SECONDS)
+    judged = hearing.text(seconds=_SECONDS, curves=True)
+    level = judged.deletion
+    if level is None or not judged.d:
+        raise InputError("there is nothing to remove from this text.")
+    lines = [
+        _line(e.label, "method", curve.removed / judged.d, curve.points)
+        for e, curve in zip(found, judged.curves, strict=True)
+        if curve is not None
+    ]
+    return {
+        "words": judged.d,
+        "lines": [*lines, *_guides(ground, judged.full)],
+        "kind": judged.ceiling_kind,
+        "chance": level.chance,
+        "chance_error": level.stderr,
+        "ceiling": level.ceiling,
+        "has_room": judged.has_room,
+        "methods": [
+            {"label": e.label, "area": area, "share": _share(area, level.chance, level.ceiling)}
+            for e, area in zip(found, level.areas, strict=True)
+        ],
+    }
+
+
+def _share(area: float | None, chance: float, ceiling: float) -> float | None:
+    return None if area is None or ceiling <= chance else (area - chance) / (ceiling - chance)
+
+
+def _guides(ground: Ground, full: float) -> list[dict[str, Any]]:
+    """Return the mean curve of random orders and what no order goes below, where both are known."""
+    if ground.lowest is None:
+        return []
+    shares, rng = np.arange(ground.d + 1) / ground.d, np.random.default_rng(0)
+    orders = np.array([rng.permutation(ground.d) for _ in range(_RANDOM_ORDERS // 2)])
+    random = ground.curves(np.concatenate([orders, orders[:, ::-1]])).mean(axis=0)
+    return [
+        _line("chance", "chance", shares, random),
+        _line("ceiling", "ceiling", shares, np.concatenate([[full], ground.lowest])),
+    ]
+
+
+def _line(
+    label: str, kind: str, shares: Float[np.ndarray, " m"], values: Float[np.ndarray, " m"]
+) -> dict[str, Any]:
+    points = np.stack([shares, values], axis=1)
+    return {"label": label, "kind": kind, "points": points.tolist()}
+
+
+PARTS: dict[str, Callable[[Reading, Sequence[Chosen]], dict[str, Any]]] = {
+    "curves": _curves,
+    "pairs": _pairs,
+    "disagreement": _disagreement,
+    "heads": _heads,
+    "attention": _attention,
+}
+FILES: dict[str, Callable[[Comparison], str]] = {
+    "html": Comparison.as_html,
+    "json": Comparison.to_json,
+}

@@ -1,0 +1,110 @@
+"""Who may come in: the right host and the right token; and what every answer must say.
+
+A page of some other site must not read a model or a data set through the reader's own browser. It
+cannot know the token, and by the name of another host (DNS rebinding) it is not let in at all.
+"""
+
+__all__ = ["POLICY", "WHOLE_PAGE_POLICY", "Doors"]
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import Any, final
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_SECURITY = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+# A page of ours that is one file brings its own policy, by the digests of its style and script.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
+
+
+@final
+class Doors:
+    """An application behind a token and a check of the host."""
+
+    def __init__(self, app: App, *, token: str, hosts: Collection[str], any_address: bool) -> None:
+        self._app, self._token = app, token
+        self._hosts, self._any_address = frozenset(hosts), any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it with a sentence."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        if not self._is_known(_header(scope, b"host")):
+            await _refused(send, 421, "This server answers only to the address that it printed.")
+            return
+        given, slash, rest = scope["path"].removeprefix("/").partition("/")
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            await _refused(
+                send, 403, "Open the whole address that limelight printed: it ends in a token."
+            )
+            return
+        if not slash:  # the page's own addresses begin where its address ends
+            await _refused(send, 307, "", (b"location", f"/{self._token}/".encode()))
+            return
+        inside = {**scope, "path": f"/{rest}", "raw_path": None}
+        await self._app(inside, receive, _with_headers(send))
+
+    def _is_known(self, host: str) -> bool:
+        name = re.sub(r":\d+$", "", host).strip("[]").lower()
+        if name in self._hosts:
+            return True
+        return self._any_address and _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    """Say whether ``name`` is a number: no other site can make its own name one of those."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    found = [value for key, value in scope["headers"] if key == name]
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            given = {key for key, _ in message.get("headers", ())}
+            own = {**_SECURITY, "content-security-policy": POLICY}
+            message["headers"] = [
+                *message.get("headers", ()),
+                *((k.encode(), v.encode()) for k, v in own.items() if k.encode() not in given),
+            ]
+        await send(message)
+
+    return sending
+
+
+async def _refused(send: Send, status: int, sentence: str, *more: tuple[bytes, bytes]) -> None:
+    body = f"{sentence}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        *more,
+        *((key.encode(), value.encode()) for key, value in _SECURITY.items()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

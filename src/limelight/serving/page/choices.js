@@ -1,0 +1,47 @@
+// What a reader can choose: class, scale, features and methods.
+
+import { made } from "./elements/nodes.js";
+
+const NAMES = { words: "words", positions: "every token", sentences: "sentences", tokens: "pieces of words" };
+
+function chooser(label, options, value, choose) {
+  const nodes = options.map(([key, name]) => made("option", { value: key ?? "" }, name));
+  const select = made("select", {}, ...nodes);
+  select.value = value ?? "";
+  select.addEventListener("change", () => choose(select.value || null));
+  return made("label", {}, label, select);
+}
+
+/** Put the choices into `place`; `change` hears of what is chosen. */
+export function layChoices(place, facts, state, change) {
+  const { classes, scales, features } = facts.models[0], open = place.querySelector("details")?.open ?? false;
+  const named = classes.map((name) => [name, name]);
+  const usual = classes.length === 2 ? classes[1] : "the predicted class";
+  const parts = [
+    chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })),
+    classes.length > 1 ? chooser("against", [[null, "nothing"], ...named], state.against, (against) => change({ against })) : null,
+    scales.length > 1 ? chooser("on the scale of", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
+    chooser("by", features.map((name) => [name, NAMES[name]]), state.features, (unit) => change({ features: unit, changes: [] })),
+    methodChoice(facts, state, change),
+  ];
+  place.replaceChildren(...parts.filter(Boolean));
+  place.querySelector("details").open = open;
+}
+
+function methodChoice(facts, state, change) {
+  const known = new Map(facts.models.flatMap(({ methods }) => methods.map((method) => [method.id, method])));
+  const box = (method) => {
+    const input = made("input", { type: "checkbox", value: method.id, checked: state.methods.includes(method.id) });
+    input.addEventListener("change", () => {
+      const chosen = new Set(state.methods);
+      if (input.checked) chosen.add(method.id); else chosen.delete(method.id);
+      change({ methods: [...known.keys()].filter((id) => chosen.has(id)) });
+    });
+    return made("label", { title: method.formula }, input, ` ${method.label} `, made("code", { class: "note" }, method.id));
+  };
+  const group = (name, methods) => (methods.length ? made("fieldset", {}, made("legend", {}, name), ...methods.map(box)) : null);
+  const all = [...known.values()];
+  return made("details", { id: "methods" }, made("summary", {}, `Methods: ${state.methods.length} of ${all.length} shown`),
+    ...[group("At every key: these follow from what the model computes anyway", all.filter(({ quick }) => quick)),
+      group("When you pause: these ask the model many times", all.filter(({ quick }) => !quick))].filter(Boolean));
+}

@@ -1,0 +1,138 @@
+// Looking closer: parts of the page that are computed when they are open and the reader pauses.
+
+import { Refused, ServerGone, asked } from "./asking.js";
+import { readableAttention } from "./elements/attention_cells.js";
+import { made } from "./elements/nodes.js";
+import { minus, precisionSentence, written } from "./elements/numbers_in_words.js";
+import "./elements/removal_curve.js";
+import "./elements/score_bars.js";
+import { labelOf } from "./elements/shades.js";
+import { visibleText } from "./elements/text_pieces.js";
+import "./elements/word_arcs.js";
+
+const PAUSE = 500;
+
+// What the server made with the renderers of the reports, which escape whatever came from outside.
+function markup(html) {
+  const place = document.createElement("template");
+  place.innerHTML = html;
+  for (const folded of place.content.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
+  return place.content;
+}
+
+function curves({ lines, words, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {
+  const curve = made("limelight-curve");
+  curve.words = words;
+  curve.lines = lines;
+  const rows = methods.map(({ label, area, share }) => made("tr", {}, made("th", { scope: "row" }, label),
+    made("td", {}, area === null ? "–" : minus(written(area))), made("td", {}, share === null || !room ? "–" : minus(share.toFixed(3)))));
+  const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
+  const note = `Words go in the order of each method's scores; the area is how far the output falls on average. Chance has ${minus(written(chance))}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${minus(written(ceiling))}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
+  const table = made("table", { class: "numbers" }, made("caption", {}, "From chance to ceiling, on this text"),
+    made("thead", {}, made("tr", {}, ...["method", "area", "share"].map((name) => made("th", { scope: "col" }, name)))), made("tbody", {}, ...rows));
+  return [curve, made("p", { class: "note" }, note, room ? "" : " No order of these words is better than another."), table];
+}
+
+function pairs({ explanation }) {
+  const arcs = made("limelight-arcs");
+  queueMicrotask(() => { arcs.explanation = explanation; }); // when it is in the page and has a width
+  return [made("p", { class: "note" }, `What two words do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
+}
+
+const PARTS = {
+  closer: { title: "Every word, method by method", own: true },
+  curves: { title: "Curves from chance to ceiling", show: curves },
+  pairs: { title: "Words that work together", show: pairs, needs: "interactions" },
+  disagreement: { title: "Where the methods disagree", show: ({ html }) => [markup(html)] },
+  heads: { title: "Head by head", show: ({ html }) => [markup(html)], heads: true },
+  attention: { title: "What the heads attend to", show: ({ html }) => [markup(html)], heads: true, then: readableAttention },
+};
+
+export class CloserParts {
+  #facts;
+  #place;
+  #state = null;
+  #timer = 0;
+  #ending = new AbortController();
+
+  constructor(place, facts, opened) {
+    [this.#place, this.#facts] = [place, facts];
+    const known = Object.entries(PARTS).filter(([, part]) => facts.models.some((model) => this.#fits(part, model)));
+    place.replaceChildren(...known.map(([name, { title }]) => {
+      const node = made("details", { id: `part-${name}`, "data-part": name }, made("summary", {}, title), made("div", { class: "part", "aria-live": "polite" }));
+      node.addEventListener("toggle", () => opened(this.open));
+      return node;
+    }));
+  }
+
+  #fits({ needs, heads }, model) {
+    return (!heads || model.heads) && (!needs || model.methods.some(({ id }) => id === needs));
+  }
+
+  /** The names of the parts that are open. */
+  get open() { return [...this.#place.children].filter((node) => node.open).map((node) => node.dataset.part); }
+
+  show(state, readings) {
+    this.#state = state;
+    for (const node of this.#place.children) {
+      const wanted = state.open.includes(node.dataset.part);
+      if (node.open !== wanted) node.open = wanted;
+    }
+    clearTimeout(this.#timer);
+    this.#ending.abort();
+    if (!state.open.length) return;
+    this.showOwn(readings);
+    this.#timer = setTimeout(() => this.#ask(), PAUSE);
+  }
+
+  #body(name) { return this.#place.querySelector(`[data-part="${name}"] .part`); }
+
+  /** Fill what follows from the explanations that are there already. */
+  showOwn(readings) {
+    const place = this.#body("closer");
+    if (!this.#state?.open.includes("closer") || !place) return;
+    const cards = readings.flatMap(({ explanations, name }) => explanations.map((e) => {
+      const bars = made("limelight-bars");
+      bars.explanation = e;
+      return made("div", {}, made("h3", {}, `${name ? `${visibleText(name)} · ` : ""}${labelOf(e)} `, made("span", { class: "note" }, precisionSentence(e))), bars);
+    }));
+    place.replaceChildren(made("div", { class: "columns" }, ...cards));
+  }
+
+  async #ask() {
+    const { text, methods, target, against, scale, features, protect, open } = this.#state;
+    this.#ending = new AbortController();
+    const signal = this.#ending.signal;
+    for (const [i, model] of this.#facts.models.entries()) {
+      const parts = open.filter((name) => PARTS[name] && !PARTS[name].own && this.#fits(PARTS[name], model));
+      if (!parts.length || !text.trim()) continue;
+      const usable = model.methods.map(({ id }) => id).filter((id) => methods.includes(id));
+      for (const name of parts) this.#place_(name, i).classList.add("stale");
+      try {
+        const found = await asked("parts?when=paused", { place: `${i} parts`, model: i, text, methods: usable, target, against, scale, features, protect, parts }, { signal });
+        if (found === null || signal.aborted) return;
+        for (const name of parts) this.#fill(name, i, found[name]);
+      } catch (error) {
+        if (error instanceof ServerGone) return;
+        if (!(error instanceof Refused)) throw error;
+        for (const name of parts) this.#fill(name, i, { refused: error.message });
+      }
+    }
+  }
+
+  // One place for every model inside a part.
+  #place_(name, model) {
+    const body = this.#body(name);
+    let place = body.querySelector(`:scope > [data-model="${model}"]`);
+    if (!place) { place = made("div", { "data-model": model }); body.append(place); }
+    return place;
+  }
+
+  #fill(name, model, found) {
+    const place = this.#place_(name, model), several = this.#facts.models.length > 1;
+    place.classList.remove("stale");
+    const nodes = found.refused ? [made("p", { class: "note" }, found.refused)] : PARTS[name].show(found);
+    place.replaceChildren(...(several ? [made("h3", {}, visibleText(this.#facts.models[model].name))] : []), ...nodes);
+    if (!found.refused) PARTS[name].then?.(place);
+  }
+}

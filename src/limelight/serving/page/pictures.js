@@ -1,0 +1,67 @@
+// What a reading shows, as one picture: words where the page has them, as text and rectangles of SVG.
+
+import { drawn } from "./elements/nodes.js";
+
+const MARGIN = 24, LINE = 26;
+
+// Stretches of text without spaces, each with its place; a word that is broken has several.
+function stretches(root) {
+  const found = [], walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    for (const { 0: text, index } of node.data.matchAll(/\S+/gu)) {
+      range.setStart(node, index);
+      range.setEnd(node, index + text.length);
+      const boxes = range.getClientRects();
+      if (boxes.length) found.push({ text, box: boxes[0], node: node.parentElement });
+    }
+  }
+  return found;
+}
+
+const textNode = (x, y, text, style) => drawn("text", { x: x.toFixed(1), y: y.toFixed(1), "font-family": style.fontFamily, "font-size": style.fontSize,
+  "font-weight": style.fontWeight, fill: style.color }, text);
+
+/** The prediction and the coloured words of a reading, as an SVG element. */
+export function readingPicture(reading) {
+  const rows = reading.querySelector(".overview"), frame = rows.getBoundingClientRect(), page = getComputedStyle(document.documentElement);
+  const said = [...reading.querySelectorAll(".outcome")].map((one) => [...one.querySelectorAll("dt, dd b")].map((node) => node.textContent).join(" ")).join(" · ");
+  const left = MARGIN - frame.left, top = MARGIN + 2 * LINE - frame.top;
+  const tints = [...rows.querySelectorAll(".w")].flatMap((word) => [...word.getClientRects()].map((box) => [box, getComputedStyle(word).backgroundColor]))
+    .filter(([, colour]) => colour !== "rgba(0, 0, 0, 0)")
+    .map(([box, colour]) => drawn("rect", { x: (box.left + left).toFixed(1), y: (box.top + top).toFixed(1), width: box.width.toFixed(1), height: box.height.toFixed(1), rx: 4, fill: colour }));
+  const words = stretches(rows).map(({ text, box, node }) => {
+    const style = getComputedStyle(node);
+    return textNode(box.left + left, box.top + top + box.height / 2 + 0.35 * parseFloat(style.fontSize), text, style);
+  });
+  const width = Math.ceil(frame.width + 2 * MARGIN), height = Math.ceil(frame.height + 2 * MARGIN + 2 * LINE);
+  return drawn("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, drawn("title", {}, said),
+    drawn("rect", { width, height, fill: page.backgroundColor }), textNode(MARGIN, MARGIN + 16, said, page), ...tints, ...words);
+}
+
+/** The same as the text of an SVG file. */
+export const svgFile = (reading) => new XMLSerializer().serializeToString(readingPicture(reading));
+
+/** The same as a PNG file, of twice as many pixels. */
+export async function pngFile(reading) {
+  const image = new Image(), address = URL.createObjectURL(new Blob([svgFile(reading)], { type: "image/svg+xml" }));
+  try {
+    image.src = address;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * image.naturalWidth, 2 * image.naturalHeight];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done) => { canvas.toBlob(done, "image/png"); });
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+/** Let the reader keep a file. */
+export function kept(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,12 @@
+// A score with how far it can be trusted, as text.
+
+import { boundInWords, written } from "./elements/numbers_in_words.js";
+import { isSigned, largestScore } from "./elements/shades.js";
+
+/** "+1.20 ± 0.03", or "+1.20 (within 6.6e−7)". */
+export function scoreInWords(e, feature) {
+  const { score, stderr } = e.features[feature], peak = largestScore(e);
+  const said = written(score, { peak, signed: isSigned(e) });
+  if (stderr !== null && stderr !== undefined) return `${said} ± ${written(stderr, { peak, signed: false })}`;
+  return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${boundInWords(e.bound)})` : said;
+}

@@ -1,0 +1,238 @@
+// <limelight-reading>: what one model makes of one text, method by method.
+//
+//   reading.begin({ facts, model, changed })     once
+//   reading.show(state)                          whenever something has changed
+//
+// What is quick is asked at every change, what is slow when the reader pauses. It sends
+// "limelight-answer" when something new is shown, and "limelight-word" when a word is chosen.
+
+import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
+import "./elements/class_meters.js";
+import "./elements/colour_legend.js";
+import "./elements/coloured_words.js";
+import { defined, made } from "./elements/nodes.js";
+import { minus, written } from "./elements/numbers_in_words.js";
+import { isSigned, labelOf, largestScore } from "./elements/shades.js";
+import { visibleText } from "./elements/text_pieces.js";
+import { kept, pngFile, svgFile } from "./pictures.js";
+import { scoreInWords } from "./score_words.js";
+
+const PAUSE = 600; // milliseconds without a key
+
+export class TextReading extends HTMLElement {
+  #facts = null;
+  #model = 0;
+  #changed = false;
+  #state = null;
+  #version = 0;
+  #shown = 0;
+  #timer = 0;
+  #slow = null;
+  #rows = new Map();
+  #parts = null;
+
+  /** The explanations that belong to the text that is shown. */
+  explanations = [];
+  said = null;
+
+  begin({ facts, model, changed, title }) {
+    [this.#facts, this.#model, this.#changed] = [facts, model, changed];
+    this.dataset.model = model;
+    this.dataset.changed = changed;
+    const parts = {
+      title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
+      classes: made("limelight-classes"), aim: made("div", { class: "note" }), difference: made("p", { class: "difference", hidden: true }),
+      trouble: made("p", { class: "trouble", hidden: true }), notices: made("ul", { class: "notices", role: "note", "aria-label": "Notices" }),
+      rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
+    };
+    this.#parts = parts;
+    this.replaceChildren(parts.title, parts.text, made("div", { class: "says" }, parts.classes, parts.aim), parts.difference, parts.trouble,
+      parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
+    for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
+  }
+
+  // What is shown, to keep: a page that needs no server, a picture, or the numbers.
+  #downloads() {
+    const button = (name, make) => {
+      const node = made("button", { type: "button", "data-file": name }, name);
+      node.addEventListener("click", () => make().catch((error) => this.#failed(error, [])));
+      return node;
+    };
+    const file = async (kind, type) => {
+      const found = await asked("file?when=paused", { ...this.#question(this.methods), place: `${this.#place} file`, parts: [kind] });
+      if (found) kept(`limelight.${kind}`, found.content, type);
+    };
+    return made("p", { class: "downloads", role: "group", "aria-label": "Download" }, "Download: ",
+      button("HTML", () => file("html", "text/html")), button("SVG", async () => kept("limelight.svg", svgFile(this), "image/svg+xml")),
+      button("PNG", async () => kept("limelight.png", await pngFile(this))), button("JSON", () => file("json", "application/json")));
+  }
+
+  get #place() { return `${this.#model}${this.#changed ? " changed" : ""}`; }
+
+  #question(methods) {
+    const { text, target, against, scale, features, protect, changes } = this.#state;
+    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, changes: this.#changed ? changes : [] };
+  }
+
+  get title_() { return this.#parts.title; }
+
+  disconnectedCallback() { clearTimeout(this.#timer); this.#slow?.abort(); }
+
+  /** The methods of this model that are shown, in the order of the registry. */
+  get methods() { return this.#facts.methods.filter(({ id }) => this.#state.methods.includes(id)); }
+
+  show(state) {
+    this.#state = state;
+    clearTimeout(this.#timer);
+    this.#slow?.abort();
+    this.#version += 1;
+    this.#layRows();
+    if (!state.text.trim()) return this.#empty();
+    const slow = this.methods.filter(({ quick }) => !quick);
+    this.classList.add("waiting");
+    this.#ask(this.methods.filter(({ quick }) => quick), "now");
+    for (const { id } of slow) this.#wait(id, "waiting for a pause");
+    if (slow.length) this.#timer = setTimeout(() => this.#askSlowly(slow), PAUSE);
+    return undefined;
+  }
+
+  async #askSlowly(methods) {
+    this.#slow = new AbortController();
+    for (const { id } of methods) this.#wait(id, "asking the model", 0);
+    await this.#ask(methods, "paused", { signal: this.#slow.signal, share: (done) => {
+      for (const { id } of methods) this.#wait(id, "asking the model", done);
+    } });
+    this.#slow = null;
+  }
+
+  async #ask(methods, when, options = {}) {
+    const version = this.#version;
+    try {
+      const found = await asked(`text?when=${when}`, this.#question(methods), options);
+      showTrouble(null);
+      if (found === null || version < this.#shown) return;
+      if (when === "paused" && version !== this.#version) return;
+      this.#shown = version;
+      this.#present(found, methods, when);
+    } catch (error) {
+      if (version === this.#version) this.#failed(error, methods);
+    }
+  }
+
+  #failed(error, methods) {
+    this.classList.remove("waiting");
+    if (error instanceof ServerGone) { showTrouble(GONE, () => this.show(this.#state)); return; }
+    if (!(error instanceof Refused)) throw error;
+    this.#parts.trouble.hidden = false;
+    this.#parts.trouble.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
+    for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
+  }
+
+  #present(found, methods, when) {
+    const { trouble, notices, classes, aim } = this.#parts;
+    trouble.hidden = true;
+    if (when === "now") this.classList.remove("waiting");
+    this.said = found.says;
+    classes.outcomes = found.says.outcomes;
+    const { target, against, scale, value } = found.says;
+    aim.replaceChildren(`Explained: the ${scale} of `, made("b", {}, visibleText(target)), ...(against ? [" less that of ", made("b", {}, visibleText(against))] : []), `: ${minus(written(value))}.`);
+    this.#sayDifference(found);
+    const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text);
+    const order = this.methods.map(({ id }) => id);
+    this.explanations = [...kept, ...found.explanations].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method));
+    for (const e of found.explanations) this.#fill(e);
+    for (const [id, reason] of Object.entries(found.refused)) this.#rows.get(id)?.refuse(reason);
+    const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
+    notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
+    this.#parts.key.explanations = this.explanations;
+    this.#sayHow();
+    this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
+  }
+
+  #sayDifference({ change, text, says }) {
+    const { difference, text: place } = this.#parts;
+    place.hidden = difference.hidden = change === null;
+    if (change === null) return;
+    place.textContent = visibleText(text);
+    const step = change.after - change.before;
+    const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${minus(written(change.before))} to ${minus(written(change.after))}: `, made("b", {}, minus(written(step))), "."];
+    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove words (by ${change.replacement}): ${minus(written(change.removed - change.before))}.`));
+    difference.replaceChildren(...parts);
+  }
+
+  #empty() {
+    this.explanations = [];
+    this.said = null;
+    this.classList.remove("waiting");
+    this.#parts.classes.outcomes = [];
+    this.#parts.key.explanations = [];
+    for (const part of ["aim", "notices"]) this.#parts[part].replaceChildren();
+    for (const part of ["difference", "trouble", "text"]) this.#parts[part].hidden = true;
+    for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
+    this.#parts.readout.textContent = "Type a text above.";
+    this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
+  }
+
+  // One row for every method, kept while the text changes: nothing jumps under the reader's eyes.
+  #layRows() {
+    const wanted = this.methods;
+    for (const [id, row] of this.#rows) if (!wanted.some((method) => method.id === id)) { row.node.remove(); this.#rows.delete(id); }
+    for (const method of wanted) if (!this.#rows.has(method.id)) this.#rows.set(method.id, this.#row(method));
+    const nodes = wanted.map(({ id }) => this.#rows.get(id).node);
+    if (nodes.some((node, i) => this.#parts.rows.children[i] !== node)) this.#parts.rows.replaceChildren(...nodes);
+    this.explanations = this.explanations.filter((e) => wanted.some(({ id }) => id === e.method));
+    this.#parts.rows.classList.toggle("long", this.#state.text.length > 300);
+  }
+
+  #row({ id, label, formula }) {
+    const words = made("limelight-words"), note = made("span", { class: "scale" });
+    const node = made("div", { class: "method", "data-method": id }, made("h3", { title: formula }, label), words, note);
+    const refuse = (reason) => { words.explanation = null; words.replaceChildren(made("span", { class: "note" }, reason)); note.replaceChildren(); };
+    return { node, words, note, refuse };
+  }
+
+  #fill(e) {
+    const row = this.#rows.get(e.method);
+    if (!row) return;
+    const word = row.words.contains(document.activeElement) ? document.activeElement.dataset.f : null;
+    row.words.explanation = e;
+    row.words.classList.remove("stale");
+    if (word !== null) row.words.querySelector(`[data-f="${CSS.escape(word)}"]`)?.focus();
+    const peak = largestScore(e), number = written(peak, { peak, signed: false });
+    row.note.title = "score drawn in full colour";
+    row.note.replaceChildren(peak ? (isSigned(e) ? `±${number}` : `0 to ${number}`) : "all scores are 0");
+  }
+
+  #wait(id, why, share = null) {
+    const row = this.#rows.get(id);
+    if (!row) return;
+    row.words.classList.add("stale");
+    const bar = share === null ? null : made("progress", { max: 1, value: share, "aria-label": `${row.node.firstChild.textContent}: ${why}` });
+    const stop = share === null ? null : made("button", { type: "button" }, "Stop");
+    stop?.addEventListener("click", () => { this.#slow?.abort(); for (const one of this.#rows.values()) one.note.querySelector("progress")?.parentElement.replaceChildren("stopped"); });
+    row.note.replaceChildren(made("span", { class: "bar-of-time" }, why, ...[bar, stop].filter(Boolean)));
+  }
+
+  #sayHow() {
+    if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed ? "Point at a word for its numbers." : "Point at a word for its numbers; click it, or press Enter, to remove, replace or protect it.";
+  }
+
+  handleEvent(event) {
+    const words = event.target, e = words.explanation, { feature } = event.detail;
+    if (feature === null) { for (const row of this.#rows.values()) row.words.mark(null); return; }
+    const said = this.numbers(e, feature);
+    for (const row of this.#rows.values()) if (row.words.explanation?.text === e.text) row.words.mark(feature);
+    const { text, spans } = e.features[feature], times = spans.length > 1 ? ` (all ${spans.length} occurrences)` : "";
+    this.#parts.readout.replaceChildren(made("b", {}, visibleText(text)), `${times}: ${said.map(([label, number]) => `${label} ${number}`).join(" · ")}`);
+    if (event.type !== "limelight-choose" || this.#changed) return;
+    const number = e.features.slice(0, feature).filter((one) => one.text === text).length;
+    const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
+    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor } }));
+  }
+
+  /** [label, number in words] of a feature, for every method that has it. */
+  numbers(e, feature) {
+    return this.explanations.filter((one) => one.text === e.text && one.features.length === e.features.length).map((one) => [labelOf(one), scoreInWords(one, feature)]);
+  }
+}
+defined("limelight-reading", TextReading);

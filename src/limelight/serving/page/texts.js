@@ -1,0 +1,185 @@
+// The texts of a run: sorted, filtered, and any of them in full.
+
+import { GONE, showTrouble } from "./asking.js";
+import "./elements/class_meters.js";
+import "./elements/colour_legend.js";
+import "./elements/coloured_words.js";
+import { made } from "./elements/nodes.js";
+import { percent, precisionSentence, written } from "./elements/numbers_in_words.js";
+import { isSigned, labelOf, largestScore } from "./elements/shades.js";
+import { visibleText } from "./elements/text_pieces.js";
+import { scoreInWords } from "./score_words.js";
+import "./text_table.js";
+import { stateInAddress, stateToAddress } from "./view_state.js";
+
+const facts = JSON.parse(document.getElementById("limelight-facts").textContent);
+const byId = (id) => document.getElementById(id);
+const DEFAULTS = { sort: "text", falling: "", predicted: "", label: "", which: "", word: "", text: "" };
+let state = stateInAddress(DEFAULTS), data = null, table = null, withWord = null;
+
+async function got(path) {
+  let answer;
+  try {
+    answer = await fetch(path);
+  } catch {
+    showTrouble(GONE, () => location.reload());
+    throw new Error("gone");
+  }
+  showTrouble(null);
+  const said = await answer.json();
+  if (said.failed) { showTrouble(said.failed); throw new Error(said.failed); }
+  return said;
+}
+
+const wait = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+
+async function load() {
+  for (;;) {
+    const said = await got("texts.json");
+    if (said.columns) { performance.mark("limelight-data"); return said; }
+    byId("texts-status").textContent = `Reading the run: ${(100 * said.share).toFixed(0)} %`;
+    await wait(250);
+  }
+}
+
+const isWrong = (i) => data.columns.label[i] >= 0 && data.columns.label[i] !== data.columns.predicted[i];
+const shownNumber = (x) => (x === null ? "–" : x.toFixed(3).replace("-", "−"));
+
+function columnsOf({ columns, classes, methods, is_probability: isProbability }) {
+  const sure = (i) => columns.confidence[i], labelled = columns.label.some((label) => label >= 0);
+  return [
+    { name: "text", label: "text", value: (i) => columns.row[i], shown: (i) => [made("span", { class: "id" }, columns.id[i]), made("bdi", {}, columns.opening[i])] },
+    { name: "predicted", label: "predicted", value: (i) => columns.predicted[i], shown: (i) => classes[columns.predicted[i]] ?? "–" },
+    { name: "sure", label: isProbability ? "probability" : "margin", value: sure, falling: true, shown: (i) => (sure(i) === null ? "–" : isProbability ? percent(sure(i)) : shownNumber(sure(i))) },
+    ...(labelled ? [
+      { name: "label", label: "label", value: (i) => columns.label[i], shown: (i) => (columns.said[i] === null ? "–" : columns.label[i] < 0 ? columns.said[i] : classes[columns.label[i]]) },
+      { name: "mistake", label: "mistake", falling: true, value: (i) => (isWrong(i) ? sure(i) ?? 0 : null), shown: (i) => made("td", { class: isWrong(i) ? "wrong" : null }, columns.label[i] < 0 ? "–" : isWrong(i) ? "wrong" : "right") },
+    ] : []),
+    ...(methods.length > 1 ? [{ name: "disagreement", label: "disagreement", falling: true, value: (i) => columns.disagreement[i], shown: (i) => shownNumber(columns.disagreement[i]) }] : []),
+    { name: "words", label: "words", falling: true, value: (i) => columns.words[i], shown: (i) => String(columns.words[i]) },
+  ];
+}
+
+let columns = [];
+
+function ordered() {
+  const { predicted, label } = data.columns, wanted = columns.find(({ name }) => name === state.sort) ?? columns[0];
+  const falling = state.falling ? state.falling === "yes" : Boolean(wanted.falling), sign = falling ? -1 : 1;
+  const rows = [];
+  for (let i = 0; i < predicted.length; i += 1) {
+    if (state.predicted && data.classes[predicted[i]] !== state.predicted) continue;
+    if (state.label && data.classes[label[i]] !== state.label) continue;
+    if (state.which === "wrong" && !isWrong(i)) continue;
+    if (state.which === "right" && (label[i] < 0 || isWrong(i))) continue;
+    if (withWord && !withWord.has(i)) continue;
+    rows.push(i);
+  }
+  const values = data.columns.row.map((_, i) => wanted.value(i));
+  rows.sort((a, b) => {
+    const x = values[a], y = values[b];
+    if (x === null || y === null) return (x === null) - (y === null) || a - b; // what is missing comes last
+    return sign * (x - y) || a - b;
+  });
+  table.sorted = { column: columns.indexOf(wanted), falling };
+  return rows;
+}
+
+function show({ top = true } = {}) {
+  table.order = ordered();
+  if (top) table.toTop();
+  const all = data.columns.row.length, shown = table.order.length;
+  const failed = data.unexplained.length ? ` ${data.unexplained.length.toLocaleString("en")} failed.` : "";
+  byId("texts-status").textContent = shown === all ? `${all.toLocaleString("en")} texts.${failed}` : `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} texts.${failed}`;
+}
+
+async function change(what) {
+  const words = what.word !== undefined && what.word !== state.word;
+  state = { ...state, ...what };
+  stateToAddress(state, DEFAULTS);
+  if (words) await findWord();
+  show();
+}
+
+async function findWord() {
+  const { word } = state;
+  const found = word.trim() ? new Set((await got(`texts/word?word=${encodeURIComponent(word.trim())}`)).places) : null;
+  if (word === state.word) withWord = found;
+}
+
+function layFilters() {
+  const choice = (label, name, options) => {
+    const select = made("select", { "data-filter": name }, ...options.map(([value, text]) => made("option", { value }, text)));
+    select.value = state[name];
+    select.addEventListener("change", () => change({ [name]: select.value }));
+    return made("label", {}, label, select);
+  };
+  const classes = [["", "any class"], ...data.classes.map((name) => [name, name])], labelled = data.columns.label.some((label) => label >= 0);
+  const word = made("input", { type: "search", "data-filter": "word", placeholder: "any word", maxlength: 200, autocomplete: "off" });
+  word.value = state.word;
+  let timer = 0;
+  word.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => change({ word: word.value }), 200); });
+  byId("filters").replaceChildren(choice("Predicted", "predicted", classes),
+    ...(labelled ? [choice("labelled", "label", classes), choice("and", "which", [["", "right or wrong"], ["wrong", "wrong"], ["right", "right"]])] : []),
+    made("label", {}, "with the word", word));
+}
+
+// One text in full: what every method of the run says.
+async function open(place, { scroll = true } = {}) {
+  const row = data.columns.row[place], section = byId("one");
+  table.chosen = place;
+  state = { ...state, text: String(row) };
+  stateToAddress(state, DEFAULTS);
+  const { explanations } = await got(`texts/one?row=${row}`);
+  if (state.text !== String(row)) return;
+  const readout = made("p", { class: "readout", "aria-live": "polite" }, "Point at a word for its numbers.");
+  const rows = explanations.map((e) => {
+    const words = made("limelight-words"), peak = largestScore(e), number = written(peak, { peak, signed: false });
+    words.explanation = e;
+    return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, peak ? (isSigned(e) ? `±${number}` : `0 to ${number}`) : "all scores are 0"));
+  });
+  const said = data.columns.said[place], i = data.columns.predicted[place];
+  const legend = made("limelight-legend");
+  legend.explanations = explanations;
+  const overview = made("div", { class: explanations[0].text.length > 300 ? "overview long" : "overview" }, ...rows);
+  overview.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
+    for (const words of overview.querySelectorAll("limelight-words")) words.mark(feature);
+    if (feature === null) return;
+    const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${labelOf(e)} ${scoreInWords(e, feature)}`);
+    readout.replaceChildren(made("b", {}, visibleText(target.explanation.features[feature].text)), `: ${numbers.join(" · ")}`);
+  });
+  const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text })}` }, "Open in “Type and see”")] : [];
+  section.hidden = false;
+  section.replaceChildren(made("h2", {}, `Text ${data.columns.id[place]}`),
+    made("p", {}, `Predicted ${data.classes[i] ?? "–"} (${columns.find(({ name }) => name === "sure").shown(place)})${said === null ? "" : `, labelled ${data.columns.label[place] < 0 ? said : data.classes[data.columns.label[place]]}`}. `, ...typed),
+    overview, readout, legend);
+  if (scroll) section.scrollIntoView({ block: "nearest" });
+}
+
+function restore() {
+  layFilters();
+  const place = state.text === "" ? -1 : data.columns.row.indexOf(Number(state.text));
+  show();
+  if (place >= 0) { open(place, { scroll: false }); table.reveal(place); } else { byId("one").hidden = true; table.chosen = null; }
+}
+
+async function begin() {
+  data = await load();
+  table = made("limelight-texts");
+  columns = columnsOf(data);
+  byId("texts").replaceChildren(table);
+  table.columns = columns;
+  table.addEventListener("limelight-sort", ({ detail: { column } }) => {
+    const wanted = columns[column], usual = Boolean(wanted.falling);
+    const falling = state.sort === wanted.name ? !(state.falling ? state.falling === "yes" : usual) : usual;
+    change({ sort: wanted.name, falling: falling === usual ? "" : falling ? "yes" : "no" });
+  });
+  table.addEventListener("limelight-text", ({ detail: { place } }) => open(place));
+  await findWord();
+  restore();
+  requestAnimationFrame(() => setTimeout(() => performance.mark("limelight-painted"))); // after the frame
+  const failed = data.unexplained.map(({ id, error }) => made("li", {}, made("b", {}, id), `: ${error}`));
+  byId("failed").hidden = !failed.length;
+  byId("failed").querySelector("ul").replaceChildren(...failed);
+  addEventListener("hashchange", async () => { state = stateInAddress(DEFAULTS); await findWord(); restore(); });
+}
+begin().catch((error) => { if (byId("trouble").hidden) throw error; });

@@ -1,0 +1,95 @@
+// Type and see: the text, what each model makes of it, and what a change does.
+
+import { layChoices } from "./choices.js";
+import { CloserParts } from "./closer_parts.js";
+import { made } from "./elements/nodes.js";
+import { visibleText } from "./elements/text_pieces.js";
+import "./text_reading.js";
+import { stateInAddress, stateToAddress } from "./view_state.js";
+import { closeWordMenu, openWordMenu } from "./word_menu.js";
+
+const facts = JSON.parse(document.getElementById("limelight-facts").textContent);
+const byId = (id) => document.getElementById(id);
+const DEFAULTS = {
+  text: "", methods: facts.models[0].first, target: null, against: null, scale: facts.models[0].scales[0],
+  features: "words", protect: [], changes: [], open: [],
+};
+let state = stateInAddress(DEFAULTS);
+
+function change(what, { address = true } = {}) {
+  state = { ...state, ...what };
+  layChoices(byId("choices"), facts, state, refocused);
+  layChanges();
+  layReadings();
+  closer.show(state, originals());
+  if (address) stateToAddress(state, DEFAULTS);
+}
+
+const closer = new CloserParts(byId("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
+const originals = () => [...byId("readings").querySelectorAll("[data-changed=false]")]
+  .map((node) => ({ explanations: node.explanations, name: facts.models.length > 1 ? facts.models[Number(node.dataset.model)].name : "" }));
+byId("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
+
+// The choices are laid anew; whoever changed one with the keyboard stays on it.
+function refocused(what) {
+  const controls = () => [...byId("choices").querySelectorAll("select, input, summary")], here = controls().indexOf(document.activeElement);
+  change(what);
+  if (here >= 0) controls()[here]?.focus();
+}
+
+function layReadings() {
+  const place = byId("readings"), changed = state.changes.length > 0, several = facts.models.length > 1;
+  const wanted = facts.models.flatMap((model, i) => (changed ? [[model, i, false], [model, i, true]] : [[model, i, false]]));
+  place.dataset.columns = wanted.length > 1 ? "2" : "1";
+  const key = ([, i, own]) => `${i} ${own}`, known = new Map([...place.children].map((node) => [`${node.dataset.model} ${node.dataset.changed}`, node]));
+  const nodes = wanted.map((one) => known.get(key(one)) ?? begun(one));
+  if (nodes.length !== place.children.length || nodes.some((node, i) => place.children[i] !== node)) place.replaceChildren(...nodes);
+  wanted.forEach(([model, , own], i) => {
+    const what = own ? "With the changes" : changed ? "As you typed it" : "The model says";
+    nodes[i].title_.textContent = several ? `${visibleText(model.name)}${changed ? ` · ${what.toLowerCase()}` : ""}` : what;
+    nodes[i].show(state);
+  });
+}
+
+function begun([model, i, changed]) {
+  const node = made("limelight-reading");
+  node.begin({ facts: model, model: i, changed, title: "" });
+  return node;
+}
+
+// What was changed, as chips that take it back.
+function layChanges() {
+  const chip = (text, undo, name) => {
+    const button = made("button", { type: "button", "aria-label": `Undo: ${name}` }, "×");
+    button.addEventListener("click", undo);
+    return made("span", { class: "chip" }, text, " ", button);
+  };
+  const without = (list, i) => list.filter((_, k) => k !== i);
+  const nodes = state.changes.map(([word, , instead], i) => {
+    const said = instead === null ? `“${visibleText(word)}” removed` : `“${visibleText(word)}” → “${visibleText(instead)}”`;
+    return chip(said, () => change({ changes: without(state.changes, i) }), said);
+  });
+  nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), word)));
+  if (state.changes.length) {
+    const keep = made("button", { type: "button", id: "keep" }, "Keep the changes");
+    keep.addEventListener("click", () => {
+      const text = byId("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
+      if (text) { byId("text").value = text; change({ text, changes: [] }); }
+    });
+    nodes.push(keep);
+  }
+  byId("changes").replaceChildren(...nodes);
+}
+
+byId("readings").addEventListener("limelight-word", ({ detail: { word, number, said, anchor } }) => {
+  openWordMenu({ anchor, word, said, act: (what, instead) => {
+    if (what === "protect") { change({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
+    const others = state.changes.filter(([other, k]) => other !== word || k !== number);
+    change({ changes: [...others, [word, number, instead]] });
+  } });
+});
+byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value }); });
+addEventListener("hashchange", () => { state = stateInAddress(DEFAULTS); byId("text").value = state.text; change({}, { address: false }); });
+byId("text").value = state.text;
+change({}, { address: false });
+byId("text").focus({ preventScroll: true });

@@ -1,0 +1,46 @@
+// The menu of a word: its numbers, and what can be done to it. Escape and a click elsewhere close it.
+
+import { made } from "./elements/nodes.js";
+import { visibleText } from "./elements/text_pieces.js";
+
+let shown = null, home = null;
+
+/** Close the menu; with `focus`, the word that it belongs to has the focus again. */
+export function closeWordMenu({ focus = false } = {}) {
+  shown?.remove();
+  shown = null;
+  if (focus && home?.isConnected) home.focus();
+}
+
+/** Open the menu at `anchor`; `act` hears "remove", "replace" (with a text) or "protect". */
+export function openWordMenu({ anchor, word, said, act }) {
+  closeWordMenu();
+  home = anchor;
+  const done = (what, instead = null) => { closeWordMenu({ focus: true }); act(what, instead); };
+  const button = (name, what) => {
+    const node = made("button", { type: "button", "data-act": what }, name);
+    node.addEventListener("click", () => done(what));
+    return node;
+  };
+  const instead = made("input", { type: "text", maxlength: 1000, "aria-label": `Replace ${word} with`, placeholder: "another word", autocomplete: "off" });
+  const form = made("form", {}, instead, made("button", { type: "submit" }, "Replace"));
+  form.addEventListener("submit", (event) => { event.preventDefault(); if (instead.value.trim()) done("replace", instead.value.trim()); });
+  const rows = said.map(([label, number]) => made("tr", {}, made("th", { scope: "row" }, label), made("td", {}, number)));
+  shown = made("div", { class: "word-menu", role: "dialog", "aria-label": `The word ${word}` },
+    made("h3", {}, made("bdi", {}, visibleText(word))), made("table", {}, made("tbody", {}, ...rows)),
+    made("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect")), form);
+  shown.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeWordMenu({ focus: true }); } });
+  document.body.append(shown);
+  place(anchor);
+  shown.querySelector("button").focus();
+}
+
+function place(anchor) {
+  const word = anchor.getBoundingClientRect(), menu = shown.getBoundingClientRect();
+  const left = Math.max(8, Math.min(word.left, document.documentElement.clientWidth - menu.width - 8));
+  const below = word.bottom + 6, fits = below + menu.height < innerHeight || word.top < menu.height;
+  shown.style.left = `${left + scrollX}px`;
+  shown.style.top = `${(fits ? below : word.top - menu.height - 6) + scrollY}px`;
+}
+
+addEventListener("pointerdown", (event) => { if (shown && !shown.contains(event.target)) closeWordMenu(); });

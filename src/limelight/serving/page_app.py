@@ -1,0 +1,168 @@
+"""The pages and the questions behind them, as a web application."""
+
+__all__ = ["page_app"]
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from limelight.errors import InputError
+from limelight.models import Model
+from limelight.render.html_judgement import judgement_page
+from limelight.render.html_summary import summary_page
+from limelight.render.markup import Html
+from limelight.serving.compared_text import compared_parts, made_file
+from limelight.serving.desk import Desk, Report
+from limelight.serving.doors import WHOLE_PAGE_POLICY
+from limelight.serving.page_files import page_files
+from limelight.serving.page_frames import navigation, texts_page, typing_page, waiting_page
+from limelight.serving.questions import TextQuestion, question_of
+from limelight.serving.run_views import RunViews
+from limelight.serving.served import Served, ServedModel
+from limelight.serving.streaming import bounded_body, lines_of
+from limelight.serving.typed_text import shown_text
+
+Handler = Callable[[Request], Awaitable[Response]]
+Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
+_LINES, _JSON = "application/x-ndjson", "application/json"
+
+
+def page_app(served: Served, desk: Desk) -> Starlette:
+    """Return the application; what it is asked about a model goes through ``desk``."""
+    routes = [
+        Route("/", _page(typing_page(served))),
+        Route("/page/{name:path}", _file),
+        Route("/text", _asked(served, desk, shown_text), methods=["POST"]),
+        *_run_routes(served),
+        *_judgement_routes(served),
+        Route("/parts", _asked(served, desk, compared_parts), methods=["POST"]),
+        Route("/file", _asked(served, desk, made_file), methods=["POST"]),
+    ]
+    errors: Any = {InputError: _refused, HTTPException: _not_there}
+    return Starlette(routes=routes, exception_handlers=errors)
+
+
+def _run_routes(served: Served) -> list[Route]:
+    if served.run is None:
+        return []
+    views = RunViews(served.run)
+    views.columns.now()  # it is read while the reader opens the page
+
+    async def table(_: Request) -> Response:
+        found = await asyncio.to_thread(views.table)
+        body = msgspec.json.encode({"share": views.columns.share}) if found is None else found
+        return Response(body, media_type=_JSON)
+
+    async def with_word(request: Request) -> Response:
+        word = request.query_params.get("word", "")[:200]
+        places = await asyncio.to_thread(views.with_word, word)
+        return Response(msgspec.json.encode({"places": places}), media_type=_JSON)
+
+    async def one(request: Request) -> Response:
+        given = request.query_params.get("row", "")
+        if not re.fullmatch("[0-9]{1,15}", given):
+            raise InputError(f"a text is named by its number; got {given[:20]!r}.")
+        found = await asyncio.to_thread(views.text, int(given))
+        return Response(msgspec.json.encode(found), media_type=_JSON)
+
+    async def summary(_: Request) -> Response:
+        found = views.summary.now()
+        if found is None:
+            return _html(waiting_page(served, "summary", "The texts are being summed up."))
+        return _whole(summary_page(found, above=_above(served, "summary")))
+
+    return [
+        Route("/texts", _page(texts_page(served))),
+        Route("/texts.json", table),
+        Route("/texts/word", with_word),
+        Route("/texts/one", one),
+        Route("/summary", summary),
+    ]
+
+
+def _judgement_routes(served: Served) -> list[Route]:
+    judged = served.judgement
+    if judged is None:
+        return []
+
+    async def judgement(_: Request) -> Response:
+        return _whole(judgement_page(judged, above=_above(served, "judgement")))
+
+    return [Route("/judgement", judgement)]
+
+
+def _above(served: Served, here: str) -> Html:
+    return navigation(served, here, kept=(here, f"{here}.html"))
+
+
+def _html(content: str) -> Response:
+    return Response(content, media_type="text/html")
+
+
+def _whole(content: str) -> Response:
+    """Return a page that is one file, as the reports are, with the policy that it brings itself."""
+    headers = {"content-security-policy": WHOLE_PAGE_POLICY}
+    return Response(content, media_type="text/html", headers=headers)
+
+
+def _page(content: str) -> Handler:
+    async def answer(_: Request) -> Response:
+        return _html(content)
+
+    return answer
+
+
+async def _file(request: Request) -> Response:
+    found = page_files().get(f"page/{request.path_params['name']}")
+    if found is None:
+        raise HTTPException(404)
+    kind, content = found
+    return Response(content, media_type=kind)
+
+
+def _asked(served: Served, desk: Desk, answered: Answered) -> Handler:
+    """Return what answers questions about a text through the desk, line by line."""
+
+    async def answer(request: Request) -> Response:
+        question = question_of(await bounded_body(request), TextQuestion)
+        model = served_model(served, question.model).model
+        quick = request.query_params.get("when") != "paused"
+        ticket = desk.ask(
+            (question.tab, question.place),
+            lambda report: msgspec.Raw(msgspec.json.encode(answered(model, question, report))),
+            quick=quick,
+        )
+        return StreamingResponse(lines_of(ticket, desk, seconds=served.seconds), media_type=_LINES)
+
+    return answer
+
+
+def served_model(served: Served, number: int) -> ServedModel:
+    """Return the model of that number."""
+    if number >= len(served.models):
+        raise InputError(f"there is no model {number} here; there are {len(served.models)}.")
+    return served.models[number]
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    body = msgspec.json.encode({"failed": str(error)})
+    return Response(body, status_code=400, media_type="application/json")
+
+
+async def _not_there(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    sentence = {
+        404: "there is nothing at this address.",
+        405: "this address takes no such request.",
+    }
+    said = sentence.get(status, "that did not work.")
+    return Response(json.dumps({"failed": said}), status_code=status, media_type="application/json")

@@ -1,0 +1,49 @@
+"""What a page may ask, with limits: everything else is refused before any work."""
+
+__all__ = ["MOST_BYTES", "MOST_CHARACTERS", "TextQuestion", "question_of"]
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from limelight.errors import InputError
+
+MOST_BYTES = 1 << 20  # of a request
+MOST_CHARACTERS = 100_000  # of a text
+_Short = Annotated[str, Meta(max_length=200)]
+_Word = Annotated[str, Meta(max_length=1000)]
+Change = tuple[_Word, Annotated[int, Meta(ge=0)], _Word | None]
+
+
+class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text and what is to be shown of it.
+
+    ``tab`` tells one window of a browser from another: a newer question of the same tab and
+    ``place`` drops the older. ``changes`` are words of the text, each with its number among the
+    features of the same name and what stands for it, None where it is removed.
+    """
+
+    tab: _Short
+    place: _Short
+    text: Annotated[str, Meta(max_length=MOST_CHARACTERS)]
+    model: Annotated[int, Meta(ge=0, le=9)] = 0
+    methods: Annotated[list[_Short], Meta(max_length=40)] = []
+    target: _Short | None = None
+    against: _Short | None = None
+    features: Literal["words", "positions", "sentences", "tokens"] = "words"
+    scale: Literal["logit", "probability", "score"] = "logit"
+    protect: Annotated[list[_Word], Meta(max_length=200)] = []
+    changes: Annotated[list[Change], Meta(max_length=200)] = []
+    parts: Annotated[list[_Short], Meta(max_length=10)] = []
+
+
+Question = TypeVar("Question", bound=msgspec.Struct)
+
+
+def question_of(body: bytes, kind: type[Question]) -> Question:
+    """Return the question in ``body``; what is not one is refused in a sentence."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InputError(f"this is not a question that the page asks: {error}.") from None

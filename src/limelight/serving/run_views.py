@@ -1,0 +1,89 @@
+"""The views of a run: its texts as columns, one text in full, and the summary of all."""
+
+__all__ = ["RunViews"]
+
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.render.coloured_pieces import visible
+from limelight.serving.prepared import Prepared
+from limelight.serving.typed_text import writable_explanation
+from limelight.shapes import Float
+
+if TYPE_CHECKING:
+    from limelight.corpus import Run
+    from limelight.corpus.run_columns import RunColumns
+    from limelight.results.run_summary import RunSummary
+
+_MOST_FAILED = 1000  # rows that are shown
+
+
+@final
+class RunViews:
+    """What pages ask about a run; columns and summary are computed once, by threads."""
+
+    def __init__(self, run: "Run") -> None:
+        from limelight.corpus.run_columns import run_columns
+
+        self._run = run
+        self.columns: Prepared[RunColumns] = Prepared(lambda report: run_columns(run, report))
+        self.summary: Prepared[RunSummary] = Prepared(lambda _: run.summary())
+        self._table: bytes | None = None
+
+    def table(self) -> bytes | None:
+        """Return all texts as columns of JSON; None while they are being read."""
+        if self._table is None and (columns := self.columns.now()) is not None:
+            self._table = msgspec.json.encode(self._plain(columns))
+        return self._table
+
+    def _plain(self, columns: "RunColumns") -> dict[str, Any]:
+        run = self._run
+        failed = run.errors().slice(0, _MOST_FAILED).to_pylist() if run.failed else []
+        return {
+            "name": visible(str(run.path)),
+            "classes": [visible(name) for name in run.classes],
+            "methods": [method.label for method in run.record.methods],
+            "has_texts": run.record.data.texts_kept,
+            "total": run.total,
+            "is_probability": run.record.model.link != "none",
+            "columns": {
+                "row": columns.row.tolist(),
+                "id": [visible(one) for one in columns.id],
+                "opening": [visible(one) for one in columns.opening],
+                "predicted": columns.predicted.tolist(),
+                "label": columns.label.tolist(),
+                "said": [None if one is None else visible(one) for one in columns.said],
+                "confidence": _short(columns.confidence),
+                "words": columns.words.tolist(),
+                "disagreement": _short(columns.disagreement),
+            },
+            "unexplained": [
+                {"row": one["row"], "id": visible(str(one["id"])), "error": visible(one["error"])}
+                for one in failed
+            ],
+        }
+
+    def with_word(self, word: str) -> list[int]:
+        """Return the places of the texts that have ``word``."""
+        columns = self.columns.now()
+        if columns is None:
+            raise InputError("the run is still being read; ask again in a moment.")
+        return columns.texts_with(word).tolist()
+
+    def text(self, row: int) -> dict[str, Any]:
+        """Return what every method of the run says about one text."""
+        found = [self._run.explanation(row, method) for method in self._run.methods]
+        return {
+            "row": row,
+            "explanations": [
+                msgspec.Raw(writable_explanation(e).to_json().encode()) for e in found
+            ],
+        }
+
+
+def _short(values: Float[np.ndarray, " n"]) -> list[float | None]:
+    """Return numbers with four decimals: what nobody can read need not be sent."""
+    return [None if x != x else x for x in np.round(values, 4).tolist()]

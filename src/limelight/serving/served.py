@@ -1,0 +1,69 @@
+"""What a server shows: models, and a run or a judgement if there are any."""
+
+__all__ = ["Served", "ServedModel", "model_facts"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from limelight.explainers.method import chosen_way
+from limelight.explainers.registry import METHODS, usable_methods
+from limelight.models import Model, resolved_replacement, why_not
+from limelight.results.judgement import Judgement
+from limelight.text import FEATURES
+
+if TYPE_CHECKING:
+    from limelight.corpus import Run
+
+_FIRST_SHOWN = ("shapley", "lime", "alpha-avg")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServedModel:
+    """A model under the name that the page gives it."""
+
+    name: str
+    model: Model
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Served:
+    """All that a page can ask about."""
+
+    models: tuple[ServedModel, ...] = ()
+    run: "Run | None" = None
+    judgement: Judgement | None = None
+    seconds: float = 120.0  # that a question may take
+
+
+def model_facts(served: ServedModel) -> dict[str, Any]:
+    """Return what the page must know of a model before it asks anything."""
+    model = served.model
+    usable = usable_methods(model)
+    rows = []
+    for name in usable:
+        method, way = METHODS[name], chosen_way(METHODS[name], model)
+        if way is not None:
+            rows.append(
+                {
+                    "id": name,
+                    "label": method.label,
+                    "formula": method.formula,
+                    "exactness": way.exactness,
+                    # What asks the model many times waits until the reader pauses.
+                    "quick": way.calls is None,
+                    "pairs": name == "interactions",
+                }
+            )
+    pieces = ["tokens"] if why_not(model, "pieces") is None else []
+    return {
+        "name": served.name,
+        "classes": list(model.classes),
+        "methods": rows,
+        "first": [name for name in _FIRST_SHOWN if name in usable],
+        "features": [*FEATURES, *pieces],
+        "scales": ["score"] if model.link == "none" else ["logit", "probability"],
+        "replacement": resolved_replacement(model, "auto"),
+        "heads": why_not(model, "collapses") is None,
+    }

@@ -1,0 +1,63 @@
+"""Answers in lines of JSON: how far a question has come, then what was found."""
+
+__all__ = ["bounded_body", "lines_of"]
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from limelight.errors import InputError
+from limelight.serving.desk import Desk, Failed, Found, Share, Superseded, Ticket
+from limelight.serving.questions import MOST_BYTES
+
+_SECONDS_TO_SEND = 20.0
+
+
+async def bounded_body(request: Request) -> bytes:
+    """Return the body of a request, of limited size and sent in limited time."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(_SECONDS_TO_SEND):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise InputError(f"a request may have {MOST_BYTES:,} bytes; this one has more.")
+                parts.append(part)
+    except TimeoutError:
+        raise InputError(f"a request must be sent in {_SECONDS_TO_SEND:.0f} seconds.") from None
+    return b"".join(parts)
+
+
+async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterator[bytes]:
+    """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
+    ended, until = False, time.monotonic() + seconds
+    try:
+        while not ended:
+            left = max(until - time.monotonic(), 0.0)
+            line, ended = _line(await asyncio.wait_for(ticket.events.get(), left))
+            yield msgspec.json.encode(line) + b"\n"
+    except TimeoutError:
+        ended = True
+        desk.give_up(ticket)
+        sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
+        yield msgspec.json.encode({"failed": sentence}) + b"\n"
+    finally:
+        if not ended:
+            ticket.drop()
+
+
+def _line(event: Any) -> tuple[dict[str, Any], bool]:
+    match event:
+        case Share(done):
+            return {"share": round(done, 4)}, False
+        case Found(answer):
+            return {"found": answer}, True
+        case Failed(sentence):
+            return {"failed": sentence}, True
+        case Superseded():
+            return {"superseded": True}, True
+    raise TypeError(event)

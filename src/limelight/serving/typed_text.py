@@ -1,0 +1,192 @@
+"""What a page shows of a text: the prediction, what each method says, and what a change does."""
+
+__all__ = ["changed_reading", "question_reading", "shown_text", "writable_explanation"]
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.explainers.explaining import explanations
+from limelight.explainers.progress import metered
+from limelight.explainers.reading import Reading
+from limelight.explainers.readings import readings
+from limelight.explainers.several_methods import several_methods
+from limelight.models import Model
+from limelight.render.coloured_pieces import writable
+from limelight.render.wording import Outcome, notices, outcomes
+from limelight.results import Explanation
+from limelight.serving.desk import Report
+from limelight.serving.questions import TextQuestion
+
+Places = tuple[tuple[tuple[int, int], ...], ...]
+
+
+def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
+    """Return the prediction of the text, or of what the changes make of it, and the explanations.
+
+    A method that refuses the text or the question is left out with its reason. Every explanation is
+    JSON of schema ``limelight.explanation/1``.
+    """
+    before = question_reading(model, question)
+    reading = changed_reading(before, question)
+    change = _difference(before, reading, question) if question.changes else None
+    several = several_methods(model, question.methods, {}) if question.methods else []
+    found, refused = list[Explanation](), dict[str, str]()
+    with metered(report, several, reading, aims=1, total=1):
+        for chosen in several:
+            report(0, 1)
+            try:
+                found += map(writable_explanation, explanations(chosen, reading))
+            except InputError as error:
+                refused[chosen.method.id] = str(error)
+    return {
+        "text": writable(reading.documents[0].text),
+        "says": _said(reading),
+        "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
+        "refused": refused,
+        "notices": list(notices(found)) if found else list(reading.notices(0)),
+        "change": change,
+    }
+
+
+def question_reading(model: Model, question: TextQuestion) -> Reading:
+    """Return the text as the model reads it, with what is to be explained."""
+    return _reading(model, question, question.text, question.target)
+
+
+def changed_reading(before: Reading, question: TextQuestion) -> Reading:
+    """Return what the changes make of the text, for the same class; as it was without changes."""
+    if not question.changes:
+        return before
+    (target,) = before.targets.names()
+    text = changed_text(before, question)
+    protect = [word for word in question.protect if _is_there(before.model, word, text)]
+    return _reading(before.model, question, text, target, protect=protect)
+
+
+def changed_text(reading: Reading, question: TextQuestion) -> str:
+    """Return the text with the changes: every place of a feature, replaced or taken out."""
+    (document,), (features,) = reading.documents, reading.features
+    places: list[tuple[int, int, str | None]] = []
+    for word, number, instead in question.changes:
+        spans = _places(features.strings, features.spans, word, number)
+        places += [(start, end, instead) for start, end in spans]
+    text, at = list[str](), 0
+    for start, end, instead in sorted(places, key=lambda place: place[:2]):
+        if start < at:
+            continue  # pieces of words may overlap: the first keeps what they share
+        kept = document.text[at:start]
+        if instead is None and kept.endswith(" "):
+            kept = kept[:-1]  # with a word goes the space before it, or after the first one
+        elif instead is None and not kept and document.text[end : end + 1] == " ":
+            end += 1
+        text += [kept, instead or ""]
+        at = end
+    return "".join([*text, document.text[at:]])
+
+
+def _places(
+    strings: Sequence[str], spans: Places, word: str, number: int
+) -> tuple[tuple[int, int], ...]:
+    """Return where the feature is; nowhere, if the text has changed and it is gone."""
+    same = [j for j, string in enumerate(strings) if string.lower() == word.lower()]
+    return spans[same[number]] if number < len(same) else ()
+
+
+def _is_there(model: Model, word: str, text: str) -> bool:
+    return word.lower() in {string.lower() for string in model.read(text).tokens.strings}
+
+
+def _reading(
+    model: Model,
+    question: TextQuestion,
+    text: str,
+    target: str | None,
+    protect: Sequence[str] | None = None,
+) -> Reading:
+    if not text.strip():
+        raise InputError("there is no text left to read; put a word in.")
+    (reading,) = readings(
+        model,
+        [text],
+        target=target,
+        against=question.against,
+        features=question.features,
+        scale=question.scale,
+        protect=question.protect if protect is None else protect,
+        window=None,
+        progress=None,
+    )
+    return reading
+
+
+def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict[str, Any]:
+    """Return the explained number before and after, and what the methods' removal would give.
+
+    Methods do not take a word out of the text: they put the model's replacement in its place. The
+    two numbers may differ, and a reader who compares a change with a score must see both.
+    """
+    found: dict[str, Any] = {"before": _value(before), "after": _value(after), "removed": None}
+    if any(instead is not None for _, _, instead in question.changes):
+        return found
+    features = before.features[0]
+    gone = {_places(features.strings, features.spans, w, k) for w, k, _ in question.changes}
+    mask = np.array([[spans not in gone for spans in features.spans]])
+    outputs = before.game()(mask)
+    found["removed"] = float(before.targets.value(outputs)[0])
+    found["replacement"] = before.asked(0)["replacement"]
+    return found
+
+
+def _value(reading: Reading) -> float:
+    return float(reading.targets.value(reading.outputs)[0])
+
+
+def _said(reading: Reading) -> dict[str, Any]:
+    """Return the classes with their probabilities, and what is explained."""
+    bare = _bare(reading)
+    return {
+        "outcomes": [_plain(one) for one in outcomes(bare)],
+        "target": bare.target,
+        "against": bare.against,
+        "scale": bare.scale,
+        "value": _value(reading),
+        "words": len(reading.features[0]),
+    }
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "probability": outcome.probability,
+        "logit": outcome.logit,
+        "chosen": outcome.chosen,
+    }
+
+
+def _bare(reading: Reading) -> Explanation:
+    """Return the prediction alone, as the renderers take it: an explanation without features."""
+    return Explanation(
+        text="",
+        features=(),
+        spans=(),
+        scores=np.zeros(0),
+        method="",
+        target=reading.targets.names()[0],
+        against=reading.targets.names_against()[0],
+        classes=reading.model.classes,
+        link=reading.model.link,
+        scale=reading.targets.scale,
+        prediction=reading.prediction(0),
+    )
+
+
+def writable_explanation(e: Explanation) -> Explanation:
+    """Replace lone surrogates, which no JSON can hold."""
+    if (text := writable(e.text)) == e.text:
+        return e
+    return replace(e, text=text, features=tuple(map(writable, e.features)))

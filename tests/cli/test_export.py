@@ -1,0 +1,75 @@
+"""``limelight export``: one file, or one sentence."""
+
+import json
+import re
+
+import pytest
+
+from limelight.models.attention import save_folder
+
+from tiny_models import tiny_model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_folder(tiny_model(outputs=4), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def data_of(page):
+    (content,) = re.findall(r'id="limelight-data">(.*?)</script>', page, re.S)
+    return json.loads(content)
+
+
+def test_a_model_becomes_one_file_without_links(limelight, folder, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, err = limelight("export", "--model", folder, "--output", page, "--title", "News")
+    assert (code, out) == (0, "")
+    assert "page.html: 0.1 MB, open it in a browser" in err
+    text = page.read_text("utf-8")
+    assert "<h1>News</h1>" in text
+    assert not re.search(r'(?:src|href)="|https?://(?!www\.w3\.org/2000/svg)|@import', text)
+    assert "default-src 'none'" in text
+    assert data_of(text)["classes"] == [f"class {i}" for i in range(4)]
+
+
+def test_float16_is_half_the_tables(limelight, folder, tmp_path):
+    sizes = {}
+    for precision in ("float32", "float16"):
+        page = tmp_path / f"{precision}.html"
+        limelight("export", "--model", folder, "-o", page, "--precision", precision)
+        tables = data_of(page.read_text("utf-8"))["tables"]
+        assert tables["wordValue"]["dtype"] == precision
+        sizes[precision] = len(tables["wordValue"]["base64"])
+    assert sizes["float16"] == pytest.approx(sizes["float32"] / 2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "page.docx"], "the output of export is a page; its name must end in .html"),
+        (["-o", "page.html", "--model", "nowhere"], "there is no model folder"),
+        (["-o", "nowhere/page.html"], "no such file or directory"),
+        (["-o", "page.html", "--precision", "float8"], "float8"),
+        ([], "--output"),
+    ],
+)
+def test_mistakes_are_one_sentence(limelight, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = limelight("export", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") <= 3
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_tables_and_one_that_does_not_fit_are_refused(folder):
+    import limelight
+    from limelight.live import live_page
+
+    function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    with pytest.raises(limelight.InputError, match="needs a model that collapses into tables"):
+        live_page(function)
+    with pytest.raises(limelight.InputError, match=r"beyond the largest of float16, 6\.55e\+04"):
+        live_page(tiny_model(scale=30.0), precision="float16")

@@ -1,0 +1,183 @@
+"""Pairs by two columns: runs over them, their summaries, evaluating and judging them."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import limelight
+from limelight.datasets.pair_columns import chosen_pair, usual_pair
+from limelight.errors import InputError
+
+PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
+HYPOTHESES = ["a dog sleeps", "a dog", "no cat", "no dog sleeps", "dog"]
+DATA = {
+    "premise": PREMISES,
+    "hypothesis": HYPOTHESES,
+    "label": [0, 1, 1, 1, 0],
+    "kind": list("abcde"),
+}
+
+
+def contradicts(pairs):
+    """A "no" speaks for, on the second side more than on the first; "dog" there against."""
+    x = [
+        2.0 * ("no" in b.split()) + ("no" in a.split()) - 0.5 * ("dog" in b.split())
+        for a, b in pairs
+    ]
+    return np.array([[0.0, value] for value in x])
+
+
+def model():
+    return limelight.wrap(contradicts, classes=["fine", "contradiction"], scale="logit", pairs=True)
+
+
+def written(folder, ending):
+    path = folder / f"data{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.table(DATA), path)
+    elif ending == ".jsonl":
+        rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([list(DATA), *zip(*DATA.values(), strict=True)])
+    return path
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_a_run_over_two_columns_explains_pairs(tmp_path, ending):
+    path = written(tmp_path, ending)
+    run = limelight.explain_data(model(), path, "loo", output=tmp_path / "run")
+    columns = run.record.data.columns
+    assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "label")
+    assert columns.carried == ["kind"]
+    for row, pair in enumerate(zip(PREMISES, HYPOTHESES, strict=True)):
+        e, alone = run.explanation(row), limelight.explain(model(), pair, "loo")
+        assert (e.text, e.parts, e.features) == (alone.text, alone.parts, alone.features)
+        np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-6)
+
+
+def test_words_of_a_run_are_kept_apart_by_column(tmp_path):
+    run = limelight.explain_data(model(), DATA, ["loo", "shapley"], output=tmp_path / "run")
+    table = run.words("loo").to_pylist()
+    means = {row["word"]: (row["mean"], row["texts"]) for row in table}
+    assert means["hypothesis: no"] == pytest.approx((2.0, 2))
+    assert means["premise: no"] == pytest.approx((1.0, 1))
+    assert means["hypothesis: dog"] == pytest.approx((-0.5, 4))
+    assert means["premise: dog"] == pytest.approx((0.0, 4))
+    assert "dog" not in means
+    summary = run.summary("loo", representatives=2)
+    (view,) = summary.views
+    words = {word.word: word for word in (*view.supporting, *view.opposing)}
+    assert {"hypothesis: no", "hypothesis: dog"} <= set(words)
+    page = summary.as_html()
+    assert "hypothesis: no" in page
+    assert '<span class="side">second</span>' in page
+    for word in words.values():
+        for example in word.examples:
+            assert example.found == word.word.split(": ")[1]
+
+
+def test_no_phrase_goes_from_one_side_to_the_other(tmp_path):
+    pairs = {"premise": ["ok good"] * 6, "hypothesis": ["bad no"] * 6}
+
+    def score(given):
+        return np.array(
+            [[0.0, sum(w in a + " " + b for w in ("good", "bad", "no"))] for a, b in given]
+        )
+
+    both = limelight.wrap(score, classes=["x", "y"], scale="logit", pairs=True)
+    run = limelight.explain_data(both, pairs, "loo", output=tmp_path / "run")
+    (view,) = run.summary("loo").views
+    assert [phrase.word for phrase in view.phrases] == ["hypothesis: bad no"]
+
+
+def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):
+    run = limelight.explain_data(
+        model(), DATA, "loo", output=tmp_path / "run", side="second", texts_kept=False
+    )
+    assert run.record.question.side == "second"
+    pair = (PREMISES[0], HYPOTHESES[0])
+    e = run.explanation(0, text=pair)
+    assert e.features == ("a", "dog", "sleeps")
+    with pytest.raises(InputError, match="its hash is another"):
+        run.explanation(0, text=pair[::-1])
+    with pytest.raises(InputError, match="its side is 'second', not None"):
+        limelight.explain_data(model(), DATA, "loo", output=tmp_path / "run", texts_kept=False)
+
+
+def test_a_missing_second_text_is_a_row_with_an_error(tmp_path):
+    data = {"premise": ["a dog", "a cat", None], "hypothesis": ["no dog", None, "a dog"]}
+    run = limelight.explain_data(model(), data, "loo", output=tmp_path / "run")
+    assert run.errors().column("row").to_pylist() == [1, 2]
+    assert run.explanation(0).parts == ((0, 5), (6, 12))
+
+
+def test_a_run_of_single_texts_stores_no_parts(tmp_path):
+    one = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
+    run = limelight.explain_data(one, {"text": ["a dog", "no"]}, "loo", output=tmp_path / "run")
+    assert run.explanation(0).parts == ()
+    assert run.words().column("word").to_pylist() == ["a", "dog", "no"]
+
+
+def test_columns_of_usual_names_are_found_unless_a_text_is_there():
+    assert usual_pair(["id", "sentence_A", "sentence_B"]) == ("sentence_A", "sentence_B")
+    assert usual_pair(["Premise", "hypothesis", "text"]) is None
+    assert usual_pair(["premise", "label"]) is None
+    assert chosen_pair(["premise", "hypothesis"], "premise", None) == ("premise", None)
+    assert chosen_pair(["a", "b"], "a", "b") == ("a", "b")
+    assert chosen_pair(["premise", "hypothesis"], None, None) == ("premise", "hypothesis")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
+    path = written(tmp_path, ending)
+    data = limelight.read_labelled(path)
+    assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
+    found = limelight.evaluate(model(), data)
+    assert found.confusion.tolist() == [[2, 0], [0, 3]]
+    named = limelight.read_labelled(path, text_column="hypothesis", pair_column="premise")
+    assert named.texts[0] == (HYPOTHESES[0], PREMISES[0])
+    alone = limelight.read_labelled(path, text_column="hypothesis")
+    assert alone.texts == tuple(HYPOTHESES)
+    with pytest.raises(InputError, match="this function takes pairs"):
+        limelight.evaluate(model(), alone)
+    with pytest.raises(InputError, match="lacks the column 'second'"):
+        limelight.read_labelled(path, text_column="premise", pair_column="second")
+
+
+def test_training_on_pairs_is_refused(tmp_path):
+    pytest.importorskip("torch")
+    from limelight.training.encoding import training_vocabulary
+
+    data = limelight.read_labelled(written(tmp_path, ".csv"))
+    with pytest.raises(InputError, match="the classifier learns from one text"):
+        training_vocabulary(data, T_max=9, fitted=False, size=None, min_count=1)
+
+
+def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limelight):
+    pytest.importorskip("torch")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert", labels=2)
+    network.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    asked = ("--data", str(written(tmp_path, ".csv")), "--model", str(tmp_path / "model"))
+    judged = limelight(
+        "judge", *asked, "--methods", "loo,gxi", "--columns", "none", "--format", "json"
+    )
+    assert judged.code == 0, judged.err
+    assert json.loads(judged.out)["texts"][0]["words"][-1] == "sleeps (second)"
+    done = limelight(
+        "explain", *asked, "--method", "loo", "--output", str(tmp_path / "run"), "--engine", "here"
+    )
+    assert done.code == 0, done.err
+    summary = limelight("summarize", str(tmp_path / "run"))
+    assert summary.code == 0, summary.err
+    assert "hypothesis: " in summary.out
+    measured = limelight("evaluate", *asked, "--format", "json")
+    assert json.loads(measured.out)["texts"] == 5

@@ -1,0 +1,219 @@
+"""A budget bounds what is spent on a text, and says how much each method samples."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import explainers
+from limelight.errors import InputError
+from limelight.explainers import METHODS, Lime, Shapley
+from limelight.explainers.budget import DEFAULT_CALLS, Budget, seconds_of
+
+WORDS = [f"w{i}" for i in range(1, 41)]
+ASKING = ("shapley", "lime", "lime-sampled", "banzhaf", "interactions", "loo")
+
+
+class Counting:
+    """A model of words that counts the texts it is asked about."""
+
+    def __init__(self):
+        self.texts = 0
+
+    def __call__(self, texts):
+        self.texts += len(texts)
+        sets = [{int(word[1:]) for word in text.split()} for text in texts]
+        return np.array([[0.0, sum(s) / 30 + 2.0 * ({1, 3, 5} <= s) - ({2, 3} <= s)] for s in sets])
+
+    @property
+    def wrapped(self):
+        return limelight.wrap(self, classes=["bad", "good"], scale="logit")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds", "calls"),
+    [
+        (30, 30.0, None),
+        (0.5, 0.5, None),
+        ("30", 30.0, None),
+        ("30s", 30.0, None),
+        (" 1.5 min ", 90.0, None),
+        ("2H", 7200.0, None),
+        ("400 calls", None, 400),
+        ("1call", None, 1),
+    ],
+)
+def test_a_budget_is_a_time_or_a_number_of_calls(given, seconds, calls):
+    assert Budget.of(given) == Budget(seconds, calls)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "s", "-3s", "3 days", "1e9s", "2.5 calls", -1, float("inf"), True, [30], "３s"]
+)
+def test_anything_else_is_refused(given):
+    with pytest.raises(InputError, match=r"must be a time, 30 or \"30s\".*and at least 0; got"):
+        Budget.of(given)
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize("words", [1, 2, 3, 4, 7, 10, 11, 23])
+def test_no_method_asks_more_than_its_budget(method, words):
+    text = " ".join(WORDS[:words])
+    for calls in (1, 4, 9, 17, 20, 66, 129, 1000, 1100):
+        model = Counting()
+        try:
+            e = limelight.explain(model.wrapped, text, method, budget=f"{calls} calls")
+        except InputError as error:
+            refused = str(error)
+        else:
+            refused = ""
+            assert model.texts <= calls
+            assert e.settings["budget"] == f"{calls} calls"
+        if refused and "at least 2" not in refused:  # LIME and interactions of one word
+            assert f"and a budget of {calls} calls leaves it" in refused
+            assert model.texts == 0, "it is refused before the model is asked"
+
+
+@pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf"])
+def test_a_larger_budget_is_used(method):
+    """Negative control: bounds would also hold for a method that ignores the budget."""
+    text, used = " ".join(WORDS[:30]), []
+    for calls in (300, 3000):
+        model = Counting()
+        limelight.explain(model.wrapped, text, method, budget=f"{calls} calls")
+        used.append(model.texts)
+    assert 0.8 * 300 < used[0] <= 300
+    assert 0.9 * 3000 < used[1] <= 3000
+
+
+def test_all_masks_are_asked_where_a_budget_allows_them():
+    text, model = " ".join(WORDS[:6]), Counting()
+    exact = limelight.explain(model.wrapped, text, "shapley")
+    assert exact.stderr is None
+    for calls, sampled in ((66, False), (60, True)):
+        e = limelight.explain(model.wrapped, text, "shapley", budget=f"{calls} calls")
+        assert (e.stderr is not None) == sampled
+        np.testing.assert_allclose(e.scores, exact.scores, atol=1e-9 if not sampled else 1.0)
+
+
+def test_settings_say_what_was_used_and_give_the_same_scores_by_themselves():
+    text, model = " ".join(WORDS[:30]), Counting().wrapped
+    e = limelight.explain(model, text, "shapley", budget="400 calls")
+    assert e.settings["pairs"] == e.diagnostics["pairs_drawn"] == 6  # 6 × 2 × 29 + 2 + 1 calls
+    again = limelight.explain(model, text, "shapley", pairs=6)
+    np.testing.assert_array_equal(e.scores, again.scores)
+    assert "budget" not in again.settings
+    assert limelight.Explanation.from_json(e.to_json()).settings["budget"] == "400 calls"
+
+
+def test_a_comparison_shares_its_budget():
+    text, model = " ".join(WORDS[:30]), Counting()
+    found = limelight.compare(model.wrapped, text, budget="1000 calls")
+    assert [e.method for e in found] == ["shapley", "lime", "loo"]
+    assert 900 < model.texts <= 1000
+    samples, pairs = (found[i].settings[n] for i, n in (("lime", "samples"), ("shapley", "pairs")))
+    assert samples == (1000 - 1 - 32) // 2 - 2
+    assert pairs == ((1000 - 1 - 32) // 2 - 2) // 58
+
+
+def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
+    text, model = " ".join(WORDS[:30]), Counting().wrapped
+    found = limelight.compare(model, text, budget="40 calls")
+    assert [e.method for e in found] == ["loo"]
+    assert found.notices[0] == (
+        "Shapley is left out: Shapley of 30 words takes 118 calls of the model or more, and a "
+        "budget of 40 calls leaves it 3."
+    )
+    with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
+        limelight.compare(model, text, methods=["shapley"], budget="40 calls")
+
+
+def test_every_class_shares_one_budget():
+    model = Counting()
+    limelight.explain_classes(model.wrapped, " ".join(WORDS[:30]), "lime", budget="200 calls")
+    assert 150 < model.texts <= 200
+
+
+@pytest.mark.parametrize(("limit", "method"), [(2.0, "lime"), (20.0, "shapley"), (20.0, "lime")])
+def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
+    """By a clock that only the model moves, 2 ms for a text."""
+    model = Counting()
+    clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
+    monkeypatch.setattr(explainers.budget, "time", clock)
+    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=limit)
+    assert 0.85 * limit < clock.monotonic() <= limit + 0.01
+    assert e.settings["budget"] == f"{limit:g}s"
+
+
+def test_no_time_at_all_is_too_little():
+    with pytest.raises(InputError, match="a budget of 0s leaves it"):
+        limelight.explain(Counting().wrapped, " ".join(WORDS), budget=0)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("shapley", {"pairs": 5}),
+        ("shapley", {"tolerance": 0.1}),
+        ("lime", {"samples": 50}),
+        ("banzhaf", {"max_samples": 500_000}),
+    ],
+)
+def test_counts_are_not_given_beside_a_budget(method, settings):
+    (name,) = settings
+    with pytest.raises(InputError, match=f"give budget or '{name}', not both"):
+        limelight.explain(Counting().wrapped, "w1 w2 w3", method, budget="99 calls", **settings)
+    with pytest.raises(InputError, match="give budget or"):
+        limelight.compare(
+            Counting().wrapped, "w1 w2", methods=[method], budget="99 calls", **settings
+        )
+
+
+def test_counts_in_a_settings_object_count_as_well():
+    model = Counting().wrapped
+    with pytest.raises(InputError, match="give budget or 'pairs', not both"):
+        limelight.explain(model, "w1 w2 w3", Shapley(pairs=5), budget="99 calls")
+    wide = limelight.explain(model, " ".join(WORDS), Lime(bandwidth=0.5), budget="200 calls")
+    assert (wide.settings["bandwidth"], wide.settings["samples"]) == (0.5, 197)
+
+
+def test_a_search_without_bound_is_refused():
+    with pytest.raises(InputError, match="'anchors' asks as often as its search needs"):
+        limelight.explain(Counting().wrapped, "w1 w2 w3", "anchors", budget="99 calls")
+
+
+def test_exact_methods_need_no_budget():
+    e = limelight.explain(limelight.load(), "A dull script.", "shapley", budget="1 call")
+    assert e.bound is not None
+    assert "budget" not in e.settings
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_way_that_asks_says_how_it_keeps_within_a_budget(name):
+    for way in METHODS[name].ways:
+        asks = way.calls is not None and name != "anchors"
+        assert (way.counted is not None) or not asks
+        assert set(way.counted.counts if way.counted else ()) <= set(way.settings)
+
+
+def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
+    model = Counting()
+    e = limelight.explain(model.wrapped, " ".join(WORDS))
+    assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
+    assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
+    assert "12 pairs of orders are few" in e.notices[0]
+
+
+def test_the_default_method_is_lime_where_it_is_exact():
+    assert limelight.explain(limelight.load(), "A dull script.").method == "lime"
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(None, None), (2, 2.0), ("1min", 60.0)])
+def test_judging_takes_a_time_in_the_same_words(given, seconds):
+    assert seconds_of(given) == seconds
+
+
+def test_judging_takes_no_number_of_calls():
+    with pytest.raises(InputError, match=r'this budget must be a time.*; got "5 calls"'):
+        limelight.judge(Counting().wrapped, ["w1 w2 w3"], ["loo"], budget="5 calls")

@@ -1,0 +1,93 @@
+"""Owen values of texts: sentences, words that several sentences share, totals."""
+
+import numpy as np
+import pytest
+
+import limelight
+
+from tiny_models import tiny_model
+
+MODEL = tiny_model(2, outputs=3, scale=0.6)
+TEXT = "w1 w5. never w5 w8! w9"
+
+
+def asked(**question):
+    return limelight.explain(MODEL, TEXT, "owen", target=0, tolerance=1e-9, **question)
+
+
+def test_scores_and_sentence_totals_add_up():
+    e = asked()
+    totals = [one["score"] for one in e.diagnostics["sentences"]]
+    change = e.prediction["class 0"] - e.base_value
+    assert np.isclose(e.scores.sum(), change, atol=1e-7)
+    assert np.isclose(sum(totals), change, atol=1e-7)
+    assert [one["text"] for one in e.diagnostics["sentences"]] == ["w1 w5.", "never w5 w8!", "w9"]
+    assert [TEXT[slice(*one["span"])] for one in e.diagnostics["sentences"]] == [
+        one["text"] for one in e.diagnostics["sentences"]
+    ]
+
+
+def test_sentence_totals_are_the_shapley_values_of_sentences():
+    totals = [one["score"] for one in asked().diagnostics["sentences"]]
+    whole = limelight.explain(
+        MODEL, TEXT, "shapley", features="sentences", target=0, tolerance=1e-9
+    )
+    np.testing.assert_allclose(totals, whole.scores, atol=1e-7)
+
+
+def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_notice_says_so():
+    words, places = asked(), asked(features="positions")
+    assert words.features[1] == "w5"
+    at = {string: [i for i, s in enumerate(places.features) if s == string] for string in ("w5",)}
+    # Inside a sentence here no word repeats, so that positions are the shares.
+    assert np.isclose(words.scores[1], places.scores[at["w5"]].sum(), atol=1e-7)
+    assert words.notices[1] == (
+        "1 feature occurs in several sentences (w5): each sentence's share is a player of its "
+        "own, and the score is the sum of them."
+    )
+    assert not any("several sentences" in notice for notice in places.notices)
+
+
+def test_it_differs_from_shapley_values_of_words():
+    plain = limelight.explain(
+        MODEL, TEXT, "shapley", features="positions", target=0, tolerance=1e-9
+    )
+    assert np.abs(asked(features="positions").scores - plain.scores).max() > 1e-4
+
+
+def test_one_sentence_is_shapley():
+    e = limelight.explain(MODEL, "w1 w5 w8 w9", "owen", tolerance=1e-9)
+    plain = limelight.explain(MODEL, "w1 w5 w8 w9", "shapley", tolerance=1e-9)
+    np.testing.assert_allclose(e.scores, plain.scores, atol=1e-8)
+    assert e.notices == ()
+
+
+def test_protected_words_are_no_players():
+    e = asked(protect=["w9", "w5"])
+    assert "w5" not in e.features
+    assert len(e.diagnostics["sentences"]) == 2
+
+
+def test_probabilities_and_other_models_are_refused():
+    with pytest.raises(limelight.InputError, match="exact for logits only"):
+        asked(scale="probability")
+    function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    with pytest.raises(limelight.InputError, match="method 'owen' needs a model that collapses"):
+        limelight.explain(function, TEXT, "owen")
+
+
+def test_the_first_order_says_how_near_lime_is():
+    e = limelight.explain(MODEL, TEXT, "lime-first-order", bandwidth=1.0, target=0)
+    exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
+    assert np.abs(e.scores - exact.scores).max() <= e.bound
+    assert f"within {e.bound:.2g} of LIME's at bandwidth 1, without a penalty" in e.notices[-1]
+    shrunk = limelight.explain(MODEL, TEXT, "lime-first-order", penalty=0.1)
+    assert shrunk.bound is None
+    assert shrunk.notices[-1] == (
+        "A first-order formula: with a penalty its distance to LIME is not bounded."
+    )
+    alone = limelight.explain(MODEL, "w1", "lime-first-order")
+    assert alone.bound is None
+    together = limelight.explain(MODEL, ["w1", TEXT], "lime-first-order", target=0)
+    assert together[0].bound is None
+    assert together[1].bound > 0

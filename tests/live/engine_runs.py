@@ -1,0 +1,167 @@
+"""The page's engine in node, and what Python says on the same tables."""
+
+import itertools
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from limelight.explainers.targets import Targets, target_indices
+from limelight.live import stored_tables
+from limelight.live.live_page import METHODS_SHOWN, _data
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.render.script_bundle import bundled
+from limelight.text import features_of
+from limelight.theory.attention import max_attention, mean_attention
+from limelight.theory.faithfulness import (
+    deletion_area,
+    deletion_curves,
+    greedy_order,
+    mean_removed_value,
+    size_extremes,
+)
+from limelight.theory.gradient import gradient_times_input
+from limelight.theory.leave_one_out import leave_one_out
+from limelight.theory.lime import lime
+from limelight.theory.per_document import of_documents, one_document
+from limelight.theory.ratio_game import empty_value, full_value, head_values, of_outputs
+from limelight.theory.shapley import shapley
+
+_TOGETHER = 16
+DRIVER = Path(__file__).parent / "driver.js"
+FILES = """
+import { readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+const [, , asked, answered] = process.argv;
+const digestOf = (text) => createHash("sha256").update(text).digest("hex");
+"""
+RUN = (
+    '\nwriteFileSync(answered, JSON.stringify(answersTo(JSON.parse(readFileSync(asked, "utf8")))));'
+)
+
+
+def answers(folder, model, *, precision="float32", **asked):
+    """Ask the engine in node; the test is skipped, and says so, where there is none."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    script, question, answer = (folder / name for name in ("run.mjs", "asked.json", "found.json"))
+    script.write_text(FILES + bundled(DRIVER) + RUN, "utf-8")
+    question.write_text(json.dumps({"model": _data(model, precision, ""), **asked}), "utf-8")
+    subprocess.run([node, script, question, answer], check=True, timeout=300)
+    return json.loads(answer.read_text("utf-8"))
+
+
+def tabled(model, precision=None):
+    """The model as its own tables have it, or as those that a page stores."""
+    tables = model.tables if precision is None else stored_tables(model, precision).tables
+    names = ("T_max", "table_errors", "embedding", "positions", "directions")
+    given = {name: getattr(model, name) for name in names}
+    return SimpleNamespace(
+        tables=tables, device_tables=None, attention_matrices=model.attention_matrices, **given
+    )
+
+
+def expected(model, texts, target=None, *, precision=None, tolerance=1e-12):
+    """Return all scores and the faithfulness of every text, from the theory in NumPy."""
+    # Documents of one batch are padded to the longest, so those of a size go together.
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    found = [None] * len(texts)
+    for start in range(0, len(order), _TOGETHER):
+        some = order[start : start + _TOGETHER]
+        for i, one in zip(
+            some, _batch(model, [texts[i] for i in some], target, precision, tolerance), strict=True
+        ):
+            found[i] = one
+    return found
+
+
+def _batch(model, texts, target, precision, tolerance):
+    documents = tuple(map(model.read, texts))
+    features = tuple(map(features_of, documents))
+    arrays = CollapsedDocuments(
+        model=tabled(model, precision), documents=documents, features=features
+    )
+    outputs = full_value(arrays.game)
+    index = target_indices(target, model.classes, outputs)
+    weights = np.array(Targets(index, model.classes).weights(outputs))
+    game = of_outputs(arrays.game, weights)
+    u = arrays.target_u(weights)
+    products = gradient_times_input(arrays.alpha, u, arrays.logit)
+    pooled = {
+        "gxi": arrays.pooled(products.mean(axis=-2)[..., 1:]),
+        "alpha-avg": arrays.pooled(mean_attention(arrays.alpha)[..., 1:]),
+        "alpha-max": arrays.pooled(max_attention(arrays.alpha)[..., 1:]),
+    }
+    several = [i for i, own in enumerate(features) if len(own) > 1]
+    limits = lime(of_documents(game, several), tolerance=tolerance) if several else None
+    exact = {
+        "shapley": shapley(game, tolerance=tolerance).scores[:, 0],
+        "loo": leave_one_out(game).scores[:, 0],
+    }
+    for i, own in enumerate(features):
+        scores = {name: rows[i, : len(own)] for name, rows in exact.items()}
+        scores |= {name: rows[i] for name, rows in pooled.items()}
+        if i in several:
+            scores["lime"] = limits.scores[several.index(i), 0, : len(own)]
+        alone = replace(one_document(game, i), error=None)
+        yield SimpleNamespace(
+            features=own,
+            game=alone,
+            scores=scores,
+            outputs=outputs[i],
+            **_faithfulness(alone, scores, tolerance),
+        )
+
+
+def _faithfulness(game, scores, tolerance):
+    full, left = full_value(game)[0], mean_removed_value(game, tolerance=tolerance).value
+    orders = np.array([np.argsort(-own, kind="stable") for own in scores.values()])
+    areas = deletion_area(deletion_curves(game, orders))
+    greedy = deletion_area(deletion_curves(game, greedy_order(game)[None]))[0]
+    return {
+        "full": full,
+        "empty": empty_value(game)[0],
+        "chance": full - left,
+        "low": size_extremes(game).low,
+        "greedy": greedy,
+        "areas": dict(zip(scores, areas, strict=True)),
+    }
+
+
+def least_of_heads(game):
+    """The mean over heads of min f over the sets of k removed words, k = 1..d, by trying all."""
+    masks = np.array(list(itertools.product([True, False], repeat=game.d)))
+    values, removed = head_values(game, masks)[0], (~masks).sum(axis=1)
+    return np.array([values[:, removed == k].min(axis=1).mean() for k in range(1, game.d + 1)])
+
+
+def gaps(found, want):
+    """Return how far each number of the engine's answer is from what is wanted."""
+    out = {"predict": np.abs(np.array(found["predict"]["logits"]) - want.outputs).max()}
+    for method in METHODS_SHOWN:
+        own = found[method]
+        if method not in want.scores:
+            assert "at least 2 words" in own["error"]
+            continue
+        assert own["features"] == list(want.features.strings)
+        assert [[tuple(s) for s in spans] for spans in own["spans"]] == [
+            list(spans) for spans in want.features.spans
+        ]
+        out[method] = np.abs(np.array(own["scores"]) - want.scores[method]).max()
+        judged = own["faithfulness"]
+        out[f"{method} area"] = abs(judged["area"] - want.areas[method])
+        out["chance"] = abs(judged["chance"] - want.chance)
+        # The engine's is lowered by what the tables may be off, which its bound says.
+        low = np.array(judged["lowest"][1:]) + judged["valueBound"]
+        # Python's Dinkelbach may start above the optimum where a denominator cancels, and is then
+        # the looser of the two; `least_of_heads` is the optimum itself.
+        out["lowest"] = np.maximum(want.low - low, 0).max()
+        out["greedy"] = abs(judged["greedy"] - want.greedy)
+        out["value"] = max(abs(own["value"] - want.full), abs(own["baseValue"] - want.empty))
+    return out

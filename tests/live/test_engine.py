@@ -1,0 +1,168 @@
+"""The engine of the page says what Python says, and its bounds hold of the model."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from limelight.live import stored_tables
+from limelight.live.live_page import METHODS_SHOWN
+from limelight.text import tokenize
+
+from engine_runs import answers, expected, gaps, least_of_heads
+from hard_texts import SIGNS, hard_texts
+from tiny_models import random_texts, tiny_model
+
+SAME = 1e-9
+METHODS = list(METHODS_SHOWN)
+
+
+def compared(found, want):
+    """Return the largest gap of every number over all texts."""
+    worst = {}
+    for one, wanted in zip(found["texts"], want, strict=True):
+        for name, gap in gaps(one, wanted).items():
+            worst[name] = max(worst.get(name, 0.0), float(gap))
+    assert len(worst) > 12
+    return worst
+
+
+def test_the_shipped_model_answers_as_python_does_on_the_stored_tables(shipped, tmp_path):
+    texts = hard_texts(shipped, 20)
+    found = answers(tmp_path, shipped, texts=texts, methods=METHODS)
+    assert max(compared(found, expected(shipped, texts, precision="float32")).values()) < SAME
+    with_model = compared(found, expected(shipped, texts))
+    assert 1e-9 < max(with_model.values()) < 1e-6
+    # The comparison can fail: other tables are not these.
+    other = compared(found, expected(shipped, texts, precision="float16"))
+    assert all(gap > SAME for gap in other.values())
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
+    tmp_path, outputs, precision
+):
+    """On weights that make every head choose, where rounding of the tables costs most."""
+    closest = 0.0
+    for seed, scale in enumerate((0.5, 1.2)):
+        model = tiny_model(seed, outputs=outputs, scale=scale)
+        texts = random_texts(12, seed)
+        found = answers(tmp_path, model, precision=precision, texts=texts, methods=METHODS)
+        same = compared(found, expected(model, texts, precision=precision))
+        assert max(same.values()) < SAME * np.abs(model.tables.word_value).max()
+        for one, want in zip(found["texts"], expected(model, texts), strict=True):
+            for name, gap in gaps(one, want).items():
+                if name in METHODS:
+                    assert gap <= one[name]["bound"], (name, seed)
+                    closest = max(closest, gap / one[name]["bound"])
+            off = abs(np.array(one["predict"]["logits"]) - want.outputs).max()
+            assert off <= one["predict"]["bound"]
+            judged = one["loo"]["faithfulness"]
+            assert abs(judged["chance"] - want.chance) <= judged["bound"]
+            assert abs(judged["area"] - want.areas["loo"]) <= judged["bound"] + 1e-9
+            assert judged["greedy"] <= judged["ceiling"]
+    assert closest > 0.02  # the bound is not idle
+
+
+def test_the_ceiling_is_the_best_of_every_head(tmp_path):
+    model = tiny_model(2, outputs=2, scale=1.3)
+    texts = [text for text in random_texts(20, 2) if len(set(text.split())) < 10]
+    assert len(texts) > 7
+    found = answers(tmp_path, model, texts=texts, methods=["loo"])
+    for one, want in zip(found["texts"], expected(model, texts, precision="float32"), strict=True):
+        judged = one["loo"]["faithfulness"]
+        low, least = np.array(judged["lowest"][1:]), least_of_heads(want.game)
+        assert (low <= least).all()
+        assert low + judged["valueBound"] == pytest.approx(least, abs=1e-9)
+        assert judged["ceiling"] == pytest.approx(want.full - least.mean(), abs=judged["bound"])
+
+
+def test_every_class_can_be_the_target(tmp_path):
+    model, texts = tiny_model(3, outputs=5), random_texts(3, 5)
+    for index, name in enumerate(model.classes):
+        found = answers(tmp_path, model, texts=texts, methods=METHODS, target=name)
+        worst = compared(found, expected(model, texts, name, precision="float32"))
+        assert max(worst.values()) < SAME * np.abs(model.tables.word_value).max(), name
+        assert found["texts"][0]["lime"]["target"] == model.classes[index]
+
+
+def test_all_removed_and_efficiency(tmp_path, shipped):
+    texts = hard_texts(shipped, 6, seed=4)
+    for one in answers(tmp_path, shipped, texts=texts, methods=["shapley"])["texts"]:
+        own = one["shapley"]
+        assert sum(own["scores"]) == pytest.approx(own["value"] - own["baseValue"], abs=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_stored_number_is_as_near_as_the_page_says(shipped, precision):
+    stored = stored_tables(shipped, precision)
+    for name in ("word_logit", "word_value"):
+        kept, was = getattr(stored.tables, name), getattr(shipped.tables, name)
+        off = np.abs(kept - was)
+        assert (off <= stored.unit * np.abs(kept) + stored.least).all()
+        assert (off > 0.4 * stored.unit * np.abs(kept)).any()
+
+
+def points(text):
+    return [ord(letter) for letter in text]
+
+
+def test_texts_are_cut_and_encoded_as_in_python(shipped, tmp_path):
+    rng = np.random.default_rng(1)
+    pool = points("aAbB '\".,()!?;:<br />İΣσςẞﬁ😀é\u0301\u200d\x1c\x85\u2028\ufeff\u00a0שن𐐀")
+    made = ["".join(map(chr, rng.choice(pool, rng.integers(1, 40)))) for _ in range(500)]
+    texts = [*SIGNS, *made, " ".join(["good", "zzqx"] * 200)]
+    read = [text for text in texts if tokenize(text).strings]
+    found = answers(tmp_path, shipped, tokenize=texts, read=read)
+    for text, own in zip(texts, found["tokens"], strict=True):
+        want = tokenize(text)
+        assert own["strings"] == list(want.strings), text
+        assert [tuple(span) for span in own["spans"]] == list(want.spans), text
+    for text, own in zip(read, found["read"], strict=True):
+        document = shipped.read(text)
+        assert own["ids"][1 : 1 + len(document.tokens)] == document.input.ids.tolist()
+        assert own["cutAt"] == document.cut
+        assert own["notices"] == list(document.notices), text
+
+
+@pytest.mark.slow
+def test_the_reviews_of_a_whole_test_set_are_cut_as_in_python(shared, shipped, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = parquet.read_table(shared / "data/imdb/test.parquet")["text"].to_pylist()
+    assert len(texts) == 25_000
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(texts), "utf-8")
+    # In a process of its own: here every call is checked, which takes ten times as long.
+    told = subprocess.run([sys.executable, "-c", DIGESTS, file], capture_output=True, check=True)
+    found = answers(tmp_path, shipped, digest=texts)["digests"]
+    assert found == json.loads(told.stdout)
+    assert len(set(found)) > 24_000
+
+
+DIGESTS = """
+import hashlib, json, sys
+from pathlib import Path
+from limelight.text import tokenize
+
+def digest(text):
+    tokens = tokenize(text)
+    content = json.dumps([tokens.strings, tokens.spans], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+print(json.dumps([digest(text) for text in json.loads(Path(sys.argv[1]).read_text())]))
+"""
+
+
+def test_what_cannot_be_answered_is_said_in_a_sentence(tmp_path):
+    model = tiny_model()
+    found = answers(tmp_path, model, texts=["  ... ;", ";", "w1"], methods=["lime", "nonsense"])
+    dots, nothing, one = found["texts"]
+    assert dots["predict"]["prediction"] in model.classes
+    assert nothing["error"] == "the text has no words; give at least one word."
+    assert one["lime"]["error"].startswith("LIME needs at least 2 words")
+    assert one["nonsense"]["error"] == (
+        'no method "nonsense"; choose from: lime, shapley, loo, gxi, alpha-avg, alpha-max.'
+    )

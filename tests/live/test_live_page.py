@@ -1,0 +1,255 @@
+"""The exported page in a real browser, opened from disk with the network off."""
+
+import json
+import re
+from dataclasses import replace
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from limelight.live import live_page
+from limelight.live.live_page import METHODS_SHOWN
+from limelight.render.palette import ramp
+
+from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from engine_runs import expected, gaps
+from hard_texts import hard_texts
+from tiny_models import tiny_model
+
+pytestmark = pytest.mark.usefixtures("browser")
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(scope="module")
+def page_file(shipped, tmp_path_factory):
+    file = tmp_path_factory.mktemp("live") / "page.html"
+    file.write_text(live_page(shipped, text="a great film, but boring"), "utf-8")
+    return file
+
+
+@pytest.fixture
+def opened(browser, page_file):  # noqa: F811
+    """Open the shipped model's page; nothing may be asked for and nothing may complain."""
+    return lambda **options: watched_page(browser, page_file, **options)
+
+
+def typed(page, text):
+    page.fill("#text", text)
+    until(
+        page, "text => document.querySelector('limelight-words').explanation?.text === text", text
+    )
+
+
+def scores(page):
+    return page.eval_on_selector(
+        "limelight-words", "node => node.explanation.features.map(({score}) => score)"
+    )
+
+
+def test_typing_changes_prediction_colours_bars_and_curve(opened, shipped):
+    with opened() as page:
+        assert "The model says negative" in page.inner_text("#says")
+        typed(page, "a superb, superb film")
+        assert "The model says positive" in page.inner_text("#says")
+        assert page.inner_text("limelight-words") == "a superb, superb film"
+        top = page.eval_on_selector(".top", "node => getComputedStyle(node).backgroundColor")
+        assert top == "rgb({}, {}, {})".format(*ramp("for")[-1])
+        assert page.inner_text("limelight-bars tbody tr:first-child th") == "superb ×2"
+        (want,) = expected(shipped, ["a superb, superb film"], precision="float32")
+        assert scores(page) == pytest.approx(want.scores["shapley"], abs=1e-9)
+        assert page.get_attribute("limelight-curve", "aria-valuemax") == "4"
+        page.keyboard.press("Control+a")
+        page.keyboard.type("awful")  # letter by letter, as fingers do
+        until(page, "document.querySelector('limelight-words').innerText === 'awful'")
+        assert "The model says negative" in page.inner_text("#says")
+
+
+def test_a_text_without_words_and_a_method_that_needs_two_say_so(opened):
+    with opened() as page:
+        page.fill("#text", " ; ")
+        page.wait_for_selector("#says .blank")
+        assert page.inner_text("#says") == "The text has no words; give at least one word."
+        assert page.inner_text("limelight-words") == ""
+        typed(page, "good")
+        page.click("#methods [value=lime]")
+        until(page, "document.querySelector('#precision').innerText.startsWith('LIME')")
+        assert "LIME needs at least 2 words" in page.inner_text("#precision")
+        assert "The model says" in page.inner_text("#says")
+        page.click("#methods [value=loo]")
+        page.wait_for_selector("limelight-words .w")
+
+
+def test_methods_are_switched_by_click_and_by_arrow_keys(opened, shipped):
+    text = "a great film, but boring"
+    (want,) = expected(shipped, [text], precision="float32")
+    with opened() as page:
+        for method in METHODS_SHOWN:
+            page.click(f"#methods [value='{method}']")
+            until(
+                page,
+                "id => document.querySelector('limelight-words').explanation.method === id",
+                method,
+            )
+            assert scores(page) == pytest.approx(want.scores[method], abs=1e-9)
+        assert page.locator("limelight-words .n10").count() > 0  # attention has no sign
+        page.keyboard.press("Home")
+        until(page, "document.activeElement.value === 'shapley'")
+        page.keyboard.press("ArrowRight")
+        checked = "[...document.querySelectorAll('#methods [aria-checked=true]')].map(b => b.value)"
+        until(page, f"{checked}.join() === 'lime'")
+
+
+def test_another_class_is_explained(opened):
+    with opened() as page:
+        before = scores(page)
+        page.select_option("#target", "negative")
+        until(page, "document.querySelector('limelight-words').explanation.target === 'negative'")
+        assert scores(page) == pytest.approx([-score for score in before], abs=1e-9)
+        assert "for negative" in page.inner_text("limelight-legend")
+
+
+def test_a_view_is_a_link(opened, browser, page_file):  # noqa: F811
+    with opened() as page:
+        typed(page, "good & bad #1 😀 <b>")
+        page.click("#methods [value=gxi]")
+        page.select_option("#target", "negative")
+        until(page, "location.hash.includes('target=negative')")
+        there = page.evaluate("location.hash")
+    with watched_page(browser, page_file, fragment=there) as page:
+        assert page.input_value("#text") == "good & bad #1 😀 <b>"
+        own = page.evaluate("document.querySelector('limelight-words').explanation")
+        assert (own["method"], own["target"]) == ("gxi", "negative")
+        page.evaluate("location.hash = '#text=superb'")
+        until(page, "document.querySelector('#text').value === 'superb'")
+        assert page.get_attribute("#methods [value=shapley]", "aria-checked") == "true"
+    wrong = f"#method=nonsense&target={quote(HOSTILE)}&text={quote(HOSTILE)}"
+    with watched_page(browser, page_file, fragment=wrong) as page:
+        assert page.inner_text("limelight-words") == HOSTILE
+        assert page.get_attribute("#methods [value=shapley]", "aria-checked") == "true"
+
+
+def test_markup_in_texts_classes_words_and_title_stays_text(browser, tmp_path):  # noqa: F811
+    names = ("<script>alert(3)</script>", "</script><script>alert(4)</script>", "&lt;b&gt;")
+    model = replace(tiny_model(outputs=3), classes=names)
+    file = tmp_path / "page.html"
+    file.write_text(live_page(model, title=HOSTILE, text=f"{HOSTILE} w1"), "utf-8")
+    with watched_page(browser, file) as page:
+        assert page.inner_text("h1") == HOSTILE
+        shown = page.inner_text("limelight-classes")
+        assert all(name in shown for name in names)
+        assert HOSTILE in page.inner_text("limelight-words")
+        page.select_option("#target", names[1])
+        until(page, "location.hash.includes('target')")
+        assert names[1] in page.inner_text("limelight-legend")
+        assert page.evaluate("limelight.classes") == list(names)
+        assert page.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("width", [320, 2000])
+@pytest.mark.parametrize("text", ["x" * 500, "שלום 😀 " * 90, "a great film, but boring"])
+def test_the_page_never_scrolls_sideways(opened, width, text):
+    with opened(width=width, fragment=f"#text={quote(text)}") as page:
+        page.eval_on_selector("details", "node => { node.open = true; }")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        small = page.eval_on_selector_all(
+            "limelight-curve text",
+            "nodes => Math.min(...nodes.map(n => n.getBoundingClientRect().height))",
+        )
+        assert small > 10  # the words of a figure keep their size
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
+    colour = "node => getComputedStyle(node).backgroundColor"
+    with opened(color_scheme=scheme) as page:
+        full = {theme: "rgb({}, {}, {})".format(*ramp("against", theme)[-1]) for theme in THEMES}
+        assert page.eval_on_selector(".top", colour) == full[scheme]
+        page.click("#theme")
+        (other,) = set(THEMES) - {scheme}
+        until(page, f"({colour})(document.querySelector('.top')) === {json.dumps(full[other])}")
+
+
+THEMES = ("light", "dark")
+
+
+def test_everything_is_reached_by_keyboard_alone(opened):
+    with opened() as page:
+        reached = []
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            reached.append(
+                page.evaluate(
+                    "document.activeElement.id || document.activeElement.value"
+                    " || document.activeElement.className || document.activeElement.tagName"
+                )
+            )
+        wanted = ["theme", "text", "target", "shapley", "w", "curve", "SUMMARY"]
+        places = [next(i for i, one in enumerate(reached) if one.startswith(w)) for w in wanted]
+        assert places == sorted(places)
+        page.focus("limelight-words .w")
+        page.keyboard.press("End")
+        said = page.inner_text("#readout")
+        assert re.match(r"boring\s+Shapley −\d.*\(within \d.*rank 1 of 6", said)
+        page.focus("limelight-curve")
+        page.keyboard.press("ArrowRight")
+        assert page.get_attribute("limelight-curve", "aria-valuetext").startswith("1 of 6 words")
+
+
+def test_every_control_has_a_name(opened):
+    with opened() as page:
+        unnamed = page.eval_on_selector_all(
+            "button, select, textarea, summary, [role=slider], [role=radiogroup], .w",
+            "nodes => nodes.filter(n => !(n.ariaLabel || n.labels?.length || n.innerText)).length",
+        )
+        assert unnamed == 0
+
+
+def test_the_page_answers_its_console_with_spans_in_code_points(opened, shipped):
+    text = "😀 good 😀 bad"
+    with opened() as page:
+        own = page.evaluate("text => limelight.explain(text, 'lime')", text)
+        assert own["features"] == ["😀", "good", "bad"]
+        assert own["spans"] == [[[0, 1], [7, 8]], [[2, 6]], [[9, 12]]]
+        assert 0 < own["bound"] < 1e-4
+        said = page.evaluate("limelight.predict('a superb film')")
+        chance = shipped.predict_proba(["a superb film"])[0]
+        assert said["prediction"] == "positive"
+        assert said["probabilities"] == pytest.approx(chance, abs=1e-6)
+        assert page.evaluate("limelight.model") == shipped.fingerprint
+
+
+ASK = """
+([texts, methods]) => texts.map((text) => {
+  const found = { predict: limelight.predict(text) };
+  for (const method of methods) {
+    try {
+      const faithfulness = limelight.faithfulness(text, method);
+      found[method] = { ...limelight.explain(text, method), faithfulness };
+    } catch (error) { found[method] = { error: error.message }; }
+  }
+  return found;
+})
+"""
+
+
+@pytest.mark.slow
+def test_500_texts_are_answered_as_python_does(opened, shipped):
+    texts = hard_texts(shipped, 477, seed=11)
+    assert len(texts) == 500
+    with opened() as page:
+        found = page.evaluate(ASK, [texts, list(METHODS_SHOWN)])
+    same, near, closest = 0.0, 0.0, 0.0
+    stored = expected(shipped, texts, precision="float32", tolerance=1e-10)
+    own = expected(shipped, texts, tolerance=1e-9)
+    for one, on_tables, on_model in zip(found, stored, own, strict=True):
+        same = max(same, *gaps(one, on_tables).values())
+        apart = gaps(one, on_model)
+        near = max(near, *apart.values())
+        bounds = [(apart[name], one[name]["bound"]) for name in METHODS_SHOWN if name in apart]
+        closest = max(closest, *(gap / bound for gap, bound in bounds))
+    print(f"on the tables {same:.1e}, with the model {near:.1e}, of the bound {closest:.3f}")
+    assert same < 1e-9
+    assert near < 1e-6
+    assert closest < 1
+    assert np.isfinite(near)

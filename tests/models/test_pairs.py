@@ -1,0 +1,361 @@
+"""Pairs of texts: one document with two parts, encoded as the tokenizer encodes a pair."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import processors
+
+import limelight
+from limelight.errors import DomainError, InputError
+from limelight.explainers import METHODS, usable_methods
+from limelight.models.hugging_face.pieces import rooms
+
+from tiny_models import tiny_model
+from tiny_transformers import LIMIT, tiny, unusual
+
+PAIR = ("a superb film", "the film is bad")
+WORDS = ("a", "superb", "film", "the", "film", "is", "bad")
+MARKS = [("[CLS]", 2), ("[SEP]", 3)]
+TYPED = "[CLS] $A [SEP] $B:1 [SEP]:1"  # as BERT has it
+DOUBLE = "[CLS] $A [SEP] [SEP] $B [SEP]"  # as RoBERTa has it
+FAMILIES = {
+    "bert": TYPED,
+    "electra": TYPED,
+    "deberta-v2": TYPED,  # which has no table of segments, whatever the tokenizer says
+    "roberta": DOUBLE,
+    "distilbert": DOUBLE,
+    "xlnet": TYPED,
+    "gpt2": None,
+}
+families = pytest.mark.parametrize("family", FAMILIES)
+CHEAP = {"anchors": {"samples": 20, "max_samples": 50, "batch": 5}}
+
+
+def loaded(family="bert", template=None, **changes):
+    network, tokenizer = unusual(family) if family == "xlnet" else tiny(family, **changes)
+    template = FAMILIES[family] if template is None else template
+    if template is not None:
+        tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair=template, special_tokens=MARKS
+        )
+    types = ["token_type_ids"] if template == TYPED else []
+    tokenizer.model_input_names = ["input_ids", "attention_mask", *types]
+    return limelight.wrap(network, tokenizer=tokenizer)
+
+
+def by_hand(model, pair, **options):
+    """The network's own answer to a pair, one at a time, as transformers documents it."""
+    if "" in pair:  # transformers takes an empty text for none; its tokenizer does not
+        found = model.tokenizer.backend_tokenizer.encode(*pair)
+        given = {
+            "input_ids": torch.tensor([found.ids]),
+            "token_type_ids": torch.tensor([found.type_ids]),
+        }
+    else:
+        given = dict(model.tokenizer(*pair, return_tensors="pt", **options))
+    if model.network.config.model_type in ("deberta-v2", "roberta", "distilbert"):
+        given.pop("token_type_ids", None)
+    with torch.no_grad():
+        return model.network(**given).logits[0].double().numpy()
+
+
+def written(keep, stands):
+    """PAIR with ``stands`` for the words that do not stay, or without them."""
+    spelt = [word if stay else stands for word, stay in zip(WORDS, keep, strict=True)]
+    return tuple(" ".join(filter(None, part)) for part in (spelt[:3], spelt[3:]))
+
+
+def all_masks():
+    return np.array(list(itertools.product([False, True], repeat=len(WORDS))))
+
+
+@pytest.mark.parametrize(
+    ("replacement", "stands"), [("mask", "[MASK]"), ("unk", "[UNK]"), ("delete", "")]
+)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "gpt2"])
+def test_every_mask_of_a_pair_is_answered_as_the_network_answers_that_pair(
+    family, replacement, stands
+):
+    model = loaded(family)
+    game = limelight.game(model, PAIR, replacement=replacement)
+    assert game.features == WORDS  # "film" stands on both sides and is two features
+    masks = all_masks()
+    expected = [by_hand(model, written(keep, stands)) for keep in masks]
+    np.testing.assert_allclose(game(masks), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_segments_matter_to_a_network_that_has_them_and_the_comparison_can_fail():
+    model = loaded()
+    told = model.logits([PAIR])[0]
+    ids = torch.tensor(model.tokenizer(*PAIR)["input_ids"])[None]
+    untold = model.network(input_ids=ids).logits[0].detach().numpy()
+    assert np.abs(told - untold).max() > 1e-3
+    np.testing.assert_allclose(told, by_hand(model, PAIR), rtol=1e-5)
+
+
+def test_pairs_without_a_separator_are_read_and_it_is_said():
+    model = loaded("gpt2")
+    e = limelight.explain(model, PAIR, "loo")
+    np.testing.assert_allclose(list(e.prediction.values()), by_hand(model, PAIR), rtol=1e-5)
+    assert any("puts nothing between the two texts" in notice for notice in e.notices)
+    assert not any("nothing between" in n for n in limelight.explain(loaded(), PAIR, "loo").notices)
+
+
+def typed_gradient(model, pair, target):
+    """Autograd at the embedded pair, by the network's own arguments."""
+    given = model.tokenizer(*pair, return_tensors="pt")
+    points = model.network.get_input_embeddings()(given.pop("input_ids")).detach()
+    points.requires_grad_()
+    logit = model.network(inputs_embeds=points, **given).logits[0, target]
+    (gradient,) = torch.autograd.grad(logit, points)
+    return points.detach()[0].double().numpy(), gradient[0].double().numpy()
+
+
+def test_gradients_of_a_pair_are_those_of_the_network_told_its_segments():
+    model = loaded()
+    points, gradient = typed_gradient(model, PAIR, 1)
+    pieces = model.read(PAIR).input
+    at = [int(np.flatnonzero(pieces.token == j)[0]) for j in range(len(WORDS))]
+    expected = {
+        "gxi": (points * gradient).sum(axis=1)[at],
+        "g-l1": np.abs(gradient).sum(axis=1)[at],
+        "g-avg": gradient.mean(axis=1)[at],
+    }
+    for method, values in expected.items():
+        e = limelight.explain(model, PAIR, method, target=1)
+        np.testing.assert_allclose(e.scores, values, rtol=1e-4, atol=1e-6)
+
+
+def test_attention_of_a_pair_is_that_of_the_network_told_its_segments():
+    model = loaded()
+    model.network.set_attn_implementation("eager")
+    out = model.network(**model.tokenizer(*PAIR, return_tensors="pt"), output_attentions=True)
+    row = torch.stack(out.attentions)[-1, 0].mean(dim=0)[0].detach().numpy()
+    pieces = model.read(PAIR).input
+    expected = [row[pieces.token == j].sum() for j in range(len(WORDS))]
+    e = limelight.explain(model, PAIR, "alpha-avg", layer="last")
+    np.testing.assert_allclose(e.scores, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_in_a_pair_what_it_finds_in_the_same_tokens_of_one_text(method):
+    """Without segments, a pair is the text in which the separator is spelt out and protected."""
+    model = loaded("distilbert", template="[CLS] $A [SEP] $B [SEP]")
+    text = f"{PAIR[0]} [SEP] {PAIR[1]}"
+    options = {"features": "positions", "target": 1, **CHEAP.get(method, {})}
+    if method not in usable_methods(model):
+        with pytest.raises(InputError, match="needs a model that collapses"):
+            limelight.explain(model, PAIR, method, **options)
+        return
+    one = limelight.explain(model, text, method, protect=["[SEP]"], **options)
+    two = limelight.explain(model, PAIR, method, **options)
+    assert (one.features, two.features) == (WORDS, WORDS)
+    assert len(one.text) == len(two.text) + len("[SEP] ")
+    # One that samples as the lime package does draws by the text, which differs here.
+    noise = 7 * two.stderr if method == "lime-sampled" else 1e-9
+    assert (np.abs(two.scores - one.scores) <= noise + 1e-5 * np.abs(one.scores)).all()
+    if method == "anchors":
+        assert two.anchor == one.anchor
+        return
+    swapped = limelight.explain(model, PAIR[::-1], method, **options)
+    assert not np.allclose(np.sort(swapped.scores), np.sort(two.scores), rtol=1e-5, atol=0)
+
+
+def test_shapley_values_of_a_pair_are_those_of_all_subsets():
+    model = loaded()
+    values = {tuple(keep): by_hand(model, written(keep, "[MASK]"))[1] for keep in all_masks()}
+    d = len(WORDS)
+    expected = np.zeros(d)
+    for keep, value in values.items():
+        size = sum(keep)
+        for j in range(d):
+            sign, others = (1, size - 1) if keep[j] else (-1, size)
+            weight = 1 / (d * float(_choose(d - 1, others)))
+            expected[j] += sign * weight * value
+    e = limelight.explain(model, PAIR, "shapley", target=1, pairs=400)
+    assert e.stderr is None  # so many orders are all subsets
+    np.testing.assert_allclose(e.scores, expected, rtol=1e-3, atol=1e-5)
+
+
+def _choose(n, k):
+    return np.prod([(n - i) / (i + 1) for i in range(k)])
+
+
+def test_one_side_may_be_left_alone():
+    model = loaded()
+    e = limelight.explain(model, PAIR, "loo", side="second")
+    assert e.features == WORDS[3:]
+    assert e.sides == ("second",) * 4
+    assert e.settings["side"] == "second"
+    whole = limelight.explain(model, PAIR, "loo")
+    np.testing.assert_allclose(e.scores, whole.scores[3:], rtol=1e-5)
+    assert limelight.game(model, PAIR, side="first").features == WORDS[:3]
+    both = limelight.explain(model, PAIR, "loo", side="second", protect=["film"])
+    assert both.features == ("the", "is", "bad")
+    assert "side" not in whole.settings
+    with pytest.raises(InputError, match="no side 'premise'"):
+        limelight.explain(model, PAIR, "loo", side="premise")
+    with pytest.raises(InputError, match="this is a single text"):
+        limelight.explain(model, "a film", "loo", side="first")
+
+
+def test_features_do_not_cross_from_one_side_to_the_other():
+    model = loaded()
+    sentences = limelight.explain(
+        model, ("a film. bad", "good plot. bad"), "loo", features="sentences"
+    )
+    assert sentences.features == ("a film.", "bad", "good plot.", "bad")
+    document = model.read(PAIR)
+    groups = [0] * len(document.tokens)
+    e = limelight.explain(model, PAIR, "loo", features=groups)
+    assert e.spans == ((document.parts[0], document.parts[1]),)
+    tokens = limelight.explain(model, ("predictable", "predictable film"), "gxi", features="tokens")
+    assert tokens.features == ("predict", "able", "predict", "able", "film")
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 30))
+def test_what_is_read_of_a_long_pair_is_what_longest_first_leaves(first, second, room):
+    _, tokenizer = tiny("bert")
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair=TYPED, special_tokens=MARKS
+    )
+    pair = "good " * first, "bad " * second
+    ids = tokenizer(*pair, truncation=True, max_length=room + 3)["input_ids"]
+    left = [ids.count(tokenizer.convert_tokens_to_ids(word)) for word in ("good", "bad")]
+    assert rooms(np.array([[first, second]]), room).tolist() == [left]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("good plot " * 20, "bad " * 5 + "film"),
+        ("bad", "film is " * 20),
+        ("a " * 20 + "film", "but " * 20 + "film"),
+    ],
+)
+def test_a_long_pair_is_cut_as_its_tokenizer_cuts_it_with_any_words_deleted(pair):
+    model = loaded()
+    e = limelight.explain(model, pair, "loo", replacement="delete")
+    options = {"truncation": True, "max_length": LIMIT}
+    np.testing.assert_allclose(
+        list(e.prediction.values()), by_hand(model, pair, **options), rtol=1e-4
+    )
+    assert any("the longer text is cut first" in notice for notice in e.notices)
+    game = limelight.game(model, pair, replacement="delete")
+    masks = np.vstack([~np.eye(len(game), dtype=bool), np.ones((1, len(game)), bool)])
+    named = [(word, 0 if s == "first" else 1) for word, s in zip(e.features, e.sides, strict=True)]
+    for keep, answer in zip(masks, game(masks), strict=True):
+        gone = {name for name, stay in zip(named, keep, strict=True) if not stay}
+        rest = tuple(
+            " ".join(word for word in text.split() if (word, side) not in gone)
+            for side, text in enumerate(pair)
+        )
+        np.testing.assert_allclose(answer, by_hand(model, rest, **options), rtol=1e-4, atol=1e-5)
+
+
+def test_a_tuple_is_one_pair_and_a_list_is_several():
+    model = loaded()
+    one = limelight.explain(model, PAIR, "loo")
+    assert one.text == "a superb film\nthe film is bad"
+    assert one.parts == ((0, 13), (14, 29))
+    assert [one.text[a:b] for a, b in one.parts] == list(PAIR)
+    several = limelight.explain(model, [PAIR, ("a", "film")], "loo")
+    assert several[0].spans == one.spans
+    np.testing.assert_allclose(several[0].scores, one.scores, rtol=1e-4, atol=1e-5)
+    assert several[1].features == ("a", "film")
+    assert limelight.compare(model, PAIR, methods=["loo", "gxi"])["loo"].parts == one.parts
+    assert set(limelight.explain_classes(model, PAIR, "loo")) == set(model.classes)
+
+
+@pytest.mark.parametrize("wrong", [("a", "b", "c"), ("a",), ("a", 3), (), (["a"], "b")])
+@pytest.mark.parametrize("verb", [limelight.explain, limelight.compare, limelight.judge])
+def test_any_other_tuple_is_refused_in_one_sentence(verb, wrong):
+    with pytest.raises(InputError, match=r"a tuple is a pair of two texts; got a tuple of \d"):
+        verb(loaded(), wrong)
+
+
+@pytest.mark.parametrize("verb", [limelight.explain, limelight.compare, limelight.game])
+def test_models_of_one_text_refuse_a_pair_and_say_what_to_do(verb):
+    with pytest.raises(InputError, match="load a model that was trained on pairs"):
+        verb(tiny_model(), PAIR)
+    function = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
+    with pytest.raises(InputError, match="wrap it with pairs=True"):
+        verb(function, PAIR)
+
+
+def test_windows_cut_one_text_and_no_pair():
+    with pytest.raises(InputError, match="read whole, not in windows; leave window out"):
+        limelight.explain(loaded(), PAIR, "loo", window="auto")
+
+
+@pytest.mark.parametrize(("pair", "name"), [(("", "film"), "first"), (("film", " \n"), "second")])
+def test_both_texts_of_a_pair_need_words(pair, name):
+    with pytest.raises(InputError, match=f"the {name} text of the pair has no words"):
+        limelight.explain(loaded(), pair, "loo")
+    function = limelight.wrap(overlap, classes=["apart", "alike"], pairs=True)
+    with pytest.raises(InputError, match="has no words"):
+        limelight.explain(function, pair, "loo")
+
+
+def test_a_single_text_for_classes_that_are_about_two_is_said():
+    def notices(text):
+        model = loaded(id2label={0: "contradiction", 1: "neutral", 2: "entailment"})
+        return limelight.explain(model, text, "loo").notices
+
+    assert any("its class 'contradiction' is about two" in notice for notice in notices("a film"))
+    assert notices(PAIR) == ()
+
+
+def overlap(pairs):
+    """The share of the second text's words that the first has."""
+    shares = [len(set(a.split()) & set(b.split())) / max(len(b.split()), 1) for a, b in pairs]
+    return np.array([[1 - share, share] for share in shares]) * 0.8 + 0.1
+
+
+def test_a_function_of_pairs_gets_tuples_and_nothing_else():
+    seen = []
+
+    def heard(pairs):
+        seen.extend(pairs)
+        return overlap(pairs)
+
+    model = limelight.wrap(heard, classes=["apart", "alike"], pairs=True)
+    game = limelight.game(model, PAIR)
+    masks = all_masks()
+    chances = 1 / (1 + np.exp(-game(masks)))
+    expected = overlap([written(keep, "") for keep in masks])
+    np.testing.assert_allclose(chances, expected, rtol=1e-9)
+    assert {type(one) for one in seen} == {tuple}
+    assert PAIR in seen
+    with pytest.raises(InputError, match="this function takes pairs; give a tuple of two texts"):
+        limelight.explain(model, "a superb film")
+    e = limelight.explain(model, PAIR, "loo", protect=["is"], scale="probability")
+    assert [w for w in e.features if w == "film"] == ["film"] * 2
+    masked = limelight.wrap(heard, classes=["apart", "alike"], pairs=True, mask="_")
+    limelight.game(masked, PAIR)(~np.eye(len(WORDS), dtype=bool))
+    assert ("a superb _", "the film is bad") in seen
+
+
+def test_judging_pairs_names_words_with_their_side():
+    found = limelight.judge(loaded(), [PAIR, PAIR[::-1]], ["loo", "gxi"], columns=[])
+    assert found.texts[0].words == tuple(
+        f"{word} ({'first' if i < 3 else 'second'})" for i, word in enumerate(WORDS)
+    )
+    heard = []
+
+    def own(model, pair):
+        heard.append(pair)
+        return np.arange(len(WORDS))
+
+    stored = {PAIR: limelight.explain(loaded(), PAIR, "loo")}
+    limelight.judge(loaded(), [PAIR], {"own": own, "stored": stored}, columns=[])
+    assert heard[0] == PAIR
+
+
+def test_verify_refuses_a_pair():
+    with pytest.raises((InputError, DomainError), match="trained on pairs"):
+        list(limelight.verify(tiny_model(), PAIR))

@@ -1,0 +1,153 @@
+"""The elements that pages share: bundled into one script, and the same markup as the reports."""
+
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+
+from limelight.render.html_sections import score_table
+from limelight.render.html_words import words
+from limelight.render.markup import element, resource_path
+from limelight.render.page_shell import whole_page
+from limelight.render.script_bundle import bundled
+
+from browsing import browser, watched_page  # noqa: F401  (a fixture)
+from render_samples import HOSTILE, REVIEW, explanation
+
+ELEMENTS = resource_path("elements")
+ENTRY = """\
+import "{at}/coloured_words.js";
+import "{at}/score_bars.js";
+import "{at}/removal_curve.js";
+import "{at}/class_meters.js";
+globalThis.data = JSON.parse(document.getElementById("limelight-data").textContent);
+for (const tag of ["limelight-words", "limelight-bars"]) {{
+  document.querySelector(tag).explanation = data;
+}}
+"""
+TAGS = ("limelight-words", "limelight-bars", "limelight-curve", "limelight-classes")
+# What only a page with a script needs, beside what the reports have.
+LIVE = re.compile(r' (?:title|role|tabindex|aria-label)="[^"]*"')
+
+
+@pytest.fixture
+def shown(browser, tmp_path):  # noqa: F811
+    """Open a page on which an explanation's elements stand."""
+    entry, file = tmp_path / "entry.js", tmp_path / "page.html"
+    entry.write_text(ENTRY.format(at=os.path.relpath(ELEMENTS, tmp_path)))
+
+    def show(e, **options):
+        sheets = ("words.css", "page.css", "elements/elements.css")
+        inside = [element("section", *(element(tag) for tag in TAGS))]
+        page = whole_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
+        file.write_text(page, "utf-8")
+        return watched_page(browser, file, **options)
+
+    return show
+
+
+@pytest.mark.parametrize(
+    "text", [REVIEW, HOSTILE, "😀 good, שלום good! İstanbul", "good \u202e bad\x07 film", "x " * 90]
+)
+def test_words_and_bars_have_the_markup_of_the_reports(shown, text):
+    e = explanation(text, T_max=60)
+    with shown(e) as page:
+        same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
+        for tag, python in (("limelight-words", words(e)), ("limelight-bars", score_table(e))):
+            there = page.eval_on_selector(tag, "node => node.innerHTML")
+            assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
+
+
+def test_words_are_walked_by_keyboard_and_say_their_scores(shown):
+    with shown(explanation("good bad so", scores=np.array([0.8, -0.4, 0.0]))) as page:
+        page.evaluate(
+            "addEventListener('limelight-point', (e) => { globalThis.at = e.detail.feature; });"
+            "addEventListener('limelight-choose', (e) => { globalThis.chosen = e.detail.feature; })"
+        )
+        page.focus("limelight-words .w")
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "bad: −0.400"
+        assert page.evaluate("at") == 1
+        page.keyboard.press("Enter")
+        assert page.evaluate("chosen") == 1
+        page.keyboard.press("End")
+        assert page.evaluate("at") == 2
+        stops = "ws => ws.filter(w => w.tabIndex === 0).length"
+        assert page.eval_on_selector_all("limelight-words .w", stops) == 1
+
+
+def test_a_curve_is_read_by_keyboard_and_said_as_text(shown):
+    lines = [
+        {"label": "LIME", "kind": "method", "points": [[0, 1.0], [0.5, 0.25], [1, -1.0]]},
+        {"label": "chance", "kind": "chance", "points": [[0, 1.0], [1, -1.0]]},
+    ]
+    with shown(explanation("good bad", scores=np.array([0.8, -0.4]))) as page:
+        page.eval_on_selector(
+            "limelight-curve", f"node => {{ node.words = 4; node.lines = {json.dumps(lines)}; }}"
+        )
+        page.focus("limelight-curve")
+        page.keyboard.press("ArrowRight")
+        said = page.get_attribute("limelight-curve", "aria-valuetext")
+        assert said == "1 of 4 words removed: LIME +0.625, chance +0.500"
+        assert "LIME +0.625" in page.inner_text("limelight-curve .legend")
+
+
+def test_classes_escape_their_names(shown):
+    with shown(explanation("good")) as page:
+        page.eval_on_selector(
+            "limelight-classes",
+            "node => { node.outcomes = [{name: '<img src=x onerror=alert(1)>', "
+            "probability: 0.9995, logit: -2, chosen: true}]; }",
+        )
+        said = page.inner_text("limelight-classes")
+        assert "<img src=x onerror=alert(1)>" in said
+        assert ">99.9%" in said
+        assert "logit −2.000" in said
+
+
+def modules(folder, **sources):
+    for name, source in sources.items():
+        (folder / f"{name}.js").write_text(source)
+    return folder / "main.js"
+
+
+def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, browser):  # noqa: F811
+    main = modules(
+        tmp_path,
+        one="const x = 1;\nexport const one = () => x;\n"
+        "globalThis.runs = (globalThis.runs ?? 0) + 1;\n",
+        two='import { one } from "./one.js";\nconst x = 2;\n'
+        "export function two() { return one() + x; }\n",
+        main='import {\n  one,\n} from "./one.js";\nimport { two } from "./two.js";\n'
+        "globalThis.found = [one(), two(), runs];\n",
+    )
+    page = browser.new_page()
+    page.evaluate(bundled(main))
+    assert page.evaluate("found") == [1, 3, 1]
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        (
+            {"one": "export const x = 1;\n", "two": "export const x = 2;\n"},
+            "two modules export 'x'",
+        ),
+        ({"one": "export const y = 1;\n", "two": ""}, "one.js does not export 'x'"),
+        ({"one": 'export const x = "</script>";\n', "two": ""}, "would end its script element"),
+        ({"one": "export default 1;\nexport const x = 1;\n", "two": ""}, "cannot be bundled"),
+        (
+            {"one": 'import "./main.js";\nexport const x = 1;\n', "two": ""},
+            "imports itself by way of others",
+        ),
+    ],
+)
+def test_what_cannot_be_bundled_is_refused(tmp_path, sources, said):
+    main = modules(
+        tmp_path, **sources, main='import { x } from "./one.js";\nimport "./two.js";\nx;\n'
+    )
+    with pytest.raises(ValueError, match=said):
+        bundled(main)

@@ -1,0 +1,136 @@
+"""A pair of texts in files and in every renderer: two labelled sides of one text."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from limelight.errors import InputError
+from limelight.render.coloured_pieces import pieces
+from limelight.results import Comparison, Explanation
+from limelight.results.table import explanations_csv
+
+SIDES = ("A dog <b>", "a dog; no cat")
+TEXT = "\n".join(SIDES)
+PARTS = ((0, 9), (10, 23))
+
+
+def explained(method="loo", **fields):
+    given = {
+        "text": TEXT,
+        "parts": PARTS,
+        "features": ("a", "dog", "a", "dog", "no", "cat"),
+        "spans": tuple(
+            ((a, b),) for a, b in [(0, 1), (2, 5), (10, 11), (12, 15), (17, 19), (20, 23)]
+        ),
+        "scores": np.array([0.1, -0.4, 0.05, 0.3, 0.9, -0.2]),
+        "method": method,
+        "target": "contradiction",
+        "prediction": {"contradiction": 1.5},
+    }
+    return Explanation(**(given | fields))
+
+
+def shown(renderable, **options):
+    console = Console(file=io.StringIO(), width=80, **options)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+def test_json_keeps_the_parts_and_does_without_them():
+    e = explained()
+    assert json.loads(e.to_json())["parts"] == [[0, 9], [10, 23]]
+    assert Explanation.from_json(e.to_json()) == e
+    alone = replace(e, parts=())
+    assert "parts" not in json.loads(alone.to_json())  # as files of 0.1 are
+    assert Explanation.from_json(alone.to_json()) == alone
+    assert alone != e
+    compared = Comparison(explanations=(e, explained("gxi")))
+    assert Comparison.from_json(compared.to_json()) == compared
+    with pytest.raises(InputError, match="explanations of the same parts"):
+        Comparison(explanations=(e, replace(explained("gxi"), parts=())))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ((0, 9),),
+        ((0, 8), (9, 23)),  # no newline there
+        ((0, 9), (10, 22)),
+        ((1, 9), (10, 23)),
+        ((0, 9), (10, 40)),
+        ((0, 4), (5, 9), (10, 23)),
+    ],
+)
+def test_parts_that_are_not_a_pair_are_refused(parts):
+    with pytest.raises(InputError, match="parts must be the"):
+        explained(parts=parts)
+
+
+def test_the_pieces_name_each_side_once_and_are_the_text_again():
+    cut = pieces(explained())
+    assert "".join(piece.text for piece in cut) == TEXT
+    assert [piece.opens for piece in cut if piece.opens] == ["first", "second"]
+    at = [i for i, piece in enumerate(cut) if piece.opens]
+    assert "".join(piece.text for piece in cut[at[0] : at[1]]) == SIDES[0] + "\n"
+    unscored = replace(
+        explained(),
+        features=("a", "dog"),
+        spans=(((0, 1),), ((2, 5),)),
+        scores=np.array([1.0, 2.0]),
+    )
+    assert [piece.opens for piece in pieces(unscored) if piece.opens] == ["first", "second"]
+    assert not any(piece.opens for piece in pieces(replace(explained(), parts=())))
+
+
+def test_the_terminal_shows_two_labelled_lines_and_the_side_of_every_word():
+    said = shown(explained())
+    assert "   first: A[+0.10] dog[-0.40] <b>" in said
+    assert "  second: a[+0.05] dog[+0.30]; *no[+0.90]* cat[-0.20]" in said
+    assert "dog (first)" in said
+    assert "dog (second)" in said
+    assert "first:" not in shown(replace(explained(), parts=()))
+    compared = shown(Comparison(explanations=(explained(), explained("gxi"))))
+    assert compared.count("second: a[") == 2
+
+
+@pytest.mark.parametrize("of", [Explanation.as_html, Explanation._repr_html_])
+def test_pages_and_cards_label_the_sides_and_escape_the_text(of):
+    page = of(explained())
+    labels = re.findall(r'<span class="side">(\w+)</span>', page)
+    assert labels[:2] == ["first", "second"]
+    assert "<b>" not in page.replace("<b>LOO</b>", "").split('class="words')[1].split("</p>")[0]
+    assert "dog (second)" in page
+    assert 'class="side"' not in of(replace(explained(), parts=())).split("</style>")[-1]
+
+
+def test_the_pieces_of_a_page_and_its_numbers_name_the_side():
+    page = Comparison(explanations=(explained(), explained("gxi"))).as_html()
+    assert page.count('<span class="side">second</span>') >= 4
+    assert '"parts":[[0,9],[10,23]]' in page
+
+
+def test_csv_says_on_which_side_a_word_stands():
+    header, *rows = "".join(explanations_csv([(0, explained())])).splitlines()
+    assert header.endswith(",spans,side")
+    assert [row.rsplit(",", 1)[1] for row in rows] == ["first"] * 2 + ["second"] * 4
+    alone = "".join(explanations_csv([(0, replace(explained(), parts=()))])).splitlines()
+    assert all(row.endswith(",") for row in alone[1:])
+
+
+def test_a_figure_sets_the_second_side_on_a_line_of_its_own():
+    pytest.importorskip("matplotlib")
+    from limelight.render.figures import bar_chart, coloured_sentence
+
+    figure = coloured_sentence(Comparison(explanations=(explained(),)))
+    places = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
+    assert places["second:"][1] > places["first:"][1]
+    assert places["second:"][0] == places["first:"][0]
+    assert places["cat"][1] == places["second:"][1]
+    names = [label.get_text() for label in bar_chart(explained()).axes[0].get_yticklabels()]
+    assert "dog (first)" in names
+    assert "dog (second)" in names

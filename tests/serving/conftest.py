@@ -1,0 +1,53 @@
+"""A page that is served while a test runs."""
+
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
+from limelight.serving import serve
+
+from browsing import browser  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def served(request):
+    """The shipped model, on any free port."""
+    with serve(port=0) as page:
+        yield page
+
+
+@contextmanager
+def watched(browser, url, *, width=1200, allowed=(), **options):  # noqa: F811
+    """Open ``url``; requests to anywhere else, complaints and dialogs fail the test."""
+    complaints, asked = [], []
+    origin = url[: url.index("/", 8) + 1]
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+    page.goto(url)
+    yield page
+    context.close()
+    assert [one for one in complaints if not any(sign in one for sign in allowed)] == []
+    assert [one for one in asked if not one.startswith((origin, "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def opened(browser, served):  # noqa: F811
+    """Open the page of the shipped model at a fragment of its address."""
+    with_pages = []
+
+    def opening(fragment="", url=None, **options):
+        manager = watched(browser, (url or served.url) + fragment, **options)
+        with_pages.append(manager)
+        return manager.__enter__()
+
+    yield opening
+    for manager in with_pages:
+        manager.__exit__(None, None, None)

@@ -1,0 +1,201 @@
+"""The queue before a model: one at a time, the newest question, what is quick first."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from limelight.errors import InputError
+from limelight.serving.desk import Desk, Failed, Found, Share, Superseded
+
+
+@pytest.fixture
+def desk():
+    made = Desk()
+    yield made
+    made.close()
+
+
+def steps(gate, count=1000):
+    """A slow job: it reports again and again until ``gate`` is set."""
+
+    def job(report):
+        for k in range(count):
+            report(k, count)
+            if gate.wait(0.005):
+                break
+        return "slow"
+
+    return job
+
+
+async def end(ticket):
+    """Return the last event; shares are passed over."""
+    while True:
+        event = await asyncio.wait_for(ticket.events.get(), 20)
+        if not isinstance(event, Share):
+            return event
+
+
+def run(scenario):
+    return asyncio.run(scenario)
+
+
+def test_what_a_job_returns_is_found_and_what_it_raises_is_a_sentence(desk):
+    def refuse(report):
+        raise InputError("a text must have words.")
+
+    def fail(report):
+        raise ZeroDivisionError("by nothing")
+
+    async def scenario():
+        asked = [desk.ask(k, job, quick=True) for k, job in enumerate((lambda _: 7, refuse, fail))]
+        return [await end(ticket) for ticket in asked]
+
+    assert run(scenario()) == [
+        Found(7),
+        Failed("a text must have words."),
+        Failed("the model failed with ZeroDivisionError: by nothing"),
+    ]
+
+
+def test_a_newer_question_drops_the_older_whether_it_waits_or_is_under_way(desk):
+    gate, ran = threading.Event(), []
+
+    async def scenario():
+        begun = desk.ask("tab", steps(gate), quick=False)
+        await asyncio.wait_for(begun.events.get(), 20)  # it has begun
+        waiting = [desk.ask("tab", lambda _, k=k: ran.append(k), quick=False) for k in range(3)]
+        return [await end(ticket) for ticket in (begun, *waiting)]
+
+    assert run(scenario()) == [Superseded()] * 3 + [Found(None)]
+    assert ran == [2]
+
+
+def test_questions_of_other_askers_are_all_answered(desk):
+    async def scenario():
+        asked = [desk.ask(k, lambda _, k=k: k, quick=bool(k % 2)) for k in range(20)]
+        return [await end(ticket) for ticket in asked]
+
+    assert run(scenario()) == [Found(k) for k in range(20)]
+
+
+def test_something_quick_does_not_wait_for_something_slow(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        slow = desk.ask("one", steps(gate), quick=False)
+        await asyncio.wait_for(slow.events.get(), 20)
+        quick = await end(desk.ask("other", lambda _: "quick", quick=True))
+        still = not gate.is_set()
+        gate.set()
+        return quick, still, await end(slow)
+
+    assert run(scenario()) == (Found("quick"), True, Found("slow"))
+
+
+def test_a_pause_does_not_drop_what_the_last_key_asked(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        other = desk.ask("other", steps(gate), quick=True)
+        await asyncio.wait_for(other.events.get(), 20)  # the desk is busy
+        quick = desk.ask("tab", lambda _: "quick", quick=True)
+        slow = desk.ask("tab", lambda _: "slow", quick=False)
+        gate.set()
+        return await end(quick), await end(slow)
+
+    assert run(scenario()) == (Found("quick"), Found("slow"))
+
+
+def test_a_key_drops_what_a_pause_had_asked(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        slow = desk.ask("tab", steps(gate), quick=False)
+        await asyncio.wait_for(slow.events.get(), 20)
+        quick = desk.ask("tab", lambda _: "quick", quick=True)
+        return await end(slow), await end(quick)
+
+    assert run(scenario()) == (Superseded(), Found("quick"))
+
+
+def test_only_one_thread_asks_the_model(desk):
+    inside, most = [], []
+
+    def job(report):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.002)
+        inside.pop()
+
+    async def scenario():
+        asked = [desk.ask(k, job, quick=k % 3 == 0) for k in range(30)]
+        return [await end(ticket) for ticket in asked]
+
+    run(scenario())
+    assert max(most) == 1
+    assert len(most) == 30
+
+
+def test_a_model_that_does_not_come_back_is_left_and_others_are_answered(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        lost = desk.ask("one", lambda _: gate.wait(), quick=True)
+        while ("one", True) not in desk._begun:
+            await asyncio.sleep(0.001)
+        desk.give_up(lost)
+        found = await end(desk.ask("other", lambda _: "answered", quick=True))
+        gate.set()
+        return found
+
+    assert run(scenario()) == Found("answered")
+
+
+def test_a_model_that_never_comes_back_is_not_asked_for_ever(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        for k in range(4):
+            lost = desk.ask(k, lambda _: gate.wait(), quick=True)
+            while (k, True) not in desk._begun:
+                await asyncio.sleep(0.001)
+            desk.give_up(lost)
+        refused = await end(desk.ask("other", lambda _: 1, quick=True))
+        gate.set()
+        while desk._lost:  # the threads come back one by one
+            await asyncio.sleep(0.001)
+        return refused, await end(desk.ask("other", lambda _: 1, quick=True))
+
+    refused, found = run(scenario())
+    assert refused == Failed("the model does not come back; stop the server and look at it.")
+    assert found == Found(1)
+
+
+def test_a_queue_that_is_too_long_refuses(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        first = desk.ask("first", steps(gate), quick=True)
+        await asyncio.wait_for(first.events.get(), 20)
+        asked = [desk.ask(k, lambda _: 1, quick=True) for k in range(201)]
+        gate.set()
+        return [await end(ticket) for ticket in asked]
+
+    found = run(scenario())
+    assert found[:200] == [Found(1)] * 200
+    assert found[200] == Failed("too many questions are waiting; try again in a moment.")
+
+
+def test_a_reader_who_left_ends_the_job(desk):
+    gate = threading.Event()
+
+    async def scenario():
+        slow = desk.ask("tab", steps(gate), quick=False)
+        await asyncio.wait_for(slow.events.get(), 20)
+        slow.drop()
+        return await end(desk.ask("other", lambda _: "next", quick=False))
+
+    assert run(scenario()) == Found("next")

@@ -1,0 +1,125 @@
+"""``limelight serve`` as a process: its address, its end, and what it says when it cannot start."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+
+from limelight.serving import serve
+
+
+@pytest.fixture
+def started():
+    processes = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "limelight", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        processes.append(process)
+        return process, process.stdout.readline().strip()
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"), [(signal.SIGINT, 0, "Stopped."), (signal.SIGTERM, 143, "")]
+)
+def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code, said):
+    process, url = started("--port", "0")
+    page = urllib.request.urlopen(url, timeout=30).read()
+    assert b"What moves the model?" in page
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_nothing_heavy_is_loaded_before_the_first_page():
+    program = (
+        "import sys\n"
+        "from limelight.serving import serve\n"
+        "with serve(port=0) as page:\n"
+        "    import urllib.request\n"
+        "    urllib.request.urlopen(page.url).read()\n"
+        "print(*{'torch', 'scipy', 'pandas', 'pyarrow', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_code_2(limelight):
+    with serve(port=0) as page:
+        port = urlsplit(page.url).port
+        outcome = limelight("serve", "--port", port)
+    assert outcome.code == 2
+    assert outcome.err.strip() == (
+        f"Error: port {port} is in use; choose another with --port, or name none."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--model", "no/such"), "there is no model folder at 'no/such'"),
+        (("--run", "nowhere"), "'nowhere'"),
+        (("--judgement", "nowhere.json"), "'nowhere.json': no such file or directory."),
+        (("--seconds", "0"), "seconds must be a number above 0; got 0."),
+        (("--port", "70000"), "a port is a number from 0 to 65535; got 70000."),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence_and_exit_code_2(limelight, arguments, said):
+    outcome = limelight("serve", *arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn"])
+def test_a_missing_extra_is_one_sentence(package):
+    program = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from limelight.cli import main; main(['serve'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        f'Error: limelight serve needs {package}; run: pip install "limelight[serve]".'
+    )
+
+
+def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
+    program = (
+        "import time, json, threading, urllib.request, limelight\n"
+        "def hang(texts): time.sleep(60)\n"
+        "page = limelight.serve(limelight.wrap(hang, classes=['no', 'yes']), port=0)\n"
+        "body = json.dumps({'tab': 't', 'place': 'p', 'text': 'a text'}).encode()\n"
+        "ask = lambda: urllib.request.urlopen(page.url + 'text', body).read()\n"
+        "threading.Thread(target=ask, daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+        "print('asked', flush=True)\n"
+        "try: page.wait()\n"
+        "except KeyboardInterrupt: print('stopped')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert out == "stopped\n"
+    assert process.returncode == 0

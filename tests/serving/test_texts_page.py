@@ -1,0 +1,282 @@
+"""A run of 25,000 texts and a judgement, in a real browser."""
+
+import json
+import urllib.request
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import limelight
+from limelight.corpus.run_columns import run_columns
+from limelight.serving import serve
+
+from browsing import watched_page
+from large_run import large_run, reviews, small_run
+
+COUNT = 25_000
+ROWS = ".texts-window tbody tr[data-place]"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return large_run(tmp_path_factory.mktemp("runs"), COUNT)
+
+
+@pytest.fixture(scope="module")
+def columns(run):
+    return run_columns(run)
+
+
+@pytest.fixture(scope="module")
+def judgement(shipped):
+    texts, _ = reviews(12, seed=3)
+    return limelight.judge(shipped, texts, ["loo", "gxi"], columns=[])
+
+
+@pytest.fixture(scope="module")
+def pages(run, judgement):
+    with serve(run=run, judgement=judgement, port=0) as page:
+        yield page
+
+
+@pytest.fixture
+def texts(opened, pages):
+    def opening(fragment="", **options):
+        page = opened(f"texts{fragment}", url=pages.url, **options)
+        page.wait_for_selector(ROWS)
+        return page
+
+    return opening
+
+
+def shown(page):
+    """The places of the rows that are in the page, in order."""
+    return [
+        int(place)
+        for place in page.eval_on_selector_all(ROWS, "rows => rows.map((r) => r.dataset.place)")
+    ]
+
+
+def status(page):
+    return page.inner_text("#texts-status")
+
+
+def sort_by(page, name):
+    page.click(f".texts-window thead button:has-text('{name}')")
+
+
+def test_all_texts_are_there_and_few_rows_are(texts):
+    page = texts()
+    assert status(page) == "25,000 texts."
+    assert len(shown(page)) < 60
+    assert page.get_attribute(".texts-window table", "aria-rowcount") == "25001"
+    page.eval_on_selector(".texts-window", "node => { node.scrollTop = node.scrollHeight; }")
+    page.wait_for_selector(f"{ROWS}[data-place='24999']")
+    assert len(shown(page)) < 60
+
+
+def test_what_a_frame_draws_does_not_grow_with_the_number_of_texts(texts):
+    page = texts()
+    for step in range(1, 30):
+        page.eval_on_selector(".texts-window", f"node => {{ node.scrollTop = {step} * 20011; }}")
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        rows = shown(page)
+        assert len(rows) < 60
+        assert rows == list(range(rows[0], rows[-1] + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "falling"),
+    [
+        ("probability", "confidence", True),
+        ("disagreement", "disagreement", True),
+        ("words", "words", True),
+        ("predicted", "predicted", False),
+    ],
+)
+def test_a_heading_sorts_both_ways(texts, columns, name, key, falling):
+    page = texts()
+    values = np.round(getattr(columns, key).astype(float), 4)
+    ties = np.arange(len(values))
+    for sign in (-1, 1) if falling else (1, -1):
+        sort_by(page, name)
+        page.wait_for_selector(
+            f"th[aria-sort={'descending' if sign < 0 else 'ascending'}] >> text={name}"
+        )
+        order = np.lexsort((ties, sign * values))
+        assert shown(page)[:20] == order[:20].tolist()
+
+
+def test_mistakes_come_first_the_surest_on_top(texts, columns):
+    page = texts()
+    sort_by(page, "mistake")
+    wrong = (columns.label >= 0) & (columns.label != columns.predicted)
+    order = np.lexsort((np.arange(COUNT), -np.round(columns.confidence, 4), ~wrong))
+    page.wait_for_selector("th[aria-sort=descending] >> text=mistake")
+    assert shown(page)[:20] == order[:20].tolist()
+
+
+def test_filters_by_class_label_word_and_mistake(texts, columns):
+    page = texts()
+    page.select_option("[data-filter=predicted]", "positive")
+    count = int((columns.predicted == 1).sum())
+    page.wait_for_function(
+        "n => document.querySelector('#texts-status').textContent.startsWith(n)",
+        arg=f"{count:,} of",
+    )
+    page.select_option("[data-filter=label]", "negative")
+    both = (columns.predicted == 1) & (columns.label == 0)
+    assert status(page) == f"{int(both.sum()):,} of 25,000 texts."
+    page.select_option("[data-filter=which]", "right")
+    assert status(page) == "0 of 25,000 texts."
+    page.select_option("[data-filter=which]", "")
+    page.fill("[data-filter=word]", "Superb")
+    having = np.zeros(COUNT, bool)
+    having[columns.texts_with("superb")] = True
+    expected = f"{int((both & having).sum()):,} of 25,000 texts."
+    page.wait_for_function(
+        "s => document.querySelector('#texts-status').textContent === s", arg=expected
+    )
+    assert shown(page)[:10] == np.flatnonzero(both & having)[:10].tolist()
+
+
+def test_a_text_opens_in_full_and_its_numbers_are_the_run_s(texts, run):
+    page = texts()
+    page.click(f"{ROWS} >> nth=3")
+    page.wait_for_selector("#one limelight-words .w")
+    e = run.explanation(3, "loo")
+    assert page.inner_text("#one limelight-words >> nth=0") == e.text
+    page.hover("#one .w >> nth=0")
+    said = page.inner_text("#one .readout").replace("−", "-")
+    assert f"LOO {e.scores[0]:+.2f}"[:8] in said
+    page.click("#one a")
+    page.wait_for_selector("limelight-reading .w")
+    assert page.input_value("#text") == e.text
+
+
+def test_a_link_restores_sort_filters_and_the_open_text(texts, columns):
+    page = texts("#sort=words&falling=no&predicted=negative&word=dull&text=6")
+    assert page.input_value("[data-filter=predicted]") == "negative"
+    assert page.input_value("[data-filter=word]") == "dull"
+    having = np.zeros(COUNT, bool)
+    having[columns.texts_with("dull")] = True
+    wanted = having & (columns.predicted == 0)
+    assert status(page) == f"{int(wanted.sum()):,} of 25,000 texts."
+    page.wait_for_selector("#one h2 >> text=Text t6")
+    page.select_option("[data-filter=predicted]", "")
+    page.wait_for_function("() => !location.hash.includes('predicted')")
+    assert page.url.endswith("#sort=words&falling=no&word=dull&text=6")
+
+
+def test_the_keyboard_walks_the_rows_and_opens_one(texts):
+    page = texts()
+    page.focus(f"{ROWS}[tabindex='0']")
+    for key in ("ArrowDown", "ArrowDown", "PageDown", "ArrowUp"):
+        page.keyboard.press(key)
+    place = page.evaluate("Number(document.activeElement.dataset.place)")
+    assert place > 5
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#one h2 >> text=Text t{place}")
+    page.focus(f"{ROWS}[tabindex='0']")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.activeElement.dataset.place === '24999'")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => document.activeElement.dataset.place === '0'")
+
+
+@pytest.mark.parametrize("width", [320, 2000])
+def test_the_views_fit_every_width(texts, opened, pages, width):
+    page = texts("#text=6", width=width)
+    page.wait_for_selector("#one .w")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for place in ("judgement", "summary"):
+        other = opened(place, url=pages.url, width=width)
+        other.wait_for_selector(".panel, #curve svg")
+        assert other.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_summary_and_judgement_are_the_pages_of_the_reports(opened, pages, run, judgement):
+    page = opened("summary", url=pages.url)
+    page.wait_for_selector(".panel .leading")
+    assert "25,000 texts" in page.inner_text("main")
+    assert "Where the model is wrong" in page.inner_text("main")
+    page.click(".views a >> text=Judgement")
+    assert judgement.verdict in page.inner_text("main")
+    page.wait_for_selector("#curve svg")
+    page.click(".views a >> text=Texts")
+    page.wait_for_selector(ROWS)
+
+
+def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, browser, tmp_path):
+    page = opened("summary#view=1", url=pages.url)
+    page.wait_for_selector("#tab-1[aria-selected=true]")
+    page.click("#tab-0")
+    assert page.url.endswith("/summary")
+    page.click("#tab-1")
+    assert page.url.endswith("/summary#view=1")
+    judged = opened("judgement#sort=2&down=1&text=4", url=pages.url)
+    judged.wait_for_selector("#curve-title >> text=Text 4:")
+    assert judged.get_attribute("#texts th:nth-child(3)", "aria-sort") == "descending"
+    judged.click("#texts thead button >> nth=1")
+    assert judged.url.endswith("#sort=1&down=1&text=4")
+    for view in (page, judged):
+        with view.expect_download() as waiting:
+            view.click(".views .kept")
+        waiting.value.save_as(tmp_path / waiting.value.suggested_filename)
+    with watched_page(browser, tmp_path / "judgement.html") as kept:
+        kept.wait_for_selector("#curve svg")
+    assert "What drives the model?" in (tmp_path / "summary.html").read_text("utf-8")
+
+
+def test_markup_in_texts_and_names_of_a_run_stays_text(opened, tmp_path):
+    folder = tmp_path / "<b>run<img src=x onerror=alert(1)>"
+    folder.mkdir()
+    hostile = "<script>alert(2)</script> <img src=x onerror=alert(3)> good"
+    run = small_run(folder, [hostile, "good film"], [0, 1])
+    with serve(run=run, port=0) as served:
+        page = opened("texts", url=served.url)
+        page.click(ROWS)
+        page.wait_for_selector("#one .w")
+        assert page.inner_text("#one limelight-words >> nth=0") == hostile
+        assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
+        other = opened("summary", url=served.url)
+        other.wait_for_selector(".panel")
+        assert "<b>run<img" in other.inner_text("main")
+
+
+def test_what_a_run_does_not_have_is_said(pages):
+    for path, said in (
+        ("texts/one?row=99999", "numbered from 0 to 24999"),
+        ("texts/one?row=x", "a text is named by its number"),
+    ):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(pages.url + path)
+        assert said in json.loads(error.value.read())["failed"]
+
+
+def test_texts_that_failed_are_listed(opened, tmp_path):
+    run = small_run(tmp_path, ["good film", ""], [1, 0])
+    with serve(run=run, port=0) as served:
+        page = opened("texts", url=served.url)
+        page.wait_for_selector("#failed:not([hidden])")
+        page.click("#failed summary")
+        assert page.inner_text("#failed li").startswith("t1: ")
+
+
+def test_a_run_of_another_model_is_shown_without_typing(opened, tmp_path, tiny_model, limelight):
+    model = tiny_model(outputs=2)
+    import limelight as package
+
+    (tmp_path / "d.csv").write_text("text\nw1 w2\nw3 w1\n")
+    run = package.explain_data(model, tmp_path / "d.csv", ["gxi"], output=tmp_path / "run")
+    with serve(run=run, port=0) as served:
+        page = opened("texts" + "#word=" + quote("w1"), url=served.url)
+        page.wait_for_selector(ROWS)
+        links = page.locator(".views a:not(.kept)").all_inner_texts()
+        assert links == ["Texts", "Words, mistakes, slices"]
+        page.click(ROWS)
+        page.wait_for_selector("#one .w")
+        assert page.locator("#one a").count() == 0

@@ -1,0 +1,129 @@
+"""What the page shows of a text is what the library says, and a change is what it says it is."""
+
+import msgspec
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError
+from limelight.serving.questions import MOST_CHARACTERS, TextQuestion, question_of
+from limelight.serving.typed_text import shown_text
+
+TEXT = "The plot is predictable, but the acting is superb."
+
+
+def shown(model, text=TEXT, **asked):
+    answer = shown_text(
+        model, TextQuestion(tab="t", place="p", text=text, **asked), lambda *_: None
+    )
+    return msgspec.json.decode(msgspec.json.encode(answer))
+
+
+@pytest.mark.parametrize("method", ["lime", "shapley", "loo", "alpha-avg", "gxi"])
+def test_the_scores_are_those_of_explain(shipped, method):
+    (told,) = shown(shipped, methods=[method])["explanations"]
+    found = limelight.explain(shipped, TEXT, method)
+    assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
+
+
+def test_the_prediction_is_there_without_any_method(shipped):
+    said = shown(shipped)["says"]
+    chances = {one["name"]: one["probability"] for one in said["outcomes"]}
+    assert chances == pytest.approx(
+        dict(zip(shipped.classes, shipped.predict_proba([TEXT])[0], strict=True))
+    )
+    assert said["target"] == "positive"
+
+
+def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
+    told = shown(shipped, methods=["loo"], changes=[("superb", 0, None)])
+    assert told["text"] == "The plot is predictable, but the acting is."
+    assert told["change"]["before"] == pytest.approx(shown(shipped)["says"]["value"])
+    assert told["change"]["after"] == pytest.approx(shown(shipped, told["text"])["says"]["value"])
+    assert told["explanations"][0]["text"] == told["text"]
+
+
+def test_every_occurrence_goes_and_the_first_word_leaves_no_space(shipped):
+    assert shown(shipped, changes=[("the", 0, None)])["text"] == (
+        "plot is predictable, but acting is superb."
+    )
+
+
+def test_removal_by_the_methods_is_what_leave_one_out_says(shipped):
+    told = shown(shipped, changes=[("superb", 0, None)])["change"]
+    scores = dict(limelight.explain(shipped, TEXT, "loo").as_list())
+    assert told["before"] - told["removed"] == pytest.approx(scores["superb"], rel=1e-9)
+    assert told["replacement"] == "unk"
+
+
+def test_a_replacement_stands_where_the_word_was(shipped):
+    told = shown(shipped, changes=[("superb", 0, "awful"), ("plot", 0, "story")])
+    assert told["text"] == "The story is predictable, but the acting is awful."
+    assert told["change"]["removed"] is None
+
+
+def test_a_change_of_a_word_that_is_no_longer_there_changes_nothing(shipped):
+    told = shown(shipped, changes=[("gone", 0, None), ("the", 5, None)])
+    assert told["text"] == TEXT
+    assert told["change"]["after"] == told["change"]["before"]
+
+
+def test_the_class_stays_the_same_for_the_changed_text(tiny_model):
+    model = tiny_model(outputs=3)
+    text = "w1 w2 w3 w4 w5"
+    for word in ("w1", "w2", "w3"):
+        plain = shown(model, text)["says"]
+        changed = shown(model, text, changes=[(word, 0, None)])
+        assert changed["says"]["target"] == plain["target"]
+
+
+def test_protected_words_have_no_score_in_the_text_and_in_what_changes_make_of_it(shipped):
+    for changes in ([], [("superb", 0, None)]):
+        told = shown(shipped, methods=["loo"], protect=["plot"], changes=changes)
+        assert "plot" not in [one["text"] for one in told["explanations"][0]["features"]]
+
+
+def test_a_protected_word_that_a_change_removes_is_no_error(shipped):
+    told = shown(shipped, methods=["loo"], protect=["story"], changes=[("superb", 0, None)])
+    assert told["text"].endswith("is.")
+
+
+def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shipped):
+    told = shown(shipped, "superb", methods=["lime", "loo"])
+    assert [one["method"] for one in told["explanations"]] == ["loo"]
+    assert "needs at least 2 words" in told["refused"]["lime"]
+
+
+def test_a_text_without_words_is_refused_in_a_sentence(shipped):
+    with pytest.raises(InputError, match="no text left"):
+        shown(shipped, "superb", changes=[("superb", 0, None)])
+
+
+def test_half_a_character_is_shown_as_what_it_is(shipped):
+    assert "\ufffd" in shown(shipped, "good \ud83d film", methods=["loo"])["text"]
+
+
+def test_sampled_methods_report_how_far_they_are(shipped):
+    model = limelight.wrap(
+        lambda texts: np.array([[0.5 + 0.1 * ("good" in t)] for t in texts]), classes=["no", "yes"]
+    )
+    heard = []
+    question = TextQuestion(tab="t", place="p", text="a good film " * 4, methods=["shapley"])
+    shown_text(model, question, lambda done, total: heard.append(done / total))
+    assert heard[-1] == pytest.approx(1)
+    assert heard == sorted(heard)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{", b'{"tab": 1}', b'{"tab":"t","place":"p","text":"x","more":1}', b"\xff"],
+)
+def test_what_is_not_a_question_is_refused_in_a_sentence(body):
+    with pytest.raises(InputError, match="this is not a question that the page asks"):
+        question_of(body, TextQuestion)
+
+
+def test_a_text_that_is_too_long_is_refused():
+    body = msgspec.json.encode({"tab": "t", "place": "p", "text": "a" * (MOST_CHARACTERS + 1)})
+    with pytest.raises(InputError, match="length <= 100000"):
+        question_of(body, TextQuestion)

@@ -1,0 +1,421 @@
+"""Type and see, in a real browser."""
+
+import time
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.render.palette import ramp
+from limelight.serving import serve
+
+from browsing import watched_page
+
+TEXT = "The plot is predictable, but the acting is superb."
+HOSTILE = '<script>alert(1)</script> <img src=x onerror="alert(2)"> & "quoted" \u202e good'
+WORDS = ".method[data-method=lime] limelight-words"
+
+
+def link(**state):
+    return "#" + "&".join(f"{name}={quote(value)}" for name, value in state.items())
+
+
+def settled(page, text=TEXT, method="lime"):
+    """Wait until the words of a method are those of ``text``."""
+    page.wait_for_function(
+        "([method, text]) => "
+        "[...document.querySelectorAll(`[data-method='${method}'] limelight-words`)]"
+        ".some((words) => words.explanation?.text === text && !words.classList.contains('stale'))",
+        arg=[method, text],
+    )
+
+
+def word(page, name, within=WORDS):
+    return page.locator(f"{within} .w", has_text=name).first
+
+
+def chosen(page, within=""):
+    return page.inner_text(f"{within} .outcome.chosen dt".strip())
+
+
+def test_text_prediction_and_colours_follow_the_keys(opened):
+    page = opened()
+    page.keyboard.type("a great film", delay=5)  # the text has the focus when the page opens
+    settled(page, "a great film")
+    assert chosen(page) == "positive"
+    page.fill("#text", "an awful film")
+    settled(page, "an awful film")
+    assert chosen(page) == "negative"
+    assert page.inner_text(WORDS) == "an awful film"
+    colour = word(page, "awful").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert colour == "rgb({}, {}, {})".format(*ramp("against")[-1])
+    page.fill("#text", "")
+    page.wait_for_function("() => document.querySelectorAll('.w[data-f]').length === 0")
+
+
+def test_the_numbers_of_a_word_are_those_of_the_library(opened, shipped):
+    page = opened(link(text=TEXT))
+    settled(page)
+    word(page, "superb").hover()
+    said = page.inner_text(".readout").replace("−", "-")
+    for method in ("lime", "shapley"):
+        e = limelight.explain(shipped, TEXT, method)
+        assert f"{e.label} {dict(e.as_list())['superb']:+.2f} (within " in said
+    assert said.startswith("superb")
+
+
+def test_a_removed_word_is_shown_beside_the_original_and_can_come_back(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    word(page, "superb").click()
+    page.click("[data-act=remove]")
+    changed = "The plot is predictable, but the acting is."
+    settled(page, changed)
+    assert page.locator("limelight-reading").count() == 2
+    assert page.inner_text("[data-changed=true] .changed-text") == changed
+    assert "goes from −0.659 to −1.92: −1.26." in page.inner_text("[data-changed=true] .difference")
+    assert page.input_value("#text") == TEXT
+    page.click("#changes .chip button")
+    page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
+
+
+def test_a_word_is_replaced_and_the_change_is_kept(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    word(page, "superb").click()
+    page.fill(".word-menu input", "awful")
+    page.click(".word-menu form button")
+    settled(page, TEXT.replace("superb", "awful"))
+    page.click("#keep")
+    assert page.input_value("#text") == TEXT.replace("superb", "awful")
+    page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
+
+
+def test_a_protected_word_loses_its_score(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    word(page, "plot").click()
+    page.click("[data-act=protect]")
+    page.wait_for_function(
+        "() => !document.querySelector('.method limelight-words').explanation.features"
+        ".some((feature) => feature.text === 'plot')"
+    )
+    assert "“plot” protected" in page.inner_text("#changes")
+
+
+def test_methods_are_switched_and_sampled_ones_come_when_the_reader_pauses(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    page.click("#methods summary")
+    page.check("#methods input[value=loo]")
+    page.check("#methods input[value=lime-sampled]")
+    page.uncheck("#methods input[value=alpha-avg]")
+    settled(page, method="loo")
+    settled(page, method="lime-sampled")
+    assert page.locator(".method[data-method=alpha-avg]").count() == 0
+    word(page, "superb", "[data-method=lime-sampled]").hover()
+    assert " ± " in page.inner_text(".readout")
+    assert page.evaluate("document.querySelector('#methods').open")
+
+
+def test_a_link_restores_everything(opened):
+    state = {
+        "text": TEXT,
+        "methods": '["loo","gxi"]',
+        "target": "negative",
+        "scale": "probability",
+        "protect": '["plot"]',
+        "changes": '[["superb",0,"awful"]]',
+    }
+    page = opened(link(**state))
+    settled(page, TEXT.replace("superb", "awful"), "gxi")
+    assert page.input_value("#text") == TEXT
+    assert [
+        page.locator(f".method[data-method={name}]").count() for name in ("loo", "gxi", "shapley")
+    ] == [2, 2, 0]
+    assert "the probability of negative" in page.inner_text(".says >> nth=0")
+    assert page.locator("#changes .chip").count() == 2
+    page.fill("#text", f"{TEXT} Really.")
+    page.wait_for_function("() => location.hash.includes('Really')")
+    other = opened(page.url[page.url.index("#") :])
+    settled(other, f"{TEXT.replace('superb', 'awful')} Really.", "gxi")
+
+
+def test_back_and_forward_and_a_pasted_link_are_heard(opened):
+    page = opened(link(text="one good film"))
+    settled(page, "one good film")
+    page.evaluate("location.hash = 'text=another+bad+film'")
+    settled(page, "another bad film")
+    page.go_back()
+    settled(page, "one good film")
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#changes=%5B", "#methods=7", "#text=%E0%A4%A", "#open=nope&protect=x"]
+)
+def test_a_broken_link_opens_the_page_all_the_same(opened, fragment):
+    page = opened(fragment)
+    page.fill("#text", TEXT)
+    settled(page)
+
+
+def test_dark_mode_is_the_system_s_and_the_button_s(opened):
+    page = opened(link(text=TEXT), color_scheme="dark")
+    settled(page)
+    background = lambda: page.evaluate("getComputedStyle(document.documentElement).backgroundColor")  # noqa: E731
+    assert background() == "rgb(18, 20, 23)"
+    colour = word(page, "superb").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert colour == "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
+    page.click("#theme")
+    assert background() == "rgb(255, 255, 255)"
+
+
+def test_everything_is_done_with_the_keyboard_alone(opened):
+    page = opened()
+    page.keyboard.type(TEXT)
+    settled(page)
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('[data-method=lime] .w')"):
+            break
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.textContent") == "superb"
+    assert page.inner_text(".readout").startswith("superb")
+    page.keyboard.press("Enter")
+    assert (
+        page.evaluate("document.activeElement.closest('[role=dialog]').ariaLabel")
+        == "The word superb"
+    )
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "superb"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")  # the first button removes
+    settled(page, "The plot is predictable, but the acting is.")
+    assert page.locator(".word-menu").count() == 0
+
+
+def test_names_and_values_are_text_for_a_screen_reader(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    assert page.get_by_label("Your text").count() == 1
+    assert word(page, "superb").get_attribute("aria-label").startswith("superb: +1.2")
+    assert word(page, "superb").get_attribute("role") == "button"
+    nameless = page.eval_on_selector_all(
+        "button, select, input, textarea",
+        "nodes => nodes.filter((n) => !(n.labels?.length || n.ariaLabel || n.textContent.trim()))"
+        ".length",
+    )
+    assert nameless == 0
+
+
+@pytest.mark.parametrize("width", [320, 768, 2000])
+def test_the_page_fits_every_width(opened, width):
+    page = opened(link(text=f"{TEXT} {'x' * 90}", changes='[["superb",0,null]]'), width=width)
+    settled(page, f"The plot is predictable, but the acting is. {'x' * 90}")
+    page.click("#methods summary")
+    word(page, "plot").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box = page.locator(".word-menu").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
+def test_markup_in_a_text_stays_text(opened):
+    page = opened(link(text=HOSTILE, methods='["loo"]'))
+    page.wait_for_selector("[data-method=loo] .w")
+    assert page.inner_text("[data-method=loo] limelight-words").startswith(
+        "<script>alert(1)</script>"
+    )
+    page.locator("[data-method=loo] .w", has_text="script").first.click()
+    page.click("[data-act=remove]")
+    page.wait_for_selector("[data-changed=true] .w")
+    assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
+
+
+def test_markup_in_class_names_and_file_names_stays_text(opened, tmp_path, tiny_model):
+    folder = tmp_path / "<img src=x onerror=alert(3)>"
+    limelight.save_folder(tiny_model(outputs=3), folder)
+    named = limelight.wrap(
+        lambda texts: np.tile([0.2, 0.8], (len(texts), 1)),
+        classes=["<b>no", "</script><script>alert(4)</script>"],
+    )
+    for models in ([named], [limelight.load(folder), named]):
+        with serve(models, port=0) as page_served:
+            page = opened(link(text="w1 w2 w3", methods='["loo"]'), url=page_served.url)
+            page.wait_for_selector("[data-method=loo] .w")
+            said = page.inner_text("main")
+            assert "</script><script>alert(4)</script>" in said
+            assert len(models) == 1 or "<img src=x onerror=alert(3)>" in said
+            assert (
+                page.eval_on_selector_all(
+                    "main img, main script, main h2 *", "nodes => nodes.length"
+                )
+                == 0
+            )
+
+
+def test_two_models_stand_side_by_side(opened, shipped):
+    def spiteful(texts):
+        return 1 - shipped.predict_proba(texts)
+
+    with serve([shipped, limelight.wrap(spiteful, classes=shipped.classes)], port=0) as both:
+        page = opened(link(text=TEXT, methods='["shapley"]'), url=both.url)
+        page.wait_for_function("() => document.querySelectorAll('.outcome.chosen').length === 2")
+        assert chosen(page, "[data-model='0']") == "negative"
+        assert chosen(page, "[data-model='1']") == "positive"
+        page.wait_for_selector("[data-model='1'] .w")
+        titles = page.locator("limelight-reading h2").all_inner_texts()
+        assert [title[:2] for title in titles] == ["A:", "B:"]
+
+
+def test_a_slow_model_shows_progress_and_can_be_stopped(opened):
+    def slow(texts):
+        time.sleep(0.02 * len(texts))
+        return np.array([[0.4, 0.6] for _ in texts])
+
+    with serve(limelight.wrap(slow, classes=["no", "yes"], batch_size=4), port=0) as page_served:
+        page = opened(
+            link(text=" ".join(f"w{i}" for i in range(12)), methods='["shapley"]'),
+            url=page_served.url,
+        )
+        page.wait_for_selector(".outcome.chosen")  # the prediction is there before the scores
+        page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+        page.fill("#text", "a few words")  # and a key goes before them
+        page.wait_for_function("() => document.querySelector('.waiting') === null")
+        settled(page, "a few words", "shapley")
+        page.fill("#text", " ".join(f"v{i}" for i in range(12)))
+        page.wait_for_selector("progress")
+        page.click(".bar-of-time button")
+        assert page.inner_text(".bar-of-time") == "stopped"
+
+
+def test_a_model_that_fails_says_why_in_its_place(opened, capfd):
+    def broken(texts):
+        if any("break" in text for text in texts):
+            raise RuntimeError("a <b>wire</b> is loose")
+        return np.full((len(texts), 2), 0.5)
+
+    with serve(limelight.wrap(broken, classes=["no", "yes"]), port=0) as page_served:
+        page = opened(link(text="break it"), url=page_served.url)
+        page.wait_for_selector("limelight-reading .trouble:not([hidden])")
+        assert "a <b>wire</b> is loose" in page.inner_text("limelight-reading .trouble")
+        page.fill("#text", "leave it")
+        page.wait_for_selector(".outcome.chosen")
+        assert page.is_hidden("limelight-reading .trouble")
+
+
+def test_a_server_that_is_gone_is_said_and_the_text_is_kept(opened):
+    page_served = serve(port=0)
+    page = opened(link(text=TEXT), url=page_served.url, allowed=("ERR_CONNECTION_REFUSED", "ERR_"))
+    settled(page)
+    page_served.stop()
+    page.fill("#text", f"{TEXT} More.")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert "The server does not answer." in page.inner_text("#trouble")
+    assert page.input_value("#text") == f"{TEXT} More."
+
+
+def test_two_tabs_do_not_disturb_each_other(opened):
+    texts = ["a good one", "awful it is"]
+    pages = [opened(), opened()]
+    for letters in zip(*(text.ljust(12) for text in texts), strict=True):
+        for page, letter in zip(pages, letters, strict=True):
+            page.type("#text", letter)
+    for page, text in zip(pages, texts, strict=True):
+        settled(page, text.ljust(12))
+    assert [chosen(page) for page in pages] == ["positive", "negative"]
+
+
+def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
+    names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
+    page = opened(link(text=TEXT, open='["curves","attention"]'))
+    page.wait_for_selector("#part-curves limelight-curve svg")
+    page.wait_for_selector("#part-attention img.head")
+    assert page.locator("#part-pairs limelight-arcs").count() == 0
+    for name in ("closer", "pairs", "disagreement", "heads"):
+        page.click(f"#part-{name} summary >> nth=0")
+    page.wait_for_selector("#part-pairs .arcs path")
+    page.wait_for_selector("#part-heads table")
+    page.wait_for_selector("#part-disagreement table")
+    assert page.locator("#part-closer limelight-bars").count() == 3
+    page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
+    page.locator("#part-attention img.head").first.hover(position={"x": 30, "y": 3})
+    assert "Head 1: “[cls]” attends to" in page.inner_text("#part-attention .readout")
+    page.fill("#text", "a dull film")
+    page.wait_for_function(
+        "() => document.querySelector('limelight-arcs').explanation.text === 'a dull film'"
+    )
+    assert page.locator("#part-closer tbody tr").count() == 9
+
+
+def test_curves_are_read_with_the_keyboard(opened):
+    page = opened(link(text=TEXT, open='["curves"]'))
+    page.wait_for_selector("limelight-curve svg")
+    page.focus("limelight-curve")
+    page.keyboard.press("ArrowRight")
+    said = page.get_attribute("limelight-curve", "aria-valuetext")
+    assert said.startswith("1 of 9 words removed: α-avg ")
+    assert "ceiling" in said
+
+
+@pytest.fixture
+def files(opened, tmp_path):
+    """What the page gives to keep, by its kind."""
+
+    def downloaded(page, within=""):
+        found = {}
+        for kind in ("HTML", "SVG", "PNG", "JSON"):
+            with page.expect_download() as waiting:
+                page.click(f"{within} [data-file={kind}]".strip())
+            found[kind] = tmp_path / waiting.value.suggested_filename
+            waiting.value.save_as(found[kind])
+        return found
+
+    return downloaded
+
+
+def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, browser, shipped):
+    page = opened(link(text=HOSTILE, methods='["loo","gxi"]'))
+    page.wait_for_selector("[data-method=gxi] .w")
+    found = files(page)
+    assert found["PNG"].read_bytes().startswith(b"\x89PNG")
+    picture = ElementTree.parse(found["SVG"]).getroot()
+    words = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "<script>alert(1)</script>" in "".join(words)
+    assert {node.tag.rpartition("}")[2] for node in picture.iter()} == {
+        "svg",
+        "title",
+        "rect",
+        "text",
+    }
+    told = limelight.Comparison.from_json(found["JSON"].read_bytes())
+    assert told == limelight.compare(shipped, told.text, methods=["gxi", "loo"])
+    with watched_page(browser, found["HTML"]) as kept:
+        kept.click("#tab-1")
+        assert kept.inner_text("#panel-1 .reading").startswith("<script>alert(1)</script>")
+
+
+def test_the_changed_text_is_kept_as_it_is_shown(opened, files):
+    page = opened(link(text=TEXT, methods='["loo"]', changes='[["superb",0,"awful"]]'))
+    settled(page, TEXT.replace("superb", "awful"), "loo")
+    found = files(page, "[data-changed=true]")
+    told = limelight.Comparison.from_json(found["JSON"].read_bytes())
+    assert told.text == TEXT.replace("superb", "awful")
+
+
+def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
+    def slow(texts):
+        time.sleep(0.02 * len(texts))
+        return np.array([[0.4, 0.6] for _ in texts])
+
+    model = limelight.wrap(slow, classes=["no", "yes"], batch_size=4)
+    page_served = serve(model, port=0)
+    words = " ".join(f"w{i}" for i in range(12))
+    page = opened(link(text=words, methods='["shapley"]'), url=page_served.url, allowed=("ERR_",))
+    page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+    page_served.stop()
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.input_value("#text") == words
