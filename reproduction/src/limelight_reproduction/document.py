@@ -1,6 +1,6 @@
 """The review of Figures 4 and 6, and how the authors prepare texts for LIME."""
 
-__all__ = ["OPENING", "TOKENS", "WORDS", "Review", "stripped", "the_review"]
+__all__ = ["OPENING", "TOKENS", "WORDS", "Review", "strings", "stripped", "the_review"]
 
 import re
 from dataclasses import dataclass
@@ -24,6 +24,14 @@ class Review:
     text: str
 
 
+def strings(data: LabelledTexts) -> list[str]:
+    """Return the texts of ``data``, none of which may be a pair."""
+    texts = [text for text in data.texts if isinstance(text, str)]
+    if len(texts) < len(data):
+        raise InputError(f"the experiments are about single texts; {data.source} holds pairs.")
+    return texts
+
+
 def stripped(text: str) -> str:
     """Return ``text`` with a space in place of everything but letters and digits."""
     return _OTHERS.sub(" ", text).strip()
@@ -31,7 +39,7 @@ def stripped(text: str) -> str:
 
 def the_review(data: LabelledTexts) -> Review:
     """Return the review of the paper, which has T = 99 tokens and d = 71 words when stripped."""
-    for number, text in enumerate(data.texts):
+    for number, text in enumerate(strings(data)):
         if text.startswith(OPENING):
             return Review(number=number, text=stripped(text))
     raise InputError(

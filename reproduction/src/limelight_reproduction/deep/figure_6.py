@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight import Model, evaluate, explain
 from limelight_reproduction.deep.sampled_lime import sampled_lime
-from limelight_reproduction.document import TOKENS
+from limelight_reproduction.document import TOKENS, strings
 from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -42,7 +42,7 @@ def _measure(setting: Setting) -> Numbers:
     model = trained(setting, MODEL)
     data = setting.some_texts("imdb", "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, one in enumerate(data.texts):
+    for i, one in enumerate(strings(data)):
         setting.tick(i, len(data))
         rows.append(_correlations(setting, model, one, i))
     output, signed, absolute = zip(*rows, strict=True)

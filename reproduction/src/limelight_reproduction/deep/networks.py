@@ -16,6 +16,7 @@ from limelight.training import RECIPES, Recipe, fit, prepare
 from limelight_reproduction.deep.deep_classifier import DeepClassifier
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Shape, Transformer
+from limelight_reproduction.document import strings
 from limelight_reproduction.setting import Setting
 
 # After the seed, the numbers that name the stream of first weights. They are written out, although
@@ -94,7 +95,7 @@ def trained(setting: Setting, name: str) -> DeepClassifier:
 
 def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
     data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
-    pieces = Pieces.learnt(data.texts) if plan.pieces else None
+    pieces = Pieces.learnt(strings(data)) if plan.pieces else None
     prepared = prepare(pieces.spelled(data) if pieces else data, plan.recipe, seed=seed)
     network = Transformer(
         plan.shape,

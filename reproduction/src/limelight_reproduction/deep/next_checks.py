@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight import Model, evaluate, explain
 from limelight_reproduction.deep.sampled_lime import sampled_lime
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -52,7 +53,7 @@ def _measure(setting: Setting, name: str) -> Numbers:
     model, plan = trained(setting, name), PLANS[name]
     data = setting.some_texts(plan.data, "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, text in enumerate(data.texts):
+    for i, text in enumerate(strings(data)):
         setting.tick(i, len(data))
         rows.append(_one(setting, model, text, i))
     return compact(

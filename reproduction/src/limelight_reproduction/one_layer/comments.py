@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREY, INK, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -58,7 +59,7 @@ _DRAWN = {
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the spread over test reviews of every statistic that a claim needs."""
     count = DOCUMENTS_QUICK if setting.quick else DOCUMENTS
-    texts = setting.some_texts("imdb", "test", count).texts
+    texts = strings(setting.some_texts("imdb", "test", count))
     found: list[dict[str, float | None]] = []
     words: list[int] = []
     for start in range(0, len(texts), _CHUNK):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, evaluate, explain
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -27,8 +28,9 @@ CONTROLS = {
     "fixed": "W_ℓ held at its random start",
     "adversary": "attention trained away from the first model's",
 }
-WEIGHTS, QUICK_WEIGHTS = (0.03, 0.1, 0.3), (0.1,)
-TEXTS, QUICK_TEXTS = 300, 50
+WEIGHTS, QUICK_WEIGHTS = (0.03, 0.1), (0.1,)
+TEXTS, QUICK_TEXTS = 100, 50
+TEST, QUICK_TEST = 5_000, 2_000
 
 
 def _measure(setting: Setting) -> Numbers:
@@ -58,8 +60,8 @@ def _described(
     setting: Setting, free: AttentionClassifier, model: AttentionClassifier
 ) -> dict[str, Any]:
     """Return the accuracy of a control, and what it has in common with the model that is free."""
-    texts = list(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts)
-    data = setting.some_texts("imdb", "test", 2_000) if setting.quick else None
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    data = setting.some_texts("imdb", "test", QUICK_TEST if setting.quick else TEST)
     target = model.classes[-1]
     alpha, lime = (
         [abs(one.scores) for one in explain(model, texts, method, target=target)]
@@ -69,7 +71,7 @@ def _described(
     after = [one.scores for one in explain(model, texts, "lime", target=target)]
     p, q = (one.predict_proba(texts) for one in (free, model))
     return {
-        "accuracy": evaluate(model, data or setting.texts("imdb", "test")).accuracy,
+        "accuracy": evaluate(model, data).accuracy,
         "tvd": float(np.abs(p - q).sum(axis=1).mean() / 2),
         "jsd": float(np.mean([_apart(free, model, text) for text in texts])),
         "alpha_lime": quartiles([rank_correlation(a, b) for a, b in zip(alpha, lime, strict=True)]),

@@ -10,6 +10,7 @@ import numpy as np
 from limelight import AttentionClassifier, explain
 from limelight.shapes import Float, Int
 from limelight.text import features_of
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -51,7 +52,7 @@ def words_to_flip(outputs: Float[np.ndarray, "steps C"]) -> int | None:
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the share of words that each order must remove, and what the first one does."""
-    texts = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     shares: dict[str, list[float]] = {name: [] for name in ORDERS}
     first: dict[str, list[float]] = {name: [] for name in ORDERS}
     rng = np.random.default_rng([setting.seed, 13])

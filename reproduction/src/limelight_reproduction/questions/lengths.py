@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight import AttentionClassifier
 from limelight.text import token_strings
-from limelight_reproduction.document import stripped
+from limelight_reproduction.document import strings, stripped
 from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -34,7 +34,7 @@ FORMS = {"eq19": "Eq. 19", "first_order": "corrected"}
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the relative error at every length, of the same reviews cut shorter and shorter."""
     wanted = QUICK_TEXTS if setting.quick else TEXTS
-    every = setting.some_texts("imdb", "test", 8 * wanted).texts
+    every = strings(setting.some_texts("imdb", "test", 8 * wanted))
     words = [token_strings(stripped(text)) for text in every]
     long = [one for one in words if len(one) >= LENGTHS[-1]][:wanted]
     errors: dict[str, list[Any]] = {form: [] for form in FORMS}

@@ -14,6 +14,7 @@ from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.paper.lime_theorem import lime_theorem
 from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -82,7 +83,7 @@ def _errors(game: RatioGame) -> dict[str, float]:
 
 def _reviews(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how the relative error of Eq. 19 goes with repetition, over test reviews."""
-    texts = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     shares: list[float] = []
     errors: dict[str, list[float]] = {form: [] for form in FORMS}
     for i, values in exact_values(model, texts):

@@ -13,6 +13,7 @@ from limelight.shapes import Float
 from limelight.text import UNK
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -74,7 +75,7 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how LIME with one replacement agrees with LIME with another, over reviews."""
-    texts = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     pairs = [f"{a} {b}" for a, b in combinations(REPLACEMENTS, 2)]
     found: dict[str, dict[str, list[float | None]]] = {
         key: {pair: [] for pair in pairs} for key in ("pearson", "spearman", "top")

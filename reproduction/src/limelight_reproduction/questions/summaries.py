@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, explain
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -47,7 +48,7 @@ def norm_based(seen: CollapsedTexts) -> list[np.ndarray]:
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the rank correlations of each summary, and what goes with that of α-avg."""
-    texts = setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS).texts
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
     rows: list[dict[str, float | None]] = []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))

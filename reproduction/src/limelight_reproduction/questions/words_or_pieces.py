@@ -11,6 +11,7 @@ import numpy as np
 from limelight import AttentionClassifier, evaluate, explain
 from limelight.shapes import Int
 from limelight.text import token_strings
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -51,7 +52,7 @@ def _measure(setting: Setting) -> Numbers:
 
     count = QUICK_TRAINING if setting.quick else TRAINING
     data = setting.some_texts("imdb", "train", count)
-    pieces = Pieces.learnt(data.texts, size=4000)
+    pieces = Pieces.learnt(strings(data), size=4000)
     settings = replace(
         RECIPES["paper"],
         embedding_std=0.1,
@@ -65,7 +66,7 @@ def _measure(setting: Setting) -> Numbers:
         progress=lambda at: setting.tick(at.step, at.steps),
     )  # fmt: skip
     test = setting.some_texts("imdb", "test", 2_000)
-    texts = test.texts[: QUICK_TEXTS if setting.quick else TEXTS]
+    texts = strings(test)[: QUICK_TEXTS if setting.quick else TEXTS]
     found = {method: _agreement(model, texts, pieces, method) for method in METHODS}
     cut = [len(pieces.of_word(word)) for text in texts for word in token_strings(text)]
     return compact(
