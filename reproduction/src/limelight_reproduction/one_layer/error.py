@@ -102,7 +102,8 @@ def _sentences(part: str, of: Numbers) -> Iterator[str]:
     yield (
         f"The {MODELS[part]}, by our own (texts as they are, one run, words deleted), over "
         f"{of['texts']} reviews: {mean:.3f} ± {deviation:.3f}, and "
-        f"{of['protocol_mean_of_runs'][0]:.3f} to the mean of {RUNS} runs; LIME's own length is {of['norm'][0]:.2f}."
+        f"{of['protocol_mean_of_runs'][0]:.3f} to the mean of {RUNS} runs; LIME's own length is "
+        f"{of['norm'][0]:.2f}."
     )
     yield (
         "Contributions to this error, each step projected on the whole (they add up to 100%, and "
