@@ -158,7 +158,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         verdicts=[
             Verdict(
                 claim="Attention may not go with gradients and LIME in deeper models (left open)",
-                holds=f"the last layer's attention {_falls(numbers, 'last_lime')}",
+                holds=f"that of the last layer with |LIME| {_falls(numbers, 'last_lime')}",
                 number=f"with |LIME| {shallow[0]:.2f}–{shallow[1]:.2f} at one layer, "
                 f"{deep[0]:.2f}–{deep[1]:.2f} at {six['layers']}",
             )

@@ -200,7 +200,7 @@ EXPERIMENT = Experiment(
     ),
     parts=(
         Part(name="shipped", measure=lambda setting: measure(setting, setting.shipped)),
-        Part(name="paper", measure=lambda setting: measure(setting, setting.paper), version=2),
+        Part(name="paper", measure=lambda setting: measure(setting, setting.paper)),
         Part(name="authors", measure=measure_as_authors),
         *(
             Part(name=f"seed-{seed}", measure=partial(measure_seed, seed=seed), needs="gpu")
