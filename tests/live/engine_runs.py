@@ -40,19 +40,26 @@ import { createHash } from "node:crypto";
 const [, , asked, answered] = process.argv;
 const digestOf = (text) => createHash("sha256").update(text).digest("hex");
 """
-RUN = (
-    '\nwriteFileSync(answered, JSON.stringify(answersTo(JSON.parse(readFileSync(asked, "utf8")))));'
-)
+RUN = """
+const questions = JSON.parse(readFileSync(asked, "utf8"));
+writeFileSync(answered, JSON.stringify(questions.map(answersTo)));
+"""
 
 
 def answers(folder, model, *, precision="float32", **asked):
     """Ask the engine in node; the test is skipped, and says so, where there is none."""
+    return answers_of_models(folder, [model], precision=precision, **asked)[0]
+
+
+def answers_of_models(folder, models, *, precision="float32", **asked):
+    """Ask several models the same in one process."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
     script, question, answer = (folder / name for name in ("run.mjs", "asked.json", "found.json"))
     script.write_text(FILES + bundled(DRIVER) + RUN, "utf-8")
-    question.write_text(json.dumps({"model": _data(model, precision, ""), **asked}), "utf-8")
+    questions = [{"model": _data(model, precision, ""), **asked} for model in models]
+    question.write_text(json.dumps(questions), "utf-8")
     subprocess.run([node, script, question, answer], check=True, timeout=300)
     return json.loads(answer.read_text("utf-8"))
 
@@ -159,9 +166,7 @@ def gaps(found, want):
         out["chance"] = abs(judged["chance"] - want.chance)
         # The engine's is lowered by what the tables may be off, which its bound says.
         low = np.array(judged["lowest"][1:]) + judged["valueBound"]
-        # Python's Dinkelbach may start above the optimum where a denominator cancels, and is then
-        # the looser of the two; `least_of_heads` is the optimum itself.
-        out["lowest"] = np.maximum(want.low - low, 0).max()
+        out["lowest"] = np.abs(low - want.low).max()
         out["greedy"] = abs(judged["greedy"] - want.greedy)
         out["value"] = max(abs(own["value"] - want.full), abs(own["baseValue"] - want.empty))
     return out

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN
 from limelight.text import tokenize
 
-from engine_runs import answers, expected, gaps, least_of_heads
+from engine_runs import answers, answers_of_models, expected, gaps, least_of_heads
 from hard_texts import SIGNS, hard_texts
 from tiny_models import random_texts, tiny_model
 
@@ -67,6 +68,22 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
     assert closest > 0.02  # the bound is not idle
 
 
+def test_bounds_of_attention_and_gradients_are_needed_in_full(tmp_path):
+    """One head and one word in float16: there is little that could cancel an error."""
+    chooses = [tiny_model(seed, K=1, T_max=2) for seed in range(40)]
+    averages = [replace(model, W_k=model.W_k / 1000) for model in chooses]  # all logits are 0
+    models, methods = chooses + averages, ["gxi", "alpha-avg", "alpha-max", "loo"]
+    found = answers_of_models(tmp_path, models, precision="float16", texts=["w1"], methods=methods)
+    nearest = dict.fromkeys(methods, 0.0)
+    for model, one in zip(models, found, strict=True):
+        (want,), (own,) = expected(model, ["w1"], tolerance=1e-9), one["texts"]
+        for name in methods:
+            gap = np.abs(np.array(own[name]["scores"]) - want.scores[name]).max()
+            nearest[name] = max(nearest[name], gap / own[name]["bound"])
+    assert max(nearest.values()) <= 1
+    assert min(nearest.values()) > 0.15, nearest
+
+
 def test_the_ceiling_is_the_best_of_every_head(tmp_path):
     model = tiny_model(2, outputs=2, scale=1.3)
     texts = [text for text in random_texts(20, 2) if len(set(text.split())) < 10]
@@ -80,8 +97,9 @@ def test_the_ceiling_is_the_best_of_every_head(tmp_path):
         assert judged["ceiling"] == pytest.approx(want.full - least.mean(), abs=judged["bound"])
 
 
-def test_every_class_can_be_the_target(tmp_path):
-    model, texts = tiny_model(3, outputs=5), random_texts(3, 5)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_every_class_can_be_the_target(tmp_path, outputs):
+    model, texts = tiny_model(3, outputs=outputs), random_texts(3, 5)
     for index, name in enumerate(model.classes):
         found = answers(tmp_path, model, texts=texts, methods=METHODS, target=name)
         worst = compared(found, expected(model, texts, name, precision="float32"))

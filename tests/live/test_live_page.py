@@ -80,6 +80,18 @@ def test_a_text_without_words_and_a_method_that_needs_two_say_so(opened):
         page.wait_for_selector("limelight-words .w")
 
 
+def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_path):  # noqa: F811
+    file = tmp_path / "page.html"
+    file.write_text(live_page(tiny_model(scale=12.0), text="w1 w2 w3"), "utf-8")
+    with watched_page(browser, file) as page:
+        assert "The model says class" in page.inner_text("#says")
+        assert "too peaked on this text" in page.inner_text("#precision")
+        assert page.inner_text("limelight-words") == ""
+        page.click("#methods [value=alpha-avg]")
+        until(page, "document.querySelectorAll('limelight-words .w').length === 3")
+        assert "too peaked on this text" in page.inner_text("#share")
+
+
 def test_methods_are_switched_by_click_and_by_arrow_keys(opened, shipped):
     text = "a great film, but boring"
     (want,) = expected(shipped, [text], precision="float32")

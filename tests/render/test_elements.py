@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,17 @@ def test_words_and_bars_have_the_markup_of_the_reports(shown, text):
         for tag, python in (("limelight-words", words(e)), ("limelight-bars", score_table(e))):
             there = page.eval_on_selector(tag, "node => node.innerHTML")
             assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
+
+
+def test_the_two_sides_of_a_pair_have_the_markup_of_the_reports(shown):
+    e = explanation("a film 😀, a plot\nno film; bad!", kind="positions")
+    e = replace(e, parts=((0, 16), (17, 30)))
+    with shown(e) as page:
+        same = "html => Object.assign(document.createElement('div'), {innerHTML: html}).innerHTML"
+        for tag, python in (("limelight-words", words(e)), ("limelight-bars", score_table(e))):
+            there = page.eval_on_selector(tag, "node => node.innerHTML")
+            assert LIVE.sub("", there) == LIVE.sub("", page.evaluate(same, python)), tag
+        assert page.locator("limelight-words .side").all_inner_texts() == ["first", "second"]
 
 
 def test_words_are_walked_by_keyboard_and_say_their_scores(shown):

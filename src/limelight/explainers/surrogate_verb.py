@@ -3,23 +3,24 @@
 __all__ = ["surrogate"]
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from limelight.errors import InputError
 from limelight.explainers.fitted_surrogate import SurrogateGame, SurrogatePlan, fitted_surrogate
-from limelight.explainers.readings import readings
+from limelight.explainers.readings import is_one, listed, readings
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.text import Given
 
 
 def surrogate(
     model: Model,
-    text: str,
+    text: Given,
     *,
     target: str | int | None = None,
     against: str | int | None = None,
     features: str | Sequence[int] = "words",
     scale: str = "logit",
     protect: Collection[str] = (),
+    side: str | None = None,
     window: str | int | None = None,
     replacement: str = "auto",
     samples: int | None = None,
@@ -36,19 +37,19 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    asked: Any = text
-    if not isinstance(asked, str):
-        raise InputError(f"a surrogate is about one text, a string; got {type(asked).__name__}.")
+    if not is_one(text):
+        raise InputError(f"a surrogate is about one text, a string; got {type(text).__name__}.")
     plan = SurrogatePlan(samples=samples, heads=heads, seed=seed)
     name = resolved_replacement(checked_model(model), replacement)
     (reading,) = readings(
         model,
-        [text],
+        listed(text),
         target=target,
         against=against,
         features=features,
         scale=scale,
         protect=protect,
+        side=side,
         window=window,
         progress=None,
         feasible=plan.check_enough,

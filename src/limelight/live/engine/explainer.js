@@ -30,7 +30,15 @@ class Case {
   get plan() { return removalPlan(this.d); }
   get walks() { return this.#once("walks", () => this.forms.map((form) => removalWalk(form, this.plan.p))); }
   get full() { return this.#once("full", () => fullValue(this.game)); }
-  get fullBound() { return valueBound(this.forms); }
+
+  // A prediction is there even where no bound is: attention may be too peaked for double precision.
+  get fullBound() {
+    try { return valueBound(this.forms); } catch (error) {
+      if (error instanceof RangeError) return Infinity;
+      throw error;
+    }
+  }
+
   get lowest() { return this.#once("lowest", () => lowestValues(this.forms)); }
   get left() { return this.#once("left", () => meanRemovedValue(this.forms, this.walks, this.plan.chance, this.full)); }
   get greedy() { return this.#once("greedy", () => deletionArea(deletionCurve(this.game, greedyOrder(this.game)))); }

@@ -49,7 +49,14 @@ export function randomRemovals(forms, walks) {
 export function greedyOrder(game) {
   const d = game[0].d, left = Array.from({ length: d }, (_, j) => j), order = [];
   const sums = game.map(({ D0, N0, a, A }) => ({ D: D0 + summed(a), N: N0 + summed(A) }));
-  const without = (j) => headsMean(game.map(({ a, b, A, B }, i) => (sums[i].N + B[j] - A[j]) / (sums[i].D + b[j] - a[j])), (f) => f);
+  const without = (j) => {
+    let total = 0;
+    for (let i = 0; i < game.length; i += 1) {
+      const { a, b, A, B } = game[i];
+      total += (sums[i].N + B[j] - A[j]) / (sums[i].D + b[j] - a[j]);
+    }
+    return total;
+  };
   while (left.length) {
     const values = left.map(without), best = values.reduce((least, f, i) => (f < values[least] ? i : least), 0);
     const [j] = left.splice(best, 1);

@@ -63,15 +63,25 @@ function show() {
   }
   byId("target").value = state.target ?? "";
   byId("readout").textContent = POINT;
-  try {
-    const said = explainer.predict(state.text);
-    byId("classes").outcomes = outcomes(said);
-    byId("says").replaceChildren("The model says ", made("b", {}, visibleText(said.prediction)), ` (${percent(said.probabilities[said.index])}).`);
-    byId("notices").replaceChildren(...said.notices.map((notice) => made("li", {}, notice)));
-    showMethod();
-  } catch (error) {
+  const said = answered(() => explainer.predict(state.text), (sentence) => {
+    byId("classes").outcomes = [];
+    byId("notices").replaceChildren();
+    byId("says").replaceChildren(made("span", { class: "blank" }, sentence));
+    blank("");
+  });
+  if (said === null) return;
+  byId("classes").outcomes = outcomes(said);
+  byId("says").replaceChildren("The model says ", made("b", {}, visibleText(said.prediction)), ` (${percent(said.probabilities[said.index])}).`);
+  byId("notices").replaceChildren(...said.notices.map((notice) => made("li", {}, notice)));
+  answered(showMethod, blank);
+}
+
+// What cannot be answered is a RangeError with a sentence, which is told; null is returned then.
+function answered(ask, tell) {
+  try { return ask() ?? undefined; } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    blank(error.message);
+    tell(error.message[0].toUpperCase() + error.message.slice(1));
+    return null;
   }
 }
 
@@ -83,6 +93,10 @@ function showMethod() {
   byId("legend").explanation = shown;
   byId("precision").textContent = `${precisionSentence(shown)} The rounding of the stored tables is counted in.`;
   byId("about").textContent = `${formula}. It sees ${sees}; it cannot see ${blind}.`;
+  answered(() => showCurve(asked), (sentence) => { curve.lines = []; byId("share").textContent = sentence; });
+}
+
+function showCurve(asked) {
   const found = explainer.faithfulness(state.text, state.method, asked), d = found.order.length;
   curve.words = d;
   curve.lines = [
@@ -103,20 +117,15 @@ function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
   ];
 }
 
-// A text without words, or one that a method cannot explain: say so, and show nothing old.
-function blank(message) {
-  const sentence = message[0].toUpperCase() + message.slice(1);
+// Nothing old is left where there is nothing to show.
+function blank(sentence) {
   shown = null;
   words.explanation = null;
   bars.explanation = null;
   byId("legend").explanation = null;
   curve.lines = [];
-  for (const id of ["precision", "share", "about"]) byId(id).replaceChildren();
-  if (message.startsWith("the text has no words")) {
-    byId("classes").outcomes = [];
-    byId("notices").replaceChildren();
-    byId("says").replaceChildren(made("span", { class: "blank" }, sentence));
-  } else byId("precision").textContent = sentence;
+  for (const id of ["share", "about"]) byId(id).replaceChildren();
+  byId("precision").textContent = sentence;
 }
 
 // One picture for all keys that came since the last one; where a picture takes long, not before the

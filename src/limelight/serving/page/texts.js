@@ -7,7 +7,7 @@ import "./elements/coloured_words.js";
 import { made } from "./elements/nodes.js";
 import { percent, precisionSentence, written } from "./elements/numbers_in_words.js";
 import { isSigned, labelOf, largestScore } from "./elements/shades.js";
-import { visibleText } from "./elements/text_pieces.js";
+import { featureName, visibleText } from "./elements/text_pieces.js";
 import { scoreInWords } from "./score_words.js";
 import "./text_table.js";
 import { stateInAddress, stateToAddress } from "./view_state.js";
@@ -145,7 +145,7 @@ async function open(place, { scroll = true } = {}) {
     for (const words of overview.querySelectorAll("limelight-words")) words.mark(feature);
     if (feature === null) return;
     const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${labelOf(e)} ${scoreInWords(e, feature)}`);
-    readout.replaceChildren(made("b", {}, visibleText(target.explanation.features[feature].text)), `: ${numbers.join(" · ")}`);
+    readout.replaceChildren(made("b", {}, visibleText(featureName(target.explanation, feature))), `: ${numbers.join(" · ")}`);
   });
   const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text })}` }, "Open in “Type and see”")] : [];
   section.hidden = false;

@@ -9,14 +9,14 @@
 import { defined, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
-import { shortenedPieces, visibleText } from "./text_pieces.js";
+import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
 
 const spaced = (text) => /^\s$/u.test(text);
 
 // On which sides a tint has room: over a space, and never over the letter of a neighbour.
 function roomAround(pieces, i) {
-  const before = i ? Array.from(pieces[i - 1].text).at(-1) : " ";
-  const after = i + 1 < pieces.length ? Array.from(pieces[i + 1].text)[0] : " ";
+  const before = i && pieces[i - 1].text ? Array.from(pieces[i - 1].text).at(-1) : " ";
+  const after = i + 1 < pieces.length && pieces[i + 1].text ? Array.from(pieces[i + 1].text)[0] : " ";
   return [spaced(before) ? "s" : "", spaced(after) ? "e" : ""];
 }
 
@@ -85,9 +85,10 @@ export class ColouredWords extends HTMLElement {
     let first = true;
     const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
       const text = visibleText(piece.text);
+      if (piece.opens) return [made("span", { class: "side" }, piece.opens)];
       if (!piece.seen) return [made("span", { class: "stop" }, "not read from here"), made("span", { class: "cut", title: "past the model's window: not read" }, text)];
       if (piece.feature === null) return [text];
-      const { score, text: name } = e.features[piece.feature];
+      const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
       const said = written(score, { peak, signed });
       const classes = ["w", ...roomAround(pieces, i), shade(score, { peak, signed }), piece.feature === top ? "top" : ""];
       const word = made("span", {

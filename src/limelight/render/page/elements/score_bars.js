@@ -8,7 +8,7 @@
 import { defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { isSigned, labelOf, largestScore } from "./shades.js";
-import { visibleText } from "./text_pieces.js";
+import { featureName, visibleText } from "./text_pieces.js";
 
 // A bar from zero, with a whisker of one standard error each way.
 function bar(score, stderr, reach, signed) {
@@ -56,10 +56,10 @@ export class ScoreBars extends HTMLElement {
     order.sort((a, b) => Math.abs(e.features[b].score) - Math.abs(e.features[a].score) || a - b);
     const shown = order.slice(0, this.#most);
     const rows = shown.map((j) => {
-      const { text, spans, score, stderr = null } = e.features[j];
+      const { spans, score, stderr = null } = e.features[j];
       const times = spans.length > 1 ? made("span", { class: "note" }, ` ×${spans.length}`) : null;
       return made("tr", { "data-f": j },
-        made("th", { scope: "row" }, made("bdi", {}, visibleText(text)), times),
+        made("th", { scope: "row" }, made("bdi", {}, visibleText(featureName(e, j))), times),
         made("td", {}, written(score, { peak, signed })),
         sampled ? made("td", { class: "note" }, stderr === null ? "" : written(stderr, { peak, signed: false })) : null,
         made("td", { class: "bar" }, bar(score, stderr, reach, signed)));

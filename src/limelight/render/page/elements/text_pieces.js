@@ -18,12 +18,33 @@ export function visibleText(text) {
   });
 }
 
-/** Pieces {text, feature, seen} in the order of the text; joined they are the text again. */
+const SIDES = ["first", "second"]; // of a pair of texts
+
+/** The name of a feature as a reader can tell it apart: that of a pair with its side. */
+export function featureName(e, j) {
+  const { text, spans } = e.features[j];
+  if (!e.parts) return text;
+  return `${text} (${SIDES[Number(spans.length > 0 && spans[0][0] >= e.parts[1][0])]})`;
+}
+
+/**
+ * Pieces {text, feature, seen} in the order of the text; joined they are the text again. A piece
+ * without characters `opens` one side of a pair, which it names.
+ */
 export function textPieces(e) {
   const letters = Array.from(e.text);
   const edge = e.settings?.cut_at ?? letters.length;
   const found = [];
   const between = (start, end) => {
+    (e.parts ?? []).forEach(([place], side) => {
+      if (place < start || place > end) return;
+      plain(start, place);
+      found.push({ text: "", feature: null, seen: true, opens: SIDES[side] });
+      start = place;
+    });
+    plain(start, end);
+  };
+  const plain = (start, end) => {
     const stop = Math.min(Math.max(edge, start), end);
     for (const [from, to, seen] of [[start, stop, true], [stop, end, false]]) {
       if (from < to) found.push({ text: letters.slice(from, to).join(""), feature: null, seen });
