@@ -97,7 +97,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     return Findings(
         headline=(
             f"The paper's recipe gives {mean:.1%} ± {sd:.2%} over {len(right)} seeds (the authors' "
-            f"repository: {REPORTED:.2%}); the same architecture, regularised, {shipped['accuracy'][0]:.1%}."
+            f"repository: {REPORTED:.2%}); the same architecture, regularised, "
+            f"{shipped['accuracy'][0]:.1%}."
         ),
         verdicts=[
             Verdict(
@@ -110,8 +111,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         measured=[
             f"The paper's recipe reaches {mean:.2%} on {paper['test_texts']:,} test reviews, mean "
             f"of {len(right)} seeds (standard deviation {sd:.2%}, from {right.min():.2%} to "
-            f"{right.max():.2%}); the {REPORTED:.2%} of the authors' repository lies {abs(off):.1f} standard "
-            f"deviations {'above' if off > 0 else 'below'} that mean.",
+            f"{right.max():.2%}); the {REPORTED:.2%} of the authors' repository lies "
+            f"{abs(off):.1f} standard deviations {'above' if off > 0 else 'below'} that mean.",
             "The one of these that travels with the reproduction, trained on a processor and "
             f"collapsed to float16, reaches {numbers['carried']['accuracy'][0]:.2%}.",
             f"The model of this package (recipe `shipped`, one seed) reaches "
