@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from limelight.results import Comparison, Explanation
     from limelight.results.sampling_plan import SamplingPlan
     from limelight.serving import Serving, serve
+    from limelight.theory.attention_pooling import pooling_game
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
@@ -46,6 +47,7 @@ _HOME = {
     "load": "limelight.models",
     "methods": "limelight.verbs",
     "plan": "limelight.explainers.plan_verb",
+    "pooling_game": "limelight.theory.attention_pooling",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
@@ -65,6 +67,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "judge",
     "plan",
     "game",
+    "pooling_game",
     "surrogate",
     "methods",
     "verify",

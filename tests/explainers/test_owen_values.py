@@ -48,6 +48,13 @@ def test_a_word_of_several_sentences_is_the_sum_of_its_shares_and_a_notice_says_
     assert not any("several sentences" in notice for notice in places.notices)
 
 
+def test_the_bound_of_a_sum_keeps_the_tolerance():
+    text = ". ".join(["w1 w5 w8"] * 4)
+    e = limelight.explain(MODEL, text, "owen", target=0, tolerance=1e-6)
+    plain = limelight.explain(MODEL, text, "shapley", target=0, tolerance=1e-6)
+    assert e.bound <= 1.5 * plain.bound  # although every word is the sum of four
+
+
 def test_it_differs_from_shapley_values_of_words():
     plain = limelight.explain(
         MODEL, TEXT, "shapley", features="positions", target=0, tolerance=1e-9

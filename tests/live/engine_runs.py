@@ -166,9 +166,7 @@ def gaps(found, want):
         out["chance"] = abs(judged["chance"] - want.chance)
         # The engine's is lowered by what the tables may be off, which its bound says.
         low = np.array(judged["lowest"][1:]) + judged["valueBound"]
-        # Python's Dinkelbach may start above the optimum where a denominator cancels, and is then
-        # the looser of the two; `least_of_heads` is the optimum itself.
-        out["lowest"] = np.maximum(want.low - low, 0).max()
+        out["lowest"] = np.abs(low - want.low).max()
         out["greedy"] = abs(judged["greedy"] - want.greedy)
         out["value"] = max(abs(own["value"] - want.full), abs(own["baseValue"] - want.empty))
     return out

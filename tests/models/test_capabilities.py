@@ -15,7 +15,16 @@ from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from tiny_models import tiny_model
 
 FUNCTION = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
-ASKED = ["lime", "lime-sampled", "loo", "shapley", "banzhaf", "interactions", "anchors"]
+ASKED = [
+    "lime",
+    "lime-sampled",
+    "loo",
+    "shapley",
+    "banzhaf",
+    "interactions",
+    "anchors",
+    "surrogate",
+]
 
 
 def transformer():

@@ -123,6 +123,16 @@ def test_no_set_of_any_size_passes_the_bounds_and_one_head_attains_them(game):
         np.testing.assert_allclose(found.high, high, rtol=1e-9, atol=slack)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_one_head_attains_its_bounds_where_a_word_holds_nearly_everything(seed):
+    """There a denominator that is taken away from cancels, and θ may start above the maximum."""
+    game = random_game(seed, d=7, K=1, C=1, ratio=1e30)
+    found = size_extremes(game)
+    low, high = (np.array([pick(f) for f in by_size(game)]) for pick in (np.min, np.max))
+    np.testing.assert_allclose(found.low, low, atol=1e-12)
+    np.testing.assert_allclose(found.high, high, atol=1e-12)
+
+
 def test_the_best_set_of_another_game_passes_the_bound():
     game = random_game(3, d=6, K=1, C=1)
     other = size_extremes(replace(game, A=game.A * 1.001))

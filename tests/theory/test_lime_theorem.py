@@ -217,3 +217,22 @@ def test_no_law_of_sizes_makes_the_factor_three_halves():
     for bandwidth in (0.1, 0.25, 1.0, np.inf):
         found = lime_by_enumeration(linear, bandwidth=bandwidth).scores
         np.testing.assert_allclose(found, slopes, atol=1e-9)
+
+
+def test_where_f_is_constant_the_bound_is_what_unks_own_denominator_costs():
+    """A − f a = B − f b for every word: LIME is 0, and the formula is off by its second term."""
+    rng = np.random.default_rng(0)
+    a, b, m = rng.random((3, 1, 5))
+    f, D0 = 0.7, 0.4
+    game = RatioGame(
+        D0=np.array([D0]),
+        a=a,
+        b=b,
+        N0=np.array([[f * D0 - m.sum()]]),
+        A=(f * a + m)[None],
+        B=(f * b + m)[None],
+    )
+    np.testing.assert_allclose(lime_by_enumeration(game).scores, 0, atol=1e-12)
+    off = np.abs(lime_first_order(game)).max()
+    assert off > 0.05
+    assert first_order_bound(game).item() == pytest.approx(off, rel=1e-6)

@@ -8,6 +8,7 @@ import numpy as np
 
 from limelight.checks.check import ROUNDING, Check, arrays_of, base_value, classifier, explained
 from limelight.explainers import Reading
+from limelight.models.attention.named_weights import wide_weights
 from limelight.shapes import Float
 
 POSITIONS = 25  # tokens at which gradients are differentiated again
@@ -52,12 +53,16 @@ def _slope(
     e = at.astype(np.complex128)
     e[t] += 1j * h * v
     m = classifier(reading)
-    W_q, W_k, W_v, W_l = (w.astype(np.float64) for w in (m.W_q, m.W_k, m.W_v, m.W_l))
-    key = ((W_q @ e[0])[:, None] @ W_k)[:, 0] / np.sqrt(W_q.shape[1])
+    W_q, W_k, W_v, W_l = wide_weights(m).values()
+    q = W_q @ e[0] if m.b_q is None else W_q @ e[0] + m.b_q
+    key = (q[:, None] @ W_k)[:, 0] / np.sqrt(W_q.shape[1])
     logit = key @ e.T
     g = np.exp(logit - logit.real.max(axis=1, keepdims=True))
     alpha = g / g.sum(axis=1, keepdims=True)
-    f = (alpha[:, None] * (W_l @ W_v @ e.T)).sum(axis=-1).mean(axis=0)
+    v = W_v @ e.T if m.b_v is None else W_v @ e.T + m.b_v[..., None]
+    f = (alpha[:, None] * (W_l @ v)).sum(axis=-1).mean(axis=0)
+    if m.W_s is not None:
+        f = f + m.W_s @ (e[0] if m.skip == "cls" else e.mean(axis=0))
     return float((reading.target_weights[0] * f.imag).sum() / h)
 
 

@@ -21,6 +21,7 @@ from limelight.checks.subset_checks import subset_checks
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, why_not
+from limelight.models.attention.named_weights import wide_weights
 from limelight.models.given_text import document_by
 from limelight.shapes import Float
 from limelight.text import Given
@@ -64,10 +65,16 @@ def _attention(reading: Reading) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
     e = arrays_of(reading).embedded[0, 1 : 1 + rows.shape[1]]
-    W_l, W_v = m.W_l.astype(np.float64), m.W_v.astype(np.float64)
-    values = np.einsum("kco,koe,te->ckt", W_l, W_v, e, optimize=True)
+    _, _, W_v, W_l = wide_weights(m).values()
+    v = np.einsum("koe,te->kot", W_v, e)
+    values = np.einsum("kco,kot->ckt", W_l, v if m.b_v is None else v + m.b_v[..., None])
     of_heads = np.einsum("kt,c,ckt->kt", rows, reading.target_weights[0], values) / len(rows)
     mean, worth = rows.mean(axis=0), of_heads.sum(axis=0)
+    # With frozen attention every part is linear in the embedding; a bias is not read of it.
+    read = np.einsum("kco,kot->ckt", W_l, v)
+    frozen = np.einsum("kt,c,ckt->t", rows, reading.target_weights[0], read) / len(rows)
+    if m.skip == "mean" and m.W_s is not None:
+        frozen = frozen + reading.target_weights[0] @ m.W_s @ e.T / m.T_max
     summaries = {
         "alpha-avg": mean,
         "alpha-max": rows.max(axis=0),
@@ -75,7 +82,7 @@ def _attention(reading: Reading) -> Iterator[Check]:
         "rollout": mean,
         "flow": mean,
         "generic-attention": np.maximum(of_heads, 0).mean(axis=0),
-        "lrp": worth,
+        "lrp": frozen,
     }
     for method, summary in summaries.items():
         scores = explained(reading, method, features="positions").scores

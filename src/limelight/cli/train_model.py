@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter
 
@@ -104,7 +104,7 @@ def _training() -> Any:
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
-    known = {field.name: type(getattr(recipe, field.name)) for field in fields(recipe)}
+    known = {field.name: _kind(field.type, getattr(recipe, field.name)) for field in fields(recipe)}
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -114,6 +114,12 @@ def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "R
             raise InputError(nearest("setting", name, known))
         changes[name] = _parsed(name, value, known[name])
     return replace(recipe, **changes)
+
+
+def _kind(declared: Any, value: Any) -> type:
+    """Return what a setting is written as: one of several words, or what it is now."""
+    choices = (declared, *get_args(declared))
+    return str if any(get_origin(one) is Literal for one in choices) else type(value)
 
 
 def _parsed(name: str, value: str, kind: type) -> Any:

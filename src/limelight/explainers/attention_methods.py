@@ -76,7 +76,7 @@ AnyAlpha = AlphaAvg | AlphaMax | Rollout | Flow
 def _from_tables(_: AnyAlpha, reading: Reading, *, summary: Summary) -> list[Finding]:
     """Score every feature by the attention of [cls] to it."""
     arrays = reading.collapsed
-    alpha = arrays.alpha
+    alpha = arrays.attention
     scores = arrays.pooled(summary(alpha)[..., 1:])
     heads = arrays.pooled(alpha[..., 1:])
     shares = [_of_table(*pair) for pair in zip(alpha, reading.documents, strict=True)]
@@ -97,7 +97,7 @@ def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
 def _gradient_from_tables(_: AlphaGrad, reading: Reading) -> list[Finding]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K."""
     arrays = reading.collapsed
-    product = arrays.alpha * arrays.target_u(reading.target_weights)
+    product = arrays.attention * arrays.attended_u(reading.target_weights)
     parts = arrays.pooled(product[..., 1:])
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 

@@ -35,9 +35,12 @@ class Lrp:
 
 
 def _from_tables(_: Lrp, reading: Reading) -> list[Finding]:
-    """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t."""
+    """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
+
+    What biases add to u is no token's, and left out.
+    """
     arrays = reading.collapsed
-    product = arrays.alpha * arrays.target_u(reading.target_weights)
+    product = arrays.alpha * arrays.read_u(reading.target_weights)
     parts = arrays.pooled(product[..., 1:])
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 

@@ -25,7 +25,8 @@ class GenericAttention:
 def _from_tables(_: GenericAttention, reading: Reading) -> list[Finding]:
     """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
     arrays = reading.collapsed
-    product = arrays.alpha * arrays.target_u(reading.target_weights) / arrays.alpha.shape[-2]
+    product = arrays.attention * arrays.attended_u(reading.target_weights)
+    product = product / product.shape[-2]
     parts = arrays.pooled(np.maximum(product, 0)[..., 1:])
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 

@@ -3,7 +3,7 @@
 __all__ = ["ROWS", "Owen"]
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -39,13 +39,13 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     sentences = features_of(document, "sentences")
     parts, feature, sentence = _parts(features, sentences)
     refined = replace(one, features=(parts,), shared=type(one.shared)())
-    found = owen(
-        one_document(refined.ratio_game, 0), sentence, tolerance=settings.tolerance or 1e-6
-    )
+    several = np.bincount(feature, minlength=len(features))
+    # A score is the sum of that many values at most, and so is its error.
+    tolerance = cast(float, settings.tolerance) / int(several.max())
+    found = owen(one_document(refined.ratio_game, 0), sentence, tolerance=tolerance)
     values = host_array(found.scores)[0]
     scores = np.bincount(feature, values, minlength=len(features))
     totals = np.bincount(sentence, values, minlength=len(sentences))
-    several = np.bincount(feature, minlength=len(features))
     return Finding(
         scores=scores,
         bound=float(found.bound[0]) * int(several.max()),

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.attention import AttentionClassifier, Tables
+from limelight.models.attention.named_weights import is_plain
 from limelight.shapes import Float
 
 Precision = Literal["float32", "float16"]
@@ -49,6 +50,11 @@ class StoredTables:
 
 def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> StoredTables:
     """Return the tables of ``model`` with those of its words rounded to ``precision``."""
+    if not is_plain(model):
+        raise InputError(
+            "a page without Python carries the paper's classifier as it is; this model has options "
+            "(biases, a skip connection or embeddings per head). Use limelight serve."
+        )
     # Positions are few: in full they cost 30 kB and no error.
     tables, errors, limits = model.tables, model.table_errors, np.finfo(precision)
     words = (tables.word_logit, tables.word_value)

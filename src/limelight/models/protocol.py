@@ -270,6 +270,16 @@ class Collapsed(Protocol):
     def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
         """Return the values seen by the target, Σ_c ∂F/∂f_c u_c."""
 
+    @property
+    def attention(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of the heads; ``alpha`` may hold more, such as a skip connection."""
+
+    def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values of these heads, seen by the target."""
+
+    def read_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values of ``target_u`` without what biases add to all of them."""
+
     def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
         """Return, for every document, scores of tokens summed over each feature's places."""
 

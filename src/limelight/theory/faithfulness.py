@@ -159,7 +159,9 @@ def size_extremes(game: RatioGame) -> SizeExtremes:
     rows = _rows(heavy_form(game))
     theta = _started(rows)
     every = xp.reshape(xp.arange(theta.shape[0], device=device(theta)), (-1,))
-    active = every
+    # Where D cancelled, θ may start above the maximum; from a value that is attained it only rises.
+    N, D = _best_sets(rows, theta, every)
+    theta, active = N / D, every
     for _ in range(_STEPS):
         N, D = _best_sets(rows, theta[active], active)
         found, before = N / D, theta[active]

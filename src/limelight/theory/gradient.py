@@ -79,7 +79,11 @@ def gradient(
 
 
 def gradient_times_input(
-    alpha: Float[Array, "*n K T"], u: Float[Array, "*n K T"], logit: Float[Array, "*n K T"]
+    alpha: Float[Array, "*n K T"],
+    u: Float[Array, "*n K T"],
+    logit: Float[Array, "*n K T"],
+    *,
+    read: Float[Array, "*n K T"] | None = None,
 ) -> Float[Array, "*n K T"]:
     r"""Return G×I of every head at any positions but [cls]; the model's is their mean.
 
@@ -89,8 +93,10 @@ def gradient_times_input(
     .. math:: e_t \cdot \nabla_{e_t} f_i = \alpha_t \bigl( u_t + (u_t - f_i) \, \ell_t \bigr)
 
     and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
+    ``read`` is what of ``u`` is read of the embedding, where a bias adds to it; None: all of it.
     """
-    return alpha * (u + (u - head_outputs(alpha, u)[..., None]) * logit)
+    own = u if read is None else read
+    return alpha * (own + (u - head_outputs(alpha, u)[..., None]) * logit)
 
 
 def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from limelight.models.attention import AttentionClassifier
-from limelight.models.attention.classifier import WEIGHTS
+from limelight.models.attention.named_weights import OPTIONS, WEIGHTS, weights_of
 from limelight.models.attention.positions import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, Vocabulary
@@ -24,7 +24,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
 
     The query of [cls] is one vector for all documents, so each head reads an embedding along one
     key direction :math:`W_k^\top q / \sqrt{d_{att}}` and C value directions :math:`W_\ell W_v`;
-    autograd carries the gradient through the directions to the five weights.
+    autograd carries the gradient through the directions to the weights. Biases, a skip connection
+    and embeddings of every head's own are options, as in the classifier.
     """
 
     def __init__(
@@ -34,14 +35,18 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         T_max: int = 256,
         position_base: float = 10000.0,
         position_scale: float = 1.0,
+        skip: str | None = None,
+        head_embeddings: bool = False,
     ) -> None:
         super().__init__()
-        for name in WEIGHTS:
-            setattr(self, name, nn.Parameter(weights[name].clone()))
+        for name in (*WEIGHTS, *OPTIONS):
+            given = weights.get(name)
+            setattr(self, name, None if given is None else nn.Parameter(given.clone()))
         self.T_max, self.position_base, self.position_scale = T_max, position_base, position_scale
-        positions = sinusoidal_positions(
-            T_max, self.embedding.shape[1], base=position_base, scale=position_scale
-        )
+        self.skip, self.head_embeddings = skip, head_embeddings
+        K, _, d_e = self.W_q.shape
+        positions = sinusoidal_positions(T_max, d_e, base=position_base, scale=position_scale)
+        positions = np.tile(positions, K if head_embeddings else 1)
         self.register_buffer("positions", torch.from_numpy(positions).to(self.embedding))
 
     @classmethod
@@ -50,13 +55,16 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
     ) -> "AttentionModule":
         """Return a trainable copy of ``classifier``."""
         weights = {
-            n: torch.tensor(np.asarray(getattr(classifier, n)), dtype=dtype) for n in WEIGHTS
+            name: torch.tensor(np.asarray(array), dtype=dtype)
+            for name, array in weights_of(classifier).items()
         }
         return cls(
             weights,
             T_max=classifier.T_max,
             position_base=classifier.position_base,
             position_scale=classifier.position_scale,
+            skip=classifier.skip,
+            head_embeddings=classifier.head_embeddings,
         )
 
     def to_classifier(
@@ -67,7 +75,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         record: Mapping[str, Any] | None = None,
     ) -> AttentionClassifier:
         """Return the module as frozen NumPy arrays."""
-        weights = {name: getattr(self, name).detach().cpu().numpy() for name in WEIGHTS}
+        weights: dict[str, Any] = {
+            name: weight.detach().cpu().numpy() for name, weight in self.named_parameters()
+        }
         return AttentionClassifier(
             **weights,
             vocabulary=vocabulary,
@@ -75,6 +85,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             T_max=self.T_max,
             position_base=self.position_base,
             position_scale=self.position_scale,
+            skip=self.skip,
+            head_embeddings=self.head_embeddings,
             record=record or {},
         )
 
@@ -94,7 +106,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             # Fewer words than tokens: read every word once, then look up what was read.
             directions = self._directions(self.embedding[CLS])
             read = F.embedding(ids, self.embedding @ directions)
-            return self._pooled(read + self.positions[: ids.shape[1]] @ directions)
+            read = read + self.positions[: ids.shape[1]] @ directions
+            return self._pooled(read, self.embedding[CLS])
         kept = None
         if dropout and rng is not None:
             shape = (*ids.shape, self.embedding.shape[1])
@@ -103,22 +116,49 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         directions = self._directions(cls_row)
         scale = 1.0 if kept is None else 1 / kept_share(dropout)
         read = words @ (directions * scale) + self.positions[: ids.shape[1]] @ directions
-        return self._pooled(read)
+        return self._pooled(read, cls_row)
 
     def _directions(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "d_e R"]:
-        """Return what heads read of an embedding, R = K + C·K: key directions, then value ones."""
-        d_att, d_e = self.W_q.shape[1:]
-        q = self.W_q @ (cls_row + self.positions[0])
+        """Return what is read of an embedding: K key directions, C·K value ones, C skipped ones."""
+        K, d_att, d_e = self.W_q.shape
+        cls = cls_row + self.positions[0]
+        own = cls.unflatten(0, (K, d_e)) if self.head_embeddings else cls.expand(K, d_e)
+        q = (self.W_q @ own.unsqueeze(-1)).squeeze(-1)
+        if self.b_q is not None:
+            q = q + self.b_q
         key = (q.unsqueeze(1) @ self.W_k).squeeze(1) / d_att**0.5
-        value = (self.W_l @ self.W_v).transpose(0, 1).reshape(-1, d_e)
-        return torch.cat([key, value]).T
+        value = (self.W_l @ self.W_v).transpose(0, 1)  # C K d_e
+        rows = [self._wide(key), self._wide(value).flatten(0, 1)]
+        if self.skip == "mean":
+            rows.append(self.W_s)
+        return torch.cat(rows).T
 
-    def _pooled(self, read: Float[Array, "B T R"]) -> Float[Array, "B C"]:
-        """Return the mean over heads of Σ_t α_t u_t."""
+    def _wide(self, read: Float[Array, "*C K d_e"]) -> Float[Array, "*C K wide"]:
+        """Let every head read its own part of the embedding, where each has its own."""
+        if not self.head_embeddings:
+            return read
+        K = read.shape[-2]
+        apart = torch.eye(K, dtype=read.dtype, device=read.device).unsqueeze(-1)
+        return (read.unsqueeze(-2) * apart).flatten(-2)
+
+    def _pooled(
+        self, read: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
+    ) -> Float[Array, "B C"]:
+        """Return the mean over heads of Σ_t α_t u_t, and what is added to it.
+
+        The bias of keys adds the same to all logits of a head: it is never read.
+        """
         K, C, _ = self.W_l.shape
-        logit, value = read.split([K, C * K], dim=-1)
+        logit, value, skipped = read.split([K, C * K, read.shape[-1] - K - C * K], dim=-1)
         alpha = torch.softmax(logit, dim=1)
-        return (alpha.unsqueeze(2) * value.unflatten(-1, (C, K))).sum(dim=1).mean(dim=-1)
+        f = (alpha.unsqueeze(2) * value.unflatten(-1, (C, K))).sum(dim=1).mean(dim=-1)
+        if self.b_v is not None:
+            f = f + (self.W_l @ self.b_v.unsqueeze(-1)).squeeze(-1).mean(dim=0)
+        if self.skip == "mean":
+            f = f + skipped.mean(dim=1)
+        if self.skip == "cls":
+            f = f + self.W_s @ (cls_row + self.positions[0])
+        return f
 
 
 class _LookUp(torch.autograd.Function):  # type: ignore[misc]

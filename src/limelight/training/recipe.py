@@ -25,6 +25,12 @@ class Recipe:
     position_scale: float = 1.0
     single_output: bool = False
     """One logit and binary cross-entropy where there are two classes; else one per class."""
+    biases: bool = False
+    """Biases of queries and values; one of keys would do nothing."""
+    skip: Literal["mean", "cls"] | None = None
+    """A skip connection, from the mean of the window or from [cls], added to the outputs."""
+    head_embeddings: bool = False
+    """Embeddings of d_e numbers for every head, instead of one for all."""
 
     vocabulary_size: int | None = None
     min_count: int = 1

@@ -97,6 +97,8 @@ def new_state(
             T_max=prepared.T_max,
             position_base=recipe.position_base,
             position_scale=recipe.position_scale,
+            skip=recipe.skip,
+            head_embeddings=recipe.head_embeddings,
         )
     module = module.to(device)
     decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
@@ -120,12 +122,18 @@ def new_state(
 def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
     rng = random_numbers(seed, WEIGHTS)
     K, bound, V = recipe.heads, recipe.weight_bound, len(prepared.vocabulary)
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "W_q": (K, recipe.d_att, recipe.d_e),
         "W_k": (K, recipe.d_att, recipe.d_e),
         "W_v": (K, recipe.d_out, recipe.d_e),
         "W_l": (K, prepared.outputs(recipe), recipe.d_out),
     }
-    weights = {"embedding": rng.standard_normal((V, recipe.d_e)) * recipe.embedding_std}
+    wide = recipe.d_e * (K if recipe.head_embeddings else 1)
+    if recipe.biases:
+        # No key bias: attention does not notice one, and its gradient is 0.
+        shapes |= {"b_q": (K, recipe.d_att), "b_v": (K, recipe.d_out)}
+    if recipe.skip is not None:
+        shapes["W_s"] = (prepared.outputs(recipe), wide)
+    weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}
     weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}

@@ -1,10 +1,8 @@
 """The paper's classifier: one layer of attention heads, read at [cls], then a linear map."""
 
-__all__ = ["WEIGHTS", "AttentionClassifier"]
+__all__ = ["AttentionClassifier"]
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -13,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.attention.abilities import ABILITIES
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import encoded, padded_ids, read_document
 from limelight.models.attention.factored import Factored, factored
@@ -21,6 +20,15 @@ from limelight.models.attention.masked import (
     ReplacementScorer,
     deletion_scorer,
     replacement_scorer,
+)
+from limelight.models.attention.named_weights import (
+    OPTIONS,
+    WEIGHTS,
+    fingerprint_of,
+    is_plain,
+    shuffled_weights,
+    weights_of,
+    wide_weights,
 )
 from limelight.models.attention.on_device import DeviceTables, device_tables
 from limelight.models.attention.positions import position_errors, sinusoidal_positions
@@ -38,24 +46,8 @@ from limelight.models.protocol import Capability, Link
 from limelight.shapes import Float
 from limelight.text import CLS, Document, Features, Vocabulary, few_names, token_strings
 
-WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
 _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
-_BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
-_CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
-    {
-        "collapses": None,
-        "chooses": None,
-        "shuffles": None,
-        "attends": _BY_TABLES,
-        "relays": _BY_TABLES,
-        "differentiates": _BY_TABLES,
-        "freezes": _BY_TABLES,
-        "pieces": "the paper's classifier reads whole words, not pieces of them",
-        "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
-        "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
-    }
-)
 
 
 @final
@@ -68,13 +60,21 @@ class AttentionClassifier:
     Shapes, finiteness and class names are checked when a model is made, so its fields are what
     their comments say. Weights keep the precision they were stored in; everything is computed in
     float64. With one output (C = 1) there are two classes, and f > 0 is the second.
+    Options: biases; a ``skip`` connection W_s from the "mean" of the window or from [cls], which is
+    added to f; ``head_embeddings``, with rows of K · d_e numbers, d_e for each head.
     """
 
-    embedding: np.ndarray  # V d_e
+    embedding: np.ndarray  # V d_e, or V K·d_e
     W_q: np.ndarray  # K d_att d_e
     W_k: np.ndarray  # K d_att d_e
     W_v: np.ndarray  # K d_out d_e
     W_l: np.ndarray  # K C d_out
+    b_q: np.ndarray | None = None  # K d_att
+    b_k: np.ndarray | None = None  # K d_att
+    b_v: np.ndarray | None = None  # K d_out
+    W_s: np.ndarray | None = None  # C d_e, or C K·d_e
+    skip: str | None = None
+    head_embeddings: bool = False
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     T_max: int = 256
@@ -86,7 +86,9 @@ class AttentionClassifier:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
-        for name in WEIGHTS:
+        for name in (*WEIGHTS, *OPTIONS):
+            if getattr(self, name) is None:
+                continue
             own = np.array(getattr(self, name))  # freezing it must not freeze the caller's array
             own.setflags(write=False)
             object.__setattr__(self, name, own)
@@ -108,11 +110,7 @@ class AttentionClassifier:
     @property
     def sizes(self) -> dict[str, int]:
         """The letters of the notation table and their values for this model."""
-        (V, d_e), (K, d_att, _), (_, C, d_out) = (
-            self.embedding.shape,
-            self.W_q.shape,
-            self.W_l.shape,
-        )
+        V, (K, d_att, d_e), (_, C, d_out) = len(self.embedding), self.W_q.shape, self.W_l.shape
         return {
             "V": V,
             "d_e": d_e,
@@ -126,8 +124,11 @@ class AttentionClassifier:
     @property
     def config(self) -> dict[str, Any]:
         """What ``config.json`` holds: how to read the weights, then what training recorded."""
+        options = {"skip": self.skip, "head_embeddings": self.head_embeddings}
+        plain = is_plain(self)
         return {
-            "format": "limelight.attention/1",
+            "format": f"limelight.attention/{1 if plain else 2}",
+            **({} if plain else options),
             "T_max": self.T_max,
             "position_base": self.position_base,
             "position_scale": self.position_scale,
@@ -139,30 +140,27 @@ class AttentionClassifier:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of configuration, vocabulary and weights: equal for equal models only."""
-        digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
-        digest.update("\n".join(self.vocabulary.words).encode())
-        for name in WEIGHTS:
-            array = getattr(self, name)
-            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
+        return fingerprint_of(self.config, self.vocabulary, weights_of(self))
 
     @cached_property
     def positions(self) -> Float[np.ndarray, "T_max d_e"]:
         """The positional part of every embedding."""
-        return sinusoidal_positions(
-            self.T_max,
-            self.embedding.shape[1],
-            base=self.position_base,
-            scale=self.position_scale,
-        )
+        return self._of_parts(sinusoidal_positions)
 
     @cached_property
     def directions(self) -> Directions:
         """What each head reads of an embedding."""
-        weights = (array.astype(np.float64) for array in (self.W_q, self.W_k, self.W_v, self.W_l))
-        cls = self.embedding[CLS].astype(np.float64) + self.positions[0]
-        return read_directions(*weights, cls=cls, cls_error=self._position_errors[0])
+        given = {name: getattr(self, name) for name in ("b_q", "b_v", "W_s")}
+        options: dict[str, Any] = {
+            name: None if x is None else x.astype(np.float64) for name, x in given.items()
+        }
+        return read_directions(
+            **wide_weights(self),
+            cls=self.embedding[CLS].astype(np.float64) + self.positions[0],
+            cls_error=self._position_errors[0],
+            skip=self.skip,
+            **options,
+        )
 
     @cached_property
     def tables(self) -> Tables:
@@ -179,12 +177,15 @@ class AttentionClassifier:
 
     @cached_property
     def _position_errors(self) -> Float[np.ndarray, "T_max d_e"]:
-        return position_errors(
-            self.T_max,
-            self.embedding.shape[1],
-            base=self.position_base,
-            scale=self.position_scale,
+        return self._of_parts(position_errors)
+
+    def _of_parts(self, of_positions: Callable[..., np.ndarray]) -> Float[np.ndarray, "T_max d_e"]:
+        """What ``of_positions`` says of one embedding, for each that a row holds."""
+        size = self.sizes
+        one = of_positions(
+            self.T_max, size["d_e"], base=self.position_base, scale=self.position_scale
         )
+        return np.tile(one, size["K"]) if self.head_embeddings else one
 
     @cached_property
     def _factored(self) -> Factored | None:
@@ -192,16 +193,12 @@ class AttentionClassifier:
 
     def rounded(self, dtype: str) -> "AttentionClassifier":
         """Return the model with its weights in another precision, such as "float16"."""
-        return replace(self, **{name: getattr(self, name).astype(dtype) for name in WEIGHTS})
+        rounded: dict[str, Any] = {n: x.astype(dtype) for n, x in weights_of(self).items()}
+        return replace(self, **rounded)
 
     def shuffled(self, seed: int) -> "AttentionClassifier":
         """Return the model with the numbers of every weight in random places."""
-        rng = np.random.default_rng(seed)
-
-        def mixed(array: np.ndarray) -> np.ndarray:
-            return rng.permutation(array.ravel()).reshape(array.shape)
-
-        weights: dict[str, Any] = {name: mixed(getattr(self, name)) for name in WEIGHTS}
+        weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
         return replace(self, **weights)
 
     @property
@@ -217,7 +214,7 @@ class AttentionClassifier:
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What this model can show, or why it cannot."""
-        return _CAPABILITIES
+        return ABILITIES
 
     @property
     def together(self) -> int:
@@ -240,7 +237,7 @@ class AttentionClassifier:
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return ``text`` as this model sees it."""
         if pieces:
-            raise InputError(f"{_CAPABILITIES['pieces']}; read words.")
+            raise InputError(f"{ABILITIES['pieces']}; read words.")
         return read_document(text, self.vocabulary, T_max=self.T_max)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
@@ -295,6 +292,9 @@ class AttentionClassifier:
         ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
         e = self.embedding[ids].astype(np.float64) + self.positions
         T = 1 + len(document.tokens)
-        logit = np.einsum("se,kef,tf->kst", e[:T], self.directions.query, e, optimize=True)
+        K, seen = self.sizes["K"], self.directions
+        logit = np.einsum("se,kef,tf->kst", e[:T], seen.query[:K], e, optimize=True)
+        # The key's bias adds the same to a whole row, which a softmax does not notice.
+        logit += (seen.asked[:K] @ e.T)[:, None]
         g = np.exp(logit - logit.max(axis=-1, keepdims=True))
         return (g / g.sum(axis=-1, keepdims=True))[:, :, :T]

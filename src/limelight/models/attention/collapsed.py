@@ -4,15 +4,14 @@ __all__ = ["CollapsedDocuments"]
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, final, runtime_checkable
+from typing import final
 
 import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
-from limelight.models.attention.on_device import DeviceTables
-from limelight.models.attention.table_errors import Doubts, TableErrors
-from limelight.models.attention.tables import Directions, Tables
+from limelight.models.attention.table_errors import Doubts
+from limelight.models.attention.tabled import Tabled
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
 from limelight.theory.attention import attention, head_outputs
@@ -20,42 +19,6 @@ from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, empty_value
-
-
-@runtime_checkable
-class Tabled(Protocol):
-    """What is needed of a model: its tables, and its embedding for the directions of gradients."""
-
-    @property
-    def T_max(self) -> int:
-        """Tokens that the model reads, [cls] included."""
-
-    @property
-    def tables(self) -> Tables:
-        """Logits and values of words and positions."""
-
-    @property
-    def table_errors(self) -> TableErrors:
-        """How far the tables may be from what the weights say."""
-
-    @property
-    def device_tables(self) -> DeviceTables | None:
-        """The same on a device, if there is one."""
-
-    @property
-    def embedding(self) -> np.ndarray:
-        """Embedding of every word."""
-
-    @property
-    def positions(self) -> Float[np.ndarray, "T_max d_e"]:
-        """The positional part of every embedding."""
-
-    @property
-    def directions(self) -> Directions:
-        """What each head reads of an embedding."""
-
-    def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
-        """Return every head's attention of every token to every token."""
 
 
 @final
@@ -226,13 +189,32 @@ class CollapsedDocuments:
 
     def gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T_max d_e"]:
         """The gradient of the explained number at every position, [cls] included."""
-        return gradient(**self.at_the_text(weights))
+        rows = gradient(**self.at_the_text(weights))
+        rows[:, 0] += weights @ self.model.directions.cls_value
+        return rows
 
     def head_gradients(
         self, weights: Float[np.ndarray, "n C"]
     ) -> Float[np.ndarray, "n K T_max d_e"]:
         """Every head's own gradient at every position, [cls] included."""
-        return head_gradients(**self.at_the_text(weights))
+        rows = head_gradients(**self.at_the_text(weights))
+        rows[:, :, 0] += (weights @ self.model.directions.cls_value)[:, None]
+        return rows
+
+    @property
+    def attention(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of the heads: a skip connection from the mean is not one of them."""
+        return self.alpha[:, :-1] if self.model.directions.skip_head else self.alpha
+
+    def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Values of the same heads for the target; the mean of attention times it is their f."""
+        own = self.target_u(weights) - (weights @ self.model.directions.constant)[:, None, None]
+        K = self.attention.shape[1]
+        return own[:, :K] * (K / own.shape[1])
+
+    def read_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Values as they are read of the embedding for the target: without any constant."""
+        return self.target_u(weights) - (weights @ self.model.directions.offset)[..., None]
 
     def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
         """Values seen by the target: Σ_c ∂F/∂f_c u_c."""

@@ -14,12 +14,13 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from limelight.errors import InputError
 from limelight.files import whole_folder
-from limelight.models.attention.classifier import WEIGHTS, AttentionClassifier
+from limelight.models.attention.classifier import AttentionClassifier
+from limelight.models.attention.named_weights import OPTIONS, SKIPS, WEIGHTS, weights_of
 from limelight.parsing import bounded_bytes, bounded_json
 from limelight.text import Vocabulary, one_line
 from limelight.text.surrogates import LONE_SURROGATE
 
-FORMAT = "limelight.attention/1"
+FORMATS = ("limelight.attention/1", "limelight.attention/2")
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
 FILES = ("config.json", "vocab.txt", "model.safetensors")
@@ -38,7 +39,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
     """
     _refuse_other_files(Path(path))
-    weights = {name: np.ascontiguousarray(getattr(model, name)) for name in WEIGHTS}
+    weights = {name: np.ascontiguousarray(array) for name, array in weights_of(model).items()}
     with whole_folder(path) as part:
         (part / "config.json").write_text(
             json.dumps(model.config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
@@ -71,11 +72,15 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
         reading = {name: config.pop(name) for name in _READING}
+        # A folder of version 1 may hold anything under these names; there they mean nothing.
+        form = config.pop("format")
+        options = _options(config, weights) if form == FORMATS[1] else {}
         classes = tuple(reading.pop("classes"))
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
         return AttentionClassifier(
             **{name: weights[name] for name in WEIGHTS},
+            **options,
             vocabulary=Vocabulary(tuple(words)),
             classes=classes,
             **reading,
@@ -89,6 +94,17 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         raise InputError(f"the model folder '{folder}' cannot be used: {error}") from None
 
 
+def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return what a folder of version 2 has beside one of version 1."""
+    skip, apart = config.pop("skip", None), config.pop("head_embeddings", False)
+    if skip is not None and skip not in SKIPS:
+        raise InputError(f"config.json has an unusable 'skip': {_shown(skip)}.")
+    if not isinstance(apart, bool):
+        raise InputError(f"config.json has an unusable 'head_embeddings': {_shown(apart)}.")
+    given = {name: weights[name] for name in OPTIONS if name in weights}
+    return {**given, "skip": skip, "head_embeddings": apart}
+
+
 def _content(folder: Path, name: str) -> bytes:
     try:
         return bounded_bytes(folder / name, _MOST_BYTES[name])
@@ -97,11 +113,12 @@ def _content(folder: Path, name: str) -> bytes:
 
 
 def _config(content: bytes) -> dict[str, Any]:
-    """Return the configuration without its format, after checking that it is one of ours."""
+    """Return the configuration, after checking that it is one of ours."""
     config = bounded_json(content, "config.json")
-    form = config.pop("format", None) if isinstance(config, dict) else None
-    if form != FORMAT:
-        raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
+    form = config.get("format") if isinstance(config, dict) else None
+    if form not in FORMATS:
+        known = " or ".join(map(repr, FORMATS))
+        raise InputError(f"config.json must have the format {known}; it has {form!r}.")
     for name, kind in _READING.items():
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
+from limelight.models.attention.named_weights import OPTIONS, SKIPS
 
 _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
 
@@ -14,15 +15,24 @@ _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
 def check_weights(model: Any) -> None:
     """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
     letters = {
-        "embedding": "V d_e",
         "W_q": "K d_att d_e",
         "W_k": "K d_att d_e",
         "W_v": "K d_out d_e",
         "W_l": "K C d_out",
+        "b_q": "K d_att",
+        "b_k": "K d_att",
+        "b_v": "K d_out",
+        "embedding": "V K·d_e" if model.head_embeddings else "V d_e",
+        "W_s": "C K·d_e" if model.head_embeddings else "C d_e",
     }
+    _check_skip(model)
     size: dict[str, int] = {"V": len(model.vocabulary)}
     for name, axes in letters.items():
         array = getattr(model, name)
+        if array is None and name in OPTIONS:
+            continue
+        if "K·d_e" in axes:
+            size["K·d_e"] = size["K"] * size["d_e"]
         if array.dtype.kind != "f":
             raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
         if array.ndim != len(axes.split()):
@@ -45,6 +55,13 @@ def check_weights(model: Any) -> None:
     _check_positions(model)
     if model.tokenizer != "basic_english":
         raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+
+
+def _check_skip(model: Any) -> None:
+    if model.skip is not None and model.skip not in SKIPS:
+        raise InputError(nearest("skip", model.skip, SKIPS))
+    if (model.skip is None) != (model.W_s is None):
+        raise InputError("a skip connection needs both its kind (skip) and its weights (W_s).")
 
 
 def _check_positions(model: Any) -> None:

@@ -102,8 +102,11 @@ def table_errors(
         word_logit=word_logit + _READ * np.abs(tables.word_logit),
         word_value=word_value.reshape(-1, C, K) + _READ * np.abs(tables.word_value),
         position_logit=(position_logit + _READ * np.abs(tables.position_logit)).max(axis=0),
+        # The offset is added to what a position reads: its own error, and one more rounding.
         position_value=(
-            position_value.reshape(-1, C, K) + _READ * np.abs(tables.position_value)
+            position_value.reshape(-1, C, K)
+            + directions.offset_error
+            + (_READ + ROUNDING) * (np.abs(tables.position_value) + np.abs(directions.offset))
         ).max(axis=0),
         tables=tables,
     )

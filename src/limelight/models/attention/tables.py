@@ -8,7 +8,7 @@ linear, so logits and values split into a part of the word and a part of the pos
 
 __all__ = ["Directions", "Tables", "collapse", "predicted_logits", "read_directions"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -28,7 +28,10 @@ class Directions:
     ``key`` is :math:`W_k^\\top q / \\sqrt{d_{att}}`, ``value`` is :math:`W_\\ell W_v`, and
     ``query`` maps an embedding to :math:`W_q^\\top W_k e / \\sqrt{d_{att}}`, the direction in
     which [cls] itself would be pulled. ``key_error`` and ``value_error`` bound what rounding made
-    of each number of ``key`` and ``value``.
+    of each number of ``key`` and ``value``. ``offset`` is what every position's value has besides,
+    by biases and by a skip connection from [cls], ``asked`` what the bias of queries adds to key
+    directions, and ``cls_value`` how [cls] enters by the skip connection. A skip connection from
+    the mean is one more head, which attends to all positions alike (``skip_head``).
     """
 
     key: Float[np.ndarray, "K d_e"]
@@ -36,6 +39,12 @@ class Directions:
     query: Float[np.ndarray, "K d_e d_e"]
     key_error: Float[np.ndarray, "K d_e"]
     value_error: Float[np.ndarray, "C K d_e"]
+    offset: Float[np.ndarray, "C K"]
+    offset_error: Float[np.ndarray, "C K"]
+    asked: Float[np.ndarray, "K d_e"]
+    cls_value: Float[np.ndarray, "C d_e"]
+    constant: Float[np.ndarray, " C"]  # the part of ``offset`` that no head makes: [cls], skipped
+    skip_head: bool = False
 
 
 @final
@@ -65,25 +74,94 @@ def read_directions(
     *,
     cls: Float[np.ndarray, " d_e"],
     cls_error: Float[np.ndarray, " d_e"],
+    b_q: Float[np.ndarray, "K d_att"] | None = None,
+    b_v: Float[np.ndarray, "K d_out"] | None = None,
+    W_s: Float[np.ndarray, "C d_e"] | None = None,
+    skip: str | None = None,
 ) -> Directions:
     """Return what heads with these weights read, asked by [cls] as it is embedded.
 
-    ``cls_error`` is that of its position; that of the sum with its word is added here.
+    ``cls_error`` is that of its position; that of the sum with its word is added here. The bias of
+    keys adds the same to every logit of a head, which attention does not notice.
     """
     scale = 1 / np.sqrt(W_q.shape[1])
     cls_error = cls_error + ROUNDING * np.abs(cls)
+    bias = np.zeros(W_q.shape[:2]) if b_q is None else b_q
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
-        q = W_q @ cls
+        q = W_q @ cls + bias
         key = scale * np.einsum("ka,kae->ke", q, W_k)
         q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
+        q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
         key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
-        return Directions(
+        offset, offset_error = _offset(W_l, b_v)
+        seen = Directions(
             key=key,
             value=np.einsum("kco,koe->cke", W_l, W_v),
             query=scale * np.einsum("kad,kae->kde", W_q, W_k),
             key_error=scale * key_error + 4 * ROUNDING * np.abs(key),
             value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
+            offset=offset,
+            offset_error=offset_error,
+            asked=scale * np.einsum("ka,kae->ke", bias, W_k),
+            cls_value=np.zeros((W_l.shape[1], W_v.shape[2])),
+            constant=np.zeros(W_l.shape[1]),
         )
+        return seen if W_s is None else _with_skip(seen, W_s, skip, cls, cls_error)
+
+
+def _offset(
+    W_l: Float[np.ndarray, "K C d_out"], b_v: Float[np.ndarray, "K d_out"] | None
+) -> tuple[Float[np.ndarray, "C K"], Float[np.ndarray, "C K"]]:
+    """What the bias of values adds to every u, W_ℓ b_v, and what rounding made of it."""
+    if b_v is None:
+        zero = np.zeros(W_l.shape[1::-1])
+        return zero, zero
+    error = product_error(W_l, b_v[..., None])[..., 0]
+    return (W_l @ b_v[..., None])[..., 0].T, error.T
+
+
+def _with_skip(
+    seen: Directions,
+    W_s: Float[np.ndarray, "C d_e"],
+    skip: str | None,
+    cls: Float[np.ndarray, " d_e"],
+    cls_error: Float[np.ndarray, " d_e"],
+) -> Directions:
+    """The directions with W_s e added to f: of [cls], or of the mean over the window.
+
+    [cls] is the same in every document, so its part is a constant. The mean over the window is a
+    head that attends to all positions alike; for f to stay the mean over heads, the values of the
+    others are multiplied by (K + 1)/K and its own by K + 1.
+    """
+    if skip == "cls":
+        moved = (product_error(W_s, cls[:, None], y_error=cls_error[:, None])[:, 0])[:, None]
+        return replace(
+            seen,
+            offset=seen.offset + (W_s @ cls)[:, None],
+            offset_error=seen.offset_error + moved + ROUNDING * np.abs(seen.offset),
+            cls_value=W_s,
+            constant=W_s @ cls,
+        )
+    K, d_e = seen.key.shape
+    more, none = (K + 1) / K, np.zeros((1, d_e))
+    rounding = 2 * ROUNDING
+
+    def joined(values: np.ndarray, last: np.ndarray) -> np.ndarray:
+        return np.concatenate([more * values, last[:, None]], axis=1)
+
+    value, offset = joined(seen.value, (K + 1) * W_s), joined(seen.offset, np.zeros(len(W_s)))
+    return replace(
+        seen,
+        key=np.concatenate([seen.key, none]),
+        value=value,
+        query=np.concatenate([seen.query, np.zeros((1, d_e, d_e))]),
+        key_error=np.concatenate([seen.key_error, none]),
+        value_error=joined(seen.value_error, 0 * W_s) + rounding * np.abs(value),
+        offset=offset,
+        offset_error=joined(seen.offset_error, np.zeros(len(W_s))) + rounding * np.abs(offset),
+        asked=np.concatenate([seen.asked, none]),
+        skip_head=True,
+    )
 
 
 def collapse(
@@ -106,7 +184,7 @@ def collapse(
         word_logit=logits[0],
         word_value=values[0].reshape(-1, *shape),
         position_logit=logits[1],
-        position_value=values[1].reshape(-1, *shape),
+        position_value=values[1].reshape(-1, *shape) + directions.offset,
     )
 
 

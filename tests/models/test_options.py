@@ -1,0 +1,279 @@
+"""Biases, skip connections and embeddings of every head's own: against autograd and all sets."""
+
+import json
+from dataclasses import fields
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+import limelight
+from limelight.checks import verify
+from limelight.errors import InputError
+from limelight.explainers import read
+from limelight.models.attention import encoded
+from limelight.models.attention.documents import padded_ids
+from limelight.text import UNK
+from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
+from limelight.theory.per_document import one_document
+from limelight.theory.ratio_game import value
+
+from tiny_models import SIZES, tiny_model
+
+TEXT = "w1 w5 never w5 w8 w2"
+KINDS = {
+    "biases": {"biases": True},
+    "skip of the mean": {"skip": "mean"},
+    "skip of [cls]": {"skip": "cls"},
+    "own embeddings": {"apart": True},
+    "all": {"biases": True, "skip": "mean", "apart": True},
+    "all, [cls]": {"biases": True, "skip": "cls", "apart": True},
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def model_with(kind, *, seed=3, outputs=2):
+    """A tiny model with the options of ``kind``."""
+    asked = KINDS[kind]
+    plain = tiny_model(seed, outputs=outputs, scale=0.6)
+    rng = np.random.default_rng(seed + 1)
+    size = SIZES | {"C": outputs}
+    K, wide = size["K"], size["d_e"] * (size["K"] if asked.get("apart") else 1)
+    changes = {name: getattr(plain, name) for name in ("W_q", "W_k", "W_v", "W_l")}
+    changes["embedding"] = 0.6 * rng.standard_normal((size["V"], wide))
+    if asked.get("biases"):
+        changes |= {name: rng.standard_normal((K, size["d_att"])) for name in ("b_q", "b_k")}
+        changes["b_v"] = rng.standard_normal((K, size["d_out"]))
+    if "skip" in asked:
+        changes |= {"skip": asked["skip"], "W_s": rng.standard_normal((outputs, wide))}
+    return limelight.AttentionClassifier(
+        **changes,
+        head_embeddings=bool(asked.get("apart")),
+        vocabulary=plain.vocabulary,
+        classes=plain.classes,
+        T_max=plain.T_max,
+    )
+
+
+def by_torch(model, ids, *, gradient_of=None):
+    """Oracle: the model as its definition says; its outputs, or a gradient at the window."""
+    weights = {
+        name: None if (w := getattr(model, name)) is None else torch.tensor(w.astype(np.float64))
+        for name in ("embedding", "W_q", "W_k", "W_v", "W_l", "b_q", "b_k", "b_v", "W_s")
+    }
+    K, d_att, d_e = weights["W_q"].shape
+    places = np.arange(model.T_max)[:, None] / 10000 ** (np.arange(0, d_e, 2) / d_e)
+    wave = np.zeros((model.T_max, d_e))
+    wave[:, 0::2], wave[:, 1::2] = np.sin(places), np.cos(places)[:, : d_e // 2]
+    copies = K if model.head_embeddings else 1
+    e = weights["embedding"][torch.tensor(ids, dtype=torch.long)]
+    e = (e + torch.tensor(np.tile(wave, copies))).requires_grad_(True)
+    heads = []
+    for i in range(K):
+        own = e[:, i * d_e : (i + 1) * d_e] if model.head_embeddings else e
+
+        def read(name, bias, own=own, i=i):
+            x = own @ weights[name][i].T
+            return x if weights[bias] is None else x + weights[bias][i]
+
+        q, k, v = read("W_q", "b_q"), read("W_k", "b_k"), read("W_v", "b_v")
+        mixed = torch.softmax(q @ k.T / d_att**0.5, dim=-1) @ v
+        heads.append(weights["W_l"][i] @ mixed[0])
+    f = sum(heads) / K
+    if model.skip is not None:
+        f = f + weights["W_s"] @ (e[0] if model.skip == "cls" else e.mean(dim=0))
+    if gradient_of is None:
+        return f.detach().numpy()
+    return torch.autograd.grad(f[gradient_of], e)[0].numpy(), e.detach().numpy()
+
+
+def window(model, text):
+    return padded_ids([encoded(model.read(text)).ids], T_max=model.T_max)[0]
+
+
+@kinds
+def test_outputs_are_those_of_the_definition(kind):
+    model = model_with(kind)
+    np.testing.assert_allclose(
+        model.logits([TEXT])[0], by_torch(model, window(model, TEXT)), rtol=1e-10
+    )
+
+
+@kinds
+def test_gradients_are_those_of_autograd_at_every_position(kind):
+    model = model_with(kind)
+    reading = read(model, [TEXT], target=1)
+    G, e = by_torch(model, window(model, TEXT), gradient_of=1)
+    weights = reading.target_weights
+    np.testing.assert_allclose(reading.collapsed.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
+    heads = reading.collapsed.head_gradients(weights)[0]
+    np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
+    scores = limelight.explain(model, TEXT, "gxi", target=1, features="positions").scores
+    np.testing.assert_allclose(scores, (G * e).sum(axis=1)[1 : 1 + len(scores)], rtol=1e-9)
+
+
+@kinds
+def test_the_game_is_the_model_on_all_sets_of_words(kind):
+    model = model_with(kind)
+    reading = read(model, [TEXT], target=1)
+    game = one_document(reading.ratio_game, 0)
+    ids, of_token = window(model, TEXT), reading.features[0].of_token
+    keeps = np.array(list(product([True, False], repeat=game.d)))
+    for keep in keeps:
+        masked = ids.copy()
+        for t, j in enumerate(of_token):
+            if not keep[j]:
+                masked[1 + t] = UNK
+        np.testing.assert_allclose(
+            value(game, keep[None])[0, 0], by_torch(model, masked)[1], rtol=1e-9, atol=1e-11
+        )
+
+
+@kinds
+def test_exact_methods_keep_their_bounds(kind):
+    model = model_with(kind)
+    game = one_document(read(model, [TEXT], target=1).ratio_game, 0)
+    for method, oracle in (
+        ("shapley", shapley_by_enumeration(game)),
+        ("lime", lime_by_enumeration(game).scores),
+    ):
+        e = limelight.explain(model, TEXT, method, target=1, tolerance=1e-8)
+        assert np.abs(e.scores - oracle[0]).max() <= e.bound < 1e-5
+
+
+@kinds
+def test_every_check_of_verify_passes(kind):
+    checks = list(verify(model_with(kind), "w1 w5. never w5 w8 w9 w2 w3 w4 w7"))
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_verify_would_notice_a_forgotten_bias(monkeypatch):
+    model = model_with("biases")
+    tables = model.tables
+    wrong = type(tables)(
+        tables.word_logit, tables.word_value, tables.position_logit, tables.position_value - 1.0
+    )
+    monkeypatch.setitem(model.__dict__, "tables", wrong)
+    failed = {check.method for check in verify(model, TEXT) if not check.passed}
+    assert "alpha-grad" in failed
+
+
+@kinds
+def test_attention_is_that_of_the_heads_alone(kind):
+    model = model_with(kind)
+    e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
+    rows = model.attention_matrices(model.read(TEXT))
+    assert rows.shape[0] == SIZES["K"] == len(e.heads)
+    np.testing.assert_allclose(e.scores, rows[:, 0, 1:].mean(axis=0), rtol=1e-9)
+
+
+@kinds
+def test_a_folder_brings_the_model_back(kind, tmp_path):
+    model = model_with(kind)
+    limelight.save_folder(model, tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert config["format"] == "limelight.attention/2"
+    again = limelight.load(tmp_path / "m")
+    assert again.fingerprint == model.fingerprint
+    np.testing.assert_array_equal(again.logits([TEXT]), model.logits([TEXT]))
+    assert (again.skip, again.head_embeddings) == (model.skip, model.head_embeddings)
+
+
+def test_a_plain_model_is_still_written_as_version_1(tmp_path):
+    limelight.save_folder(tiny_model(), tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert config["format"] == "limelight.attention/1"
+    assert not {"skip", "head_embeddings"} & set(config)
+
+
+def test_options_change_the_fingerprint():
+    prints = {model_with(kind).fingerprint for kind in KINDS}
+    assert len(prints) == len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"skip": "mean"}, "a skip connection needs both its kind (skip) and its weights (W_s)."),
+        ({"skip": "means"}, "no skip 'means'. Did you mean 'mean'?"),
+        ({"b_q": np.zeros((3, 4))}, "b_q has shape (3, 4), but its axis d_att must be 5."),
+        ({"head_embeddings": True}, "embedding has shape (23, 7), but its axis K·d_e must be 21."),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(changes, sentence):
+    with pytest.raises(InputError) as caught:
+        tiny_model(**changes)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(("name", "bad"), [("skip", "sum"), ("head_embeddings", 1)])
+def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
+    limelight.save_folder(model_with("skip of the mean"), tmp_path / "m")
+    place = tmp_path / "m" / "config.json"
+    config = json.loads(place.read_text()) | {name: bad}
+    place.write_text(json.dumps(config))
+    with pytest.raises(InputError, match=f"unusable '{name}'"):
+        limelight.load(tmp_path / "m")
+
+
+@kinds
+def test_a_page_without_python_refuses_options(kind):
+    from limelight.live.stored_tables import stored_tables
+
+    with pytest.raises(InputError, match="this model has options"):
+        stored_tables(model_with(kind))
+    stored_tables(tiny_model())
+
+
+def test_a_device_gives_the_same_numbers():
+    model = model_with("all")
+    here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.on("cpu")))
+    np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
+
+
+@kinds
+@pytest.mark.parametrize("repeat", [1, 9], ids=["few tokens", "many tokens"])
+def test_the_module_that_is_trained_computes_the_same(kind, repeat):
+    from limelight.training import AttentionModule
+
+    model = model_with(kind)
+    ids = torch.tensor(np.tile(window(model, TEXT), (repeat, 1)), dtype=torch.long)
+    module = AttentionModule.from_classifier(model, dtype=torch.float64)
+    f = module(ids)
+    np.testing.assert_allclose(f[0].detach().numpy(), model.logits([TEXT])[0], rtol=1e-10)
+    (f * torch.arange(1, 3)).sum().backward()
+    still = {name for name, p in module.named_parameters() if p.grad is None or not p.grad.any()}
+    assert still <= {"b_k"}  # which attention does not notice
+    again = module.to_classifier(model.vocabulary, model.classes)
+    np.testing.assert_allclose(again.logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("biases=true", "skip=mean"), ("skip=cls", "head_embeddings=true"), ("biases=true",)],
+    ids=str,
+)
+def test_the_command_trains_models_with_options(limelight, tmp_path, options):
+    from limelight.models.attention import load_folder
+
+    data = tmp_path / "reviews.jsonl"
+    rows = [{"text": f"{w} film {i}", "label": w} for i in range(20) for w in ("good", "bad")]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    small = ["d_e=7", "heads=3", "d_att=5", "d_out=11", "T_max=13", "batch=4", "learning_rate=0.03"]
+    settings = [part for pair in (*small, *options) for part in ("--set", pair)]
+    run = limelight("train", data, "--output", tmp_path / "m", "--epochs", 3, *settings)
+    assert run.code == 0, run.err
+    model = load_folder(tmp_path / "m")
+    assert (model.b_v is not None) == ("biases=true" in options)
+    assert model.skip == next((o[5:] for o in options if o.startswith("skip=")), None)
+    assert [c.method for c in verify(model, "good film 3 bad") if not c.passed] == []
+
+
+def test_an_unknown_skip_is_refused_by_the_recipe():
+    from limelight.training.recipe import Recipe, _wanted
+
+    (declared,) = (one.type for one in fields(Recipe) if one.name == "skip")
+    assert _wanted("sum", declared) == "one of mean, cls"
+    assert _wanted("cls", declared) is None
+    assert _wanted(None, declared) is None
