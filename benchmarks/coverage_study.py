@@ -49,6 +49,11 @@ class Method(NamedTuple):
     promised: bool = False
 
     @property
+    def kind(self) -> str:
+        """What it estimates: of a surrogate, the values that it is asked for."""
+        return self.settings.get("values", self.name)
+
+    @property
     def id(self) -> str:
         """The name with its settings."""
         return "_".join([self.name, *map(str, self.settings.values())])
@@ -153,7 +158,7 @@ def _runs(
             scale="probability" if family.probability else "logit",
             seed=1000 * number + seed,
             **method.settings,
-            **({"top": None} if method.name == "interactions" else {}),
+            **({"top": None} if method.kind == "interactions" else {}),
         )
         off, stderr = e.scores - truth, e.stderr
         if e.pairs is not None:
@@ -177,12 +182,12 @@ def _truth(method: Method, table: Table) -> np.ndarray:
     def game(keep: np.ndarray) -> np.ndarray:
         return table[keep @ np.array([*BITS.values()])][:, None]
 
-    if method.name == "lime":
+    if method.kind == "lime":
         return lime_of_all_masks(game, D).scores[0]
-    if method.name == "interactions":
-        return pairs_of_all_masks(game, D, index=method.settings["index"])[0]
+    if method.kind == "interactions":
+        return pairs_of_all_masks(game, D, index=method.settings.get("index", "shapley"))[0]
     exactly = {"shapley": shapley_of_all_masks, "banzhaf": banzhaf_of_all_masks}
-    return exactly[method.name](game, D)[0]
+    return exactly[method.kind](game, D)[0]
 
 
 def _measure(method: Method, family: str, found: Found) -> Measure:

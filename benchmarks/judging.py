@@ -3,8 +3,10 @@
 python benchmarks/judging.py                               1,000 reviews under the shipped model
 python benchmarks/judging.py --model FOLDER --reviews 20   reviews of about 100 words under a
                                                            Hugging Face model (result: judging_deep)
-python benchmarks/judging.py --model FOLDER --every        more methods, at several costs, with
+python benchmarks/judging.py --model FOLDER --every        every method, some at several costs, with
                                                            their shares (judging_deep_every)
+python benchmarks/judging.py --every                       the same of the shipped model, on the
+                                                           same reviews (judging_every)
 
 Where there is a graphics card a Hugging Face model uses it, and the result is called judging_cuda.
 """
@@ -32,14 +34,23 @@ EVERY = {
     "shapley, pairs=2": Shapley(pairs=2),
     "lime, samples=1000": Lime(samples=1000),
     "lime, samples=400": Lime(samples=400),
+    "surrogate": "surrogate",
     "lrp, steps=20": Lrp(steps=20),
     "lrp": "lrp",
     "ig": "ig",
     "loo": "loo",
+    "banzhaf": "banzhaf",
+    "lime-sampled": "lime-sampled",
+    "interactions": "interactions",
+    "anchors": "anchors",
     "generic-attention": "generic-attention",
     "alpha-avg": "alpha-avg",
+    "alpha-max": "alpha-max",
+    "alpha-grad": "alpha-grad",
     "rollout": "rollout",
+    "flow": "flow",
     "g-l1": "g-l1",
+    "g-l2": "g-l2",
     "g-avg": "g-avg",
     "gxi": "gxi",
 }
@@ -51,10 +62,12 @@ def main() -> None:
     arguments = parsed()
     deep = arguments.model is not None
     model = limelight.load(arguments.model, device=arguments.device) if deep else load()
-    texts = short_texts(arguments) if deep else spread_texts(arguments)
-    settings = asked(arguments) if deep else {}
+    texts = short_texts(arguments) if deep or arguments.every else spread_texts(arguments)
+    settings = asked(arguments) if deep or arguments.every else {}
     start, used = time.perf_counter(), time.process_time()
-    methods = EVERY if arguments.every else list(METHODS)
+    methods: Any = list(METHODS)
+    if arguments.every:
+        methods = EVERY if deep else shipped_methods(model)
     found = limelight.judge(model, texts, methods, **settings)
     seconds, used = time.perf_counter() - start, time.process_time() - used
     for line in shares(found):
@@ -74,15 +87,29 @@ def main() -> None:
     )
 
 
-def parsed() -> argparse.Namespace:
-    """Return the arguments."""
-    parser = command_line(__doc__ or "")
+def shipped_methods(model: Model) -> list[str]:
+    """Return every method of the shipped model, which has one way to each and needs no counts.
+
+    A surrogate of it would be itself: it is such a game.
+    """
+    return [row.id for row in limelight.methods(model) if not row.refused and row.id != "surrogate"]
+
+
+def parser_of(about: str) -> argparse.ArgumentParser:
+    """Return the arguments that say what is judged."""
+    parser = command_line(about)
     parser.add_argument("--limit", "--reviews", type=int, default=None, help="judge so many")
     parser.add_argument("--model", type=Path, help="folder of a Hugging Face model")
     parser.add_argument("--device", help='as torch names it, such as "cuda"')
     parser.add_argument("--data", type=Path, help="reviews as .jsonl.gz, where parquet is not read")
     parser.add_argument("--budget", type=float, help="seconds for search and chance")
-    parser.add_argument("--every", action="store_true", help="more methods, at several costs")
+    return parser
+
+
+def parsed() -> argparse.Namespace:
+    """Return the arguments."""
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--every", action="store_true", help="every method, at several costs")
     parser.add_argument("--pairs", type=int, default=25, help="of orders, for Shapley values")
     parser.add_argument("--samples", type=int, default=1000, help="of LIME")
     parser.add_argument("--columns", default="", help="other measures, with commas")
@@ -94,7 +121,7 @@ def asked(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a deep model's judgement."""
     few = arguments.smoke
     if arguments.every:  # their settings are their own
-        return {"budget": 1.0 if few else arguments.budget}
+        return {"budget": 1.0 if few else arguments.budget, "columns": []}
     return {
         "pairs": 2 if few else arguments.pairs,
         "samples": 400 if few else arguments.samples,

@@ -4,8 +4,8 @@
     python benchmarks/serving.py --run FOLDER         # also the first paint of a run, in Chromium
 
 The server is a process of its own with one thread for its arithmetic. A client has a text of 30
-words and changes a letter every 300 ms; a question that is not answered by then is superseded, as
-the page does it. An answer counts from the first byte sent to the last one read.
+words and changes one every 300 ms; a question that is not answered by then is superseded, as the
+page does it. An answer counts from the first byte sent to the last one read.
 """
 
 import asyncio

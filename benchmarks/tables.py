@@ -11,10 +11,12 @@ from pathlib import Path
 
 from cluster_cost import cost_table
 from results import RESULTS, markdown
+from transformer_table import transformer_table
 
 README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
+TRANSFORMERS = Path(__file__).parents[1] / "docs" / "transformers.md"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 ORDER = (
     "prediction",
@@ -25,15 +27,21 @@ ORDER = (
     "datasets",
     "transformer_corpus_cuda",
     "judging",
+    "judging_every",
     "judging_deep",
     "judging_cuda",
     "judging_cuda_every",
+    "faithfulness_per_second_deep",
+    "faithfulness_per_second_cuda",
     "ceilings",
     "live",
     "huggingface",
     "huggingface_cuda",
     "model_speed_cuda",
     "coverage",
+    "surrogate",
+    "surrogate_cuda",
+    "surrogate_coverage",
 )
 GAMES = {
     "smooth": "smooth",
@@ -65,6 +73,7 @@ def _pages() -> tuple[tuple[Path, str], ...]:
         (README, sections()),
         (STANDARD_ERRORS, coverage_table()),
         (DATASETS, cost_table()),
+        (TRANSFORMERS, transformer_table()),
     )
 
 

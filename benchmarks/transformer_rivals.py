@@ -2,10 +2,12 @@
 
 __all__ = [
     "Counted",
+    "LogOdds",
     "captum_kernel_shap",
     "captum_lime",
     "groups",
     "lime_package",
+    "rivals",
     "shap_partition",
 ]
 
@@ -52,6 +54,69 @@ class Counted:
         half = torch.autocast("cuda", dtype=torch.float16, enabled=self.device.type == "cuda")
         with torch.inference_mode(), half:
             return self.model.network(**given).logits.float()
+
+
+class LogOdds(Counted):
+    """The model of two classes as a function that returns their log-odds, which are opposites."""
+
+    def forward(self, **given: Any) -> Any:
+        """Return the log-odds of one batch, and count it."""
+        first, second = super().forward(**given).unbind(dim=1)
+        return torch.stack([first - second, second - first], dim=1)
+
+
+def rivals() -> dict[str, Callable[[Counted, int, str], np.ndarray]]:
+    """Return, by name, what scores every word of ours for the last class with so many samples."""
+    return {
+        "captum LIME": lambda ask, samples, text: captum_lime(ask, text, samples),
+        "captum KernelSHAP": lambda ask, samples, text: captum_kernel_shap(ask, text, samples),
+        "lime package": _lime_of_words,
+        "shap Partition": _shap_of_words,
+        "shapiq KernelSHAP": _shapiq_of_words,
+    }
+
+
+def _lime_of_words(ask: Counted, samples: int, text: str) -> np.ndarray:
+    """Add up the lime package's scores of all places of each word; punctuation has none."""
+    scores = np.append(lime_package(ask, text, samples, bow=False), 0.0)
+    tokens = ask.model.read(text).tokens.strings
+    found = dict.fromkeys(tokens, 0.0)
+    for token, group in zip(tokens, groups(ask.model, text, bow=False), strict=True):
+        found[token] += scores[group]
+    return np.array(list(found.values()))
+
+
+def _shap_of_words(ask: Counted, samples: int, text: str) -> np.ndarray:
+    """Add up shap's scores of the pieces of each word, wherever it stands."""
+    import shap
+
+    tokens = ask.model.read(text).tokens
+    found = dict.fromkeys(tokens.strings, 0.0)
+    owner: list[str | None] = [None] * len(text)
+    for string, (first, end) in zip(tokens.strings, tokens.spans, strict=True):
+        owner[first:end] = [string] * (end - first)
+    segments, _ = shap.maskers.Text(ask.model.tokenizer).token_segments(text)
+    start = 0
+    for segment, score in zip(segments, shap_partition(ask, text, samples), strict=True):
+        words = [word for word in owner[start : start + len(segment)] if word is not None]
+        if words:
+            found[words[0]] += float(score)
+        start += len(segment)
+    return np.array(list(found.values()))
+
+
+def _shapiq_of_words(ask: Counted, samples: int, text: str) -> np.ndarray:
+    """Let shapiq ask the same game as we do."""
+    import shapiq
+
+    import limelight
+
+    game = limelight.game(ask.model, text, replacement="mask")
+    approximator = shapiq.KernelSHAP(n=len(game), random_state=0)
+    found = approximator.approximate(
+        samples, lambda masks: np.diff(game(np.asarray(masks, bool)), axis=1)[:, 0]
+    )
+    return np.array(found.get_n_order_values(1))
 
 
 def groups(model: HuggingFace, text: str, *, bow: bool) -> list[int]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 METHODS = ["shapley", "lime", "alpha-avg"]  # what the page shows at first
 KEY = 0.3  # seconds
+_CONNECTIONS = 6  # that a browser opens to one server
 WORDS = [
     "the", "film", "plot", "acting", "story", "music", "scene", "ending", "actor", "camera",
     "is", "was", "not", "very", "quite", "too", "and", "but", "with", "for", "good", "bad",
@@ -72,6 +73,7 @@ class Client:
         self.url, self.name = url, name
         self._random = random.Random(name)
         self._words = self._random.choices(WORDS, k=30)
+        self._places = asyncio.Semaphore(_CONNECTIONS)
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self.outcomes: list[Outcome] = []
 
@@ -101,14 +103,16 @@ class Client:
             writer.close()
 
     async def asks(self, body: bytes) -> None:
-        """Ask once and note how it ended."""
-        place = urlsplit(self.url)
-        pair = (
-            self._free.pop()
-            if self._free
-            else await asyncio.open_connection(place.hostname, place.port)
-        )
+        """Ask once and note how it ended; as in a browser, a question waits for a connection."""
         begun = time.perf_counter()
+        async with self._places:
+            place = urlsplit(self.url)
+            if not self._free:
+                self._free.append(await asyncio.open_connection(place.hostname, place.port))
+            await self._asks(body, begun)
+
+    async def _asks(self, body: bytes, begun: float) -> None:
+        pair = self._free.pop()
         try:
             answer = json.loads(
                 (await exchanged(*pair, self.url, "POST", "text?when=now", body)).splitlines()[-1]

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import io
+import json
 import pkgutil
 import re
 import shlex
@@ -71,9 +72,9 @@ def test_a_method_page_says_what_a_reader_needs(page):
     assert tuple(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.M)) == HEADINGS
 
 
-def settings_maker():
-    place = ROOT / "docs" / "methods" / "settings.py"
-    spec = importlib.util.spec_from_file_location("method_settings", place)
+def maker_of(name):
+    place = ROOT / "docs" / "methods" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"method_{name}", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -82,9 +83,31 @@ def settings_maker():
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_page_lists_the_settings_of_the_registry(name):
     """Where this fails, ``python docs/methods/settings.py`` mends it."""
-    maker, text = settings_maker(), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    maker, text = (
+        maker_of("settings"),
+        (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8"),
+    )
     assert text == maker.page_with_settings(name)
     assert maker.section(METHODS[name]) in text
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_page_says_how_faithful_the_method_was_found_to_be(name):
+    """Where this fails, ``python docs/methods/shares.py`` mends it."""
+    maker, text = maker_of("shares"), (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    assert text == maker.page_with_shares(name)
+    assert maker.block(METHODS[name]) in text
+
+
+def test_shares_on_the_pages_are_those_that_were_stored():
+    """By another road: two numbers, read from the files by hand."""
+    for result, page, method in (
+        ("judging_every", "gxi", "gxi"),
+        ("judging_cuda_every", "shapley", "shapley, pairs=5"),
+    ):
+        found = json.loads((ROOT / "benchmarks/results" / f"{result}.json").read_text("utf-8"))
+        (share,) = [one["value"] for one in found["measures"] if one["id"] == method]
+        assert f"{share:.3f} [" in (ROOT / "docs/methods" / f"{page}.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)

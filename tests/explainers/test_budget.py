@@ -75,6 +75,14 @@ def test_no_method_asks_more_than_its_budget(method, words):
             assert model.texts == 0, "it is refused before the model is asked"
 
 
+def test_a_surrogate_keeps_within_its_budget():
+    model = Counting()
+    limelight.explain(model.wrapped, " ".join(WORDS[:25]), "surrogate", heads=1, budget="130 calls")
+    assert 100 < model.texts <= 130
+    with pytest.raises(InputError, match="takes 102 calls of the model or more"):
+        limelight.explain(model.wrapped, " ".join(WORDS[:9]), "surrogate", budget="100 calls")
+
+
 @pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf"])
 def test_a_larger_budget_is_used(method):
     """Negative control: bounds would also hold for a method that ignores the budget."""
@@ -217,3 +225,18 @@ def test_judging_takes_a_time_in_the_same_words(given, seconds):
 def test_judging_takes_no_number_of_calls():
     with pytest.raises(InputError, match=r'this budget must be a time.*; got "5 calls"'):
         limelight.judge(Counting().wrapped, ["w1 w2 w3"], ["loo"], budget="5 calls")
+
+
+def test_the_shell_takes_a_budget(limelight):
+    told = limelight("explain", "--budget", "400 calls", "-m", "lime-sampled", "A dull script.")
+    assert told.code == 0, told.err
+    told = limelight("compare", "--budget", "3 days", "A dull script.")
+    assert told.code == 2
+    assert 'or a number of calls of the model, "400 calls"' in " ".join(told.err.split())
+
+
+def test_a_data_set_has_no_budget_of_single_texts(limelight, tmp_path):
+    where = ("--data", "reviews.csv", "--output", str(tmp_path / "run"))
+    told = limelight("explain", *where, "--budget", "30s")
+    assert told.code == 2
+    assert "--budget is about single texts" in " ".join(told.err.split())

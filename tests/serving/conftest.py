@@ -1,13 +1,8 @@
 """A page that is served while a test runs."""
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
-
-pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
-pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
-
-from limelight.serving import serve
 
 from browsing import browser  # noqa: F401
 
@@ -15,6 +10,8 @@ from browsing import browser  # noqa: F401
 @pytest.fixture(scope="module")
 def served(request):
     """The shipped model, on any free port."""
+    from limelight.serving import serve
+
     with serve(port=0) as page:
         yield page
 
@@ -39,15 +36,25 @@ def watched(browser, url, *, width=1200, allowed=(), **options):  # noqa: F811
 
 
 @pytest.fixture
-def opened(browser, served):  # noqa: F811
-    """Open the page of the shipped model at a fragment of its address."""
-    with_pages = []
+def opened(browser, request):  # noqa: F811
+    """Open the page of the shipped model, or of another server, at a fragment of its address."""
+    with ExitStack() as pages:
 
-    def opening(fragment="", url=None, **options):
-        manager = watched(browser, (url or served.url) + fragment, **options)
-        with_pages.append(manager)
-        return manager.__enter__()
+        def opening(fragment="", url=None, **options):
+            address = url or request.getfixturevalue("served").url
+            return pages.enter_context(watched(browser, address + fragment, **options))
 
-    yield opening
-    for manager in with_pages:
-        manager.__exit__(None, None, None)
+        yield opening
+
+
+@pytest.fixture
+def serving():
+    """Serve something until the test ends; pages that were opened after it are closed before it."""
+    from limelight.serving import serve
+
+    with ExitStack() as servers:
+
+        def started(*given, **keywords):
+            return servers.enter_context(serve(*given, port=0, **keywords))
+
+        yield started

@@ -7,6 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 import limelight
 from limelight.errors import InputError
 from limelight.serving.compared_text import PARTS, compared_parts

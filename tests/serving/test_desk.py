@@ -6,8 +6,11 @@ import time
 
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 from limelight.errors import InputError
-from limelight.serving.desk import Desk, Failed, Found, Share, Superseded
+from limelight.serving.desk import Alike, Desk, Failed, Found, Share, Superseded
 
 
 @pytest.fixture
@@ -71,6 +74,22 @@ def test_a_newer_question_drops_the_older_whether_it_waits_or_is_under_way(desk)
 
     assert run(scenario()) == [Superseded()] * 3 + [Found(None)]
     assert ran == [2]
+
+
+def test_a_newer_question_keeps_the_place_in_the_line(desk):
+    gate, ran = threading.Event(), []
+
+    async def scenario():
+        busy = desk.ask("busy", steps(gate), quick=True)
+        await asyncio.wait_for(busy.events.get(), 20)
+        for key in ("first", "second", "first", "third", "first"):
+            desk.ask(key, lambda _, key=key: ran.append(key), quick=True)
+        tickets = [*desk._waiting[True].values()]
+        gate.set()
+        return [await end(ticket) for ticket in tickets]
+
+    assert run(scenario()) == [Found(None)] * 3
+    assert ran == ["first", "second", "third"]
 
 
 def test_questions_of_other_askers_are_all_answered(desk):
@@ -199,3 +218,43 @@ def test_a_reader_who_left_ends_the_job(desk):
         return await end(desk.ask("other", lambda _: "next", quick=False))
 
     assert run(scenario()) == Found("next")
+
+
+def asked_together(desk, answers):
+    """Four questions that wait while the desk is busy: three of one kind, one of another."""
+    gate = threading.Event()
+
+    async def scenario():
+        busy = desk.ask("busy", steps(gate), quick=True)
+        await asyncio.wait_for(busy.events.get(), 20)
+        asked = [
+            desk.ask(k, lambda _, k=k: f"alone {k}", quick=True, alike=Alike(kind, k, answers))
+            for k, kind in enumerate(("x", "y", "x", "x"))
+        ]
+        gate.set()
+        return [await end(ticket) for ticket in asked]
+
+    return run(scenario())
+
+
+def test_questions_of_one_kind_that_wait_are_answered_together(desk):
+    calls = []
+
+    def answers(asked):
+        calls.append(list(asked))
+        return [f"together {k}" for k in asked]
+
+    assert asked_together(desk, answers) == [
+        Found("together 0"),
+        Found("alone 1"),
+        Found("together 2"),
+        Found("together 3"),
+    ]
+    assert calls == [[0, 2, 3]]
+
+
+def test_where_one_of_them_is_at_fault_each_is_asked_alone(desk):
+    def answers(asked):
+        raise InputError("one of these texts has no words.")
+
+    assert asked_together(desk, answers) == [Found(f"alone {k}") for k in range(4)]

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 from limelight.serving import serve
 
 
@@ -113,8 +116,9 @@ def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
         "ask = lambda: urllib.request.urlopen(page.url + 'text', body).read()\n"
         "threading.Thread(target=ask, daemon=True).start()\n"
         "time.sleep(0.5)\n"
-        "print('asked', flush=True)\n"
-        "try: page.wait()\n"
+        "try:\n"
+        "    print('asked', flush=True)\n"
+        "    page.wait()\n"
         "except KeyboardInterrupt: print('stopped')"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

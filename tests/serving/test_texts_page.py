@@ -7,6 +7,9 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import limelight
@@ -231,20 +234,20 @@ def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, brows
     assert "What drives the model?" in (tmp_path / "summary.html").read_text("utf-8")
 
 
-def test_markup_in_texts_and_names_of_a_run_stays_text(opened, tmp_path):
+def test_markup_in_texts_and_names_of_a_run_stays_text(serving, opened, tmp_path):
     folder = tmp_path / "<b>run<img src=x onerror=alert(1)>"
     folder.mkdir()
     hostile = "<script>alert(2)</script> <img src=x onerror=alert(3)> good"
     run = small_run(folder, [hostile, "good film"], [0, 1])
-    with serve(run=run, port=0) as served:
-        page = opened("texts", url=served.url)
-        page.click(ROWS)
-        page.wait_for_selector("#one .w")
-        assert page.inner_text("#one limelight-words >> nth=0") == hostile
-        assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
-        other = opened("summary", url=served.url)
-        other.wait_for_selector(".panel")
-        assert "<b>run<img" in other.inner_text("main")
+    served = serving(run=run)
+    page = opened("texts", url=served.url)
+    page.click(ROWS)
+    page.wait_for_selector("#one .w")
+    assert page.inner_text("#one limelight-words >> nth=0") == hostile
+    assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
+    other = opened("summary", url=served.url)
+    other.wait_for_selector(".panel")
+    assert "<b>run<img" in other.inner_text("main")
 
 
 def test_what_a_run_does_not_have_is_said(pages):
@@ -257,26 +260,28 @@ def test_what_a_run_does_not_have_is_said(pages):
         assert said in json.loads(error.value.read())["failed"]
 
 
-def test_texts_that_failed_are_listed(opened, tmp_path):
+def test_texts_that_failed_are_listed(serving, opened, tmp_path):
     run = small_run(tmp_path, ["good film", ""], [1, 0])
-    with serve(run=run, port=0) as served:
-        page = opened("texts", url=served.url)
-        page.wait_for_selector("#failed:not([hidden])")
-        page.click("#failed summary")
-        assert page.inner_text("#failed li").startswith("t1: ")
+    served = serving(run=run)
+    page = opened("texts", url=served.url)
+    page.wait_for_selector("#failed:not([hidden])")
+    page.click("#failed summary")
+    assert page.inner_text("#failed li").startswith("t1: ")
 
 
-def test_a_run_of_another_model_is_shown_without_typing(opened, tmp_path, tiny_model, limelight):
+def test_a_run_of_another_model_is_shown_without_typing(
+    serving, opened, tmp_path, tiny_model, limelight
+):
     model = tiny_model(outputs=2)
     import limelight as package
 
     (tmp_path / "d.csv").write_text("text\nw1 w2\nw3 w1\n")
     run = package.explain_data(model, tmp_path / "d.csv", ["gxi"], output=tmp_path / "run")
-    with serve(run=run, port=0) as served:
-        page = opened("texts" + "#word=" + quote("w1"), url=served.url)
-        page.wait_for_selector(ROWS)
-        links = page.locator(".views a:not(.kept)").all_inner_texts()
-        assert links == ["Texts", "Words, mistakes, slices"]
-        page.click(ROWS)
-        page.wait_for_selector("#one .w")
-        assert page.locator("#one a").count() == 0
+    served = serving(run=run)
+    page = opened("texts" + "#word=" + quote("w1"), url=served.url)
+    page.wait_for_selector(ROWS)
+    links = page.locator(".views a:not(.kept)").all_inner_texts()
+    assert links == ["Texts", "Words, mistakes, slices"]
+    page.click(ROWS)
+    page.wait_for_selector("#one .w")
+    assert page.locator("#one a").count() == 0

@@ -4,10 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 import limelight
 from limelight.errors import InputError
 from limelight.serving.questions import MOST_CHARACTERS, TextQuestion, question_of
-from limelight.serving.typed_text import shown_text
+from limelight.serving.typed_text import alike, shown_text, shown_texts
 
 TEXT = "The plot is predictable, but the acting is superb."
 
@@ -127,3 +130,53 @@ def test_a_text_that_is_too_long_is_refused():
     body = msgspec.json.encode({"tab": "t", "place": "p", "text": "a" * (MOST_CHARACTERS + 1)})
     with pytest.raises(InputError, match="length <= 100000"):
         question_of(body, TextQuestion)
+
+
+def asked(text, **changes):
+    return TextQuestion(
+        **{"tab": "t", "place": "p", "text": text, "methods": ["lime", "gxi"], **changes}
+    )
+
+
+@pytest.mark.parametrize("scale", ["logit", "probability"])
+def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(shipped, scale):
+    methods = ["shapley", "lime", "alpha-avg"] if scale == "logit" else ["gxi", "alpha-avg"]
+    texts = [
+        TEXT,
+        "a dull film and a long one",
+        "good and good again",
+        "<b>superb</b> \U0001f600 acting",
+    ]
+    questions = [asked(text, methods=methods, scale=scale) for text in texts]
+    together = msgspec.json.decode(msgspec.json.encode(shown_texts(shipped, questions)))
+    for question, told in zip(questions, together, strict=True):
+        alone = shown_text(shipped, question, lambda *_: None)
+        alone = msgspec.json.decode(msgspec.json.encode(alone))
+        for one, other in zip(told.pop("explanations"), alone.pop("explanations"), strict=True):
+            bound = (one.pop("bound") or 0) + (other.pop("bound") or 0) + 1e-12
+            scores = [[f["score"] for f in e["features"]] for e in (one, other)]
+            np.testing.assert_allclose(*scores, atol=bound)
+            assert [f["spans"] for f in one["features"]] == [f["spans"] for f in other["features"]]
+            assert one["text"] == question.text
+        assert told == alone
+
+
+def test_only_questions_that_ask_the_same_are_alike():
+    same = alike(asked("one text"))
+    assert same == alike(asked("another text", tab="other", place="other"))
+    for change in (
+        {"target": "negative"},
+        {"scale": "probability"},
+        {"methods": ["lime"]},
+        {"protect": ["a"]},
+        {"features": "positions"},
+        {"model": 1},
+    ):
+        assert alike(asked("one text", **change)) != same
+    assert alike(asked("one text", changes=[("one", 0, None)])) is None
+    assert alike(asked(" ")) is None
+
+
+def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
+    with pytest.raises(InputError, match="at least 2 words"):
+        shown_texts(shipped, [asked("two words"), asked("one")])

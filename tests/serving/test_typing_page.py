@@ -7,6 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+
 import limelight
 from limelight.render.palette import ramp
 from limelight.serving import serve
@@ -235,7 +238,7 @@ def test_markup_in_a_text_stays_text(opened):
     assert page.eval_on_selector_all("main img, main script", "nodes => nodes.length") == 0
 
 
-def test_markup_in_class_names_and_file_names_stays_text(opened, tmp_path, tiny_model):
+def test_markup_in_class_names_and_file_names_stays_text(serving, opened, tmp_path, tiny_model):
     folder = tmp_path / "<img src=x onerror=alert(3)>"
     limelight.save_folder(tiny_model(outputs=3), folder)
     named = limelight.wrap(
@@ -243,68 +246,66 @@ def test_markup_in_class_names_and_file_names_stays_text(opened, tmp_path, tiny_
         classes=["<b>no", "</script><script>alert(4)</script>"],
     )
     for models in ([named], [limelight.load(folder), named]):
-        with serve(models, port=0) as page_served:
-            page = opened(link(text="w1 w2 w3", methods='["loo"]'), url=page_served.url)
-            page.wait_for_selector("[data-method=loo] .w")
-            said = page.inner_text("main")
-            assert "</script><script>alert(4)</script>" in said
-            assert len(models) == 1 or "<img src=x onerror=alert(3)>" in said
-            assert (
-                page.eval_on_selector_all(
-                    "main img, main script, main h2 *", "nodes => nodes.length"
-                )
-                == 0
-            )
+        page_served = serving(models)
+        page = opened(link(text="w1 w2 w3", methods='["loo"]'), url=page_served.url)
+        page.wait_for_selector("[data-method=loo] .w")
+        said = page.inner_text("main")
+        assert "</script><script>alert(4)</script>" in said
+        assert len(models) == 1 or "<img src=x onerror=alert(3)>" in said
+        assert (
+            page.eval_on_selector_all("main img, main script, main h2 *", "nodes => nodes.length")
+            == 0
+        )
 
 
-def test_two_models_stand_side_by_side(opened, shipped):
+def test_two_models_stand_side_by_side(serving, opened, shipped):
     def spiteful(texts):
         return 1 - shipped.predict_proba(texts)
 
-    with serve([shipped, limelight.wrap(spiteful, classes=shipped.classes)], port=0) as both:
-        page = opened(link(text=TEXT, methods='["shapley"]'), url=both.url)
-        page.wait_for_function("() => document.querySelectorAll('.outcome.chosen').length === 2")
-        assert chosen(page, "[data-model='0']") == "negative"
-        assert chosen(page, "[data-model='1']") == "positive"
-        page.wait_for_selector("[data-model='1'] .w")
-        titles = page.locator("limelight-reading h2").all_inner_texts()
-        assert [title[:2] for title in titles] == ["A:", "B:"]
+    both = serving([shipped, limelight.wrap(spiteful, classes=shipped.classes)])
+    page = opened(link(text=TEXT, methods='["shapley"]'), url=both.url)
+    page.wait_for_function("() => document.querySelectorAll('.outcome.chosen').length === 2")
+    assert chosen(page, "[data-model='0']") == "negative"
+    assert chosen(page, "[data-model='1']") == "positive"
+    page.wait_for_selector("[data-model='1'] .w")
+    titles = page.locator("limelight-reading h2").all_inner_texts()
+    assert [title[:2] for title in titles] == ["A:", "B:"]
 
 
-def test_a_slow_model_shows_progress_and_can_be_stopped(opened):
+def test_a_slow_model_shows_progress_and_can_be_stopped(serving, opened):
     def slow(texts):
         time.sleep(0.02 * len(texts))
         return np.array([[0.4, 0.6] for _ in texts])
 
-    with serve(limelight.wrap(slow, classes=["no", "yes"], batch_size=4), port=0) as page_served:
-        page = opened(
-            link(text=" ".join(f"w{i}" for i in range(12)), methods='["shapley"]'),
-            url=page_served.url,
-        )
-        page.wait_for_selector(".outcome.chosen")  # the prediction is there before the scores
-        page.wait_for_function("() => document.querySelector('progress')?.value > 0")
-        page.fill("#text", "a few words")  # and a key goes before them
-        page.wait_for_function("() => document.querySelector('.waiting') === null")
-        settled(page, "a few words", "shapley")
-        page.fill("#text", " ".join(f"v{i}" for i in range(12)))
-        page.wait_for_selector("progress")
-        page.click(".bar-of-time button")
-        assert page.inner_text(".bar-of-time") == "stopped"
+    page_served = serving(limelight.wrap(slow, classes=["no", "yes"], batch_size=4))
+    page = opened(
+        link(text=" ".join(f"w{i}" for i in range(12)), methods='["shapley"]'),
+        url=page_served.url,
+    )
+    page.wait_for_selector(".outcome.chosen")  # the prediction is there before the scores
+    page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+    page.fill("#text", "a few words")  # and a key goes before them
+    page.wait_for_function("() => document.querySelector('.waiting') === null")
+    settled(page, "a few words", "shapley")
+    page.fill("#text", " ".join(f"v{i}" for i in range(12)))
+    page.wait_for_selector("progress")
+    page.click(".bar-of-time button")
+    assert page.inner_text(".bar-of-time") == "stopped"
 
 
-def test_a_model_that_fails_says_why_in_its_place(opened, capfd):
+def test_a_model_that_fails_says_why_in_its_place(serving, opened, capfd):
     def broken(texts):
         if any("break" in text for text in texts):
             raise RuntimeError("a <b>wire</b> is loose")
         return np.full((len(texts), 2), 0.5)
 
-    with serve(limelight.wrap(broken, classes=["no", "yes"]), port=0) as page_served:
-        page = opened(link(text="break it"), url=page_served.url)
-        page.wait_for_selector("limelight-reading .trouble:not([hidden])")
-        assert "a <b>wire</b> is loose" in page.inner_text("limelight-reading .trouble")
-        page.fill("#text", "leave it")
-        page.wait_for_selector(".outcome.chosen")
-        assert page.is_hidden("limelight-reading .trouble")
+    page_served = serving(limelight.wrap(broken, classes=["no", "yes"]))
+    page = opened(link(text="break it"), url=page_served.url)
+    page.wait_for_selector("limelight-reading .trouble:not([hidden])")
+    assert "a <b>wire</b> is loose" in page.inner_text("limelight-reading .trouble")
+    page.fill("#text", "leave it")
+    page.wait_for_selector(".outcome.chosen")
+    assert page.is_hidden("limelight-reading .trouble")
 
 
 def test_a_server_that_is_gone_is_said_and_the_text_is_kept(opened):

@@ -1,6 +1,6 @@
 """A ratio game fitted to a model around one text, and how far it is the model."""
 
-__all__ = ["SurrogateFit", "SurrogateGame", "SurrogatePlan", "fitted_surrogate"]
+__all__ = ["FEWEST_MASKS", "SurrogateFit", "SurrogateGame", "SurrogatePlan", "fitted_surrogate"]
 
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
@@ -15,7 +15,7 @@ from limelight.shapes import Float
 from limelight.text import one_line
 from limelight.theory.ratio_game import RatioGame, value
 
-_FEWEST = 100  # masks: a fifth of them are left out at a time
+FEWEST_MASKS = 100  # masks: a fifth of them are left out at a time
 _POOR = 0.5  # of the variance: a game that explains less is another game
 _ALIKE = 0.001  # of the variance: two fits that differ by less explain the same
 _MANY_HEADS = 8
@@ -76,8 +76,8 @@ class SurrogatePlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples is not None and self.samples < _FEWEST:
-            raise InputError(f"samples must be at least {_FEWEST}; got {self.samples}.")
+        if self.samples is not None and self.samples < FEWEST_MASKS:
+            raise InputError(f"samples must be at least {FEWEST_MASKS}; got {self.samples}.")
         if self.heads is not None and not 1 <= self.heads <= _MANY_HEADS:
             raise InputError(f"heads must be between 1 and {_MANY_HEADS}; got {self.heads}.")
         if self.seed < 0:

@@ -3,16 +3,21 @@
 __all__ = ["ROWS", "Surrogate"]
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.explainers.fitted_surrogate import SurrogateFit, SurrogatePlan, fitted_surrogate
+from limelight.explainers.fitted_surrogate import (
+    FEWEST_MASKS,
+    SurrogateFit,
+    SurrogatePlan,
+    fitted_surrogate,
+)
 from limelight.explainers.interaction_methods import of_words, strongest
-from limelight.explainers.method import Method, Way
+from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.reading import Reading
 from limelight.explainers.unseen_effects import unseen_effects
 from limelight.results import Finding, Pairs
@@ -25,6 +30,7 @@ from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
 
 _TOLERANCE = 1e-6  # of the range of f: far below any standard error
+_ENDS = 2  # calls: the text, and what is left when all its words go
 _VALUES: dict[str, Callable[[RatioGame], Any]] = {
     "shapley": partial(shapley, tolerance=_TOLERANCE),
     "lime": partial(lime, tolerance=_TOLERANCE),
@@ -118,6 +124,10 @@ def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
     return _Valued(of_words(own), of_words(stderr), pairs=pairs)
 
 
+def _fitted(settings: Surrogate, _: int, calls: int) -> Surrogate:
+    return replace(settings, samples=(calls - _ENDS) // 2 * 2)  # they come in pairs
+
+
 ROWS = (
     Method(
         id="surrogate",
@@ -143,6 +153,7 @@ ROWS = (
                     "seed": "same seed, same scores",
                 },
                 calls=lambda settings, d: settings.plan.drawn(d),
+                counted=Counted(lambda *_: FEWEST_MASKS + _ENDS, ("samples",), _fitted),
                 feasible=lambda settings, d: settings.plan.check_enough(d),
             ),
         ),

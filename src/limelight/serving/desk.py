@@ -2,10 +2,22 @@
 
 A model is never asked by two threads at a time: most are not made for it. What is quick (a
 prediction, an exact method) goes first, even before the next step of something slow that is under
-way, and a newer question of the same asker drops the older one, waiting or begun.
+way, and a newer question of the same asker drops the older one, waiting or begun. Where many ask
+the same of different texts, they are answered together, which costs little more than one.
 """
 
-__all__ = ["Desk", "Event", "Failed", "Found", "Job", "Report", "Share", "Superseded", "Ticket"]
+__all__ = [
+    "Alike",
+    "Desk",
+    "Event",
+    "Failed",
+    "Found",
+    "Job",
+    "Report",
+    "Share",
+    "Superseded",
+    "Ticket",
+]
 
 import asyncio
 import contextlib
@@ -15,7 +27,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, final
 
 from limelight.errors import InputError
@@ -25,6 +37,7 @@ Job = Callable[[Report], Any]
 
 _BETWEEN_REPORTS = 0.1  # seconds: a bar that moves faster is only traffic
 _MOST_WAITING = 200  # questions; more than that is an attack or a mistake
+_MOST_TOGETHER = 16
 _MOST_LOST = 4  # threads that a model has swallowed
 
 
@@ -50,6 +63,17 @@ class Superseded(NamedTuple):
     """A newer question of the same asker took the place of this one."""
 
 
+class Alike(NamedTuple):
+    """A question that can be answered together with others of the same ``kind``.
+
+    ``answers`` takes what each of them asks and returns what each is to find.
+    """
+
+    kind: Hashable
+    asked: Any
+    answers: Callable[[Sequence[Any]], Sequence[Any]]
+
+
 Event = Share | Found | Failed | Superseded
 
 
@@ -61,8 +85,8 @@ class _DroppedError(BaseException):
 class Ticket:
     """A question at the desk; ``events`` end with what was found, or why nothing was."""
 
-    def __init__(self, key: Hashable, job: Job, *, quick: bool) -> None:
-        self.key, self.job, self.quick = key, job, quick
+    def __init__(self, key: Hashable, job: Job, *, quick: bool, alike: Alike | None) -> None:
+        self.key, self.job, self.quick, self.alike = key, job, quick, alike
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.dropped = False
         self._loop = asyncio.get_running_loop()
@@ -101,24 +125,31 @@ class Desk:
         self._closed = False
         self._hire()
 
-    def ask(self, key: Hashable, job: Job, *, quick: bool) -> Ticket:
+    def ask(self, key: Hashable, job: Job, *, quick: bool, alike: Alike | None = None) -> Ticket:
         """Put ``job`` in the queue; what the same ``key`` had asked before is dropped.
 
         Something slow does not drop what is quick: it is asked later, about the same text.
+        ``alike`` is another way to answer it, together with others that wait.
         """
-        ticket = Ticket(key, job, quick=quick)
+        ticket = Ticket(key, job, quick=quick, alike=alike)
         with self._changed:
             for lane in (True, False) if quick else (False,):
-                for one in (self._waiting[lane].pop(key, None), self._begun.get((key, lane))):
+                for one in (self._waiting[lane].get(key), self._begun.get((key, lane))):
                     if one is not None:
                         one.drop()
                         one.tell(Superseded())
-            if self._closed or sum(map(len, self._waiting.values())) >= _MOST_WAITING:
+                if lane != quick:
+                    self._waiting[lane].pop(key, None)
+            is_new = key not in self._waiting[quick]
+            waiting = sum(map(len, self._waiting.values()))
+            if self._closed or (is_new and waiting >= _MOST_WAITING):
                 ticket.tell(Failed("too many questions are waiting; try again in a moment."))
                 return ticket
             if self._lost >= _MOST_LOST:
                 ticket.tell(Failed("the model does not come back; stop the server and look at it."))
                 return ticket
+            # It takes the place of the older one: whoever types on must not stand at the end of
+            # the line for ever.
             self._waiting[quick][key] = ticket
             self._changed.notify()
         return ticket
@@ -177,6 +208,41 @@ class Desk:
         return ticket
 
     def _answer(self, ticket: Ticket, generation: int) -> None:
+        tickets = [ticket, *self._begin_alike(ticket)]
+        if len(tickets) > 1 and self._together(tickets):
+            return
+        for one in tickets:
+            self._alone(one, generation)
+
+    def _begin_alike(self, ticket: Ticket) -> list[Ticket]:
+        """Return questions of the same kind that wait, which are begun by that."""
+        if ticket.alike is None:
+            return []
+        with self._changed:
+            waiting, kind = self._waiting[ticket.quick], ticket.alike.kind
+            same = [key for key, one in waiting.items() if one.alike and one.alike.kind == kind]
+            chosen = [waiting.pop(key) for key in same[:_MOST_TOGETHER]]
+            self._begun |= {(one.key, one.quick): one for one in chosen}
+            return chosen
+
+    def _together(self, tickets: Sequence[Ticket]) -> bool:
+        """Answer all at once; False where one of them is at fault, and each must be asked alone."""
+        alike = [one.alike for one in tickets if one.alike is not None]
+        try:
+            answers = contextvars.Context().run(alike[0].answers, [one.asked for one in alike])
+        except Exception:
+            return False  # whoever is at fault hears of it alone
+        for ticket, answer in zip(tickets, answers, strict=True):
+            ticket.tell(Found(answer))
+            self._end(ticket)
+        return True
+
+    def _end(self, ticket: Ticket) -> None:
+        with self._changed:
+            if self._begun.get((ticket.key, ticket.quick)) is ticket:
+                del self._begun[ticket.key, ticket.quick]
+
+    def _alone(self, ticket: Ticket, generation: int) -> None:
         try:
             # A fresh context: what watches a slow job must not hear of a quick one in between.
             answer = contextvars.Context().run(ticket.job, self._report(ticket, generation))
@@ -191,9 +257,7 @@ class Desk:
             traceback.print_exc(file=sys.stderr)
             ticket.tell(Failed(f"the model failed with {type(error).__name__}: {error}"))
         finally:
-            with self._changed:
-                if self._begun.get((ticket.key, ticket.quick)) is ticket:
-                    del self._begun[ticket.key, ticket.quick]
+            self._end(ticket)
 
     def _report(self, ticket: Ticket, generation: int) -> Report:
         def report(done: int | float, total: int) -> None:

@@ -16,12 +16,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from limelight.errors import InputError
+from limelight.explainers.readings import together
 from limelight.models import Model
 from limelight.render.html_judgement import judgement_page
 from limelight.render.html_summary import summary_page
 from limelight.render.markup import Html
 from limelight.serving.compared_text import compared_parts, made_file
-from limelight.serving.desk import Desk, Report
+from limelight.serving.desk import Alike, Desk, Report
 from limelight.serving.doors import WHOLE_PAGE_POLICY
 from limelight.serving.page_files import page_files
 from limelight.serving.page_frames import navigation, texts_page, typing_page, waiting_page
@@ -29,7 +30,7 @@ from limelight.serving.questions import TextQuestion, question_of
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
 from limelight.serving.streaming import bounded_body, lines_of
-from limelight.serving.typed_text import shown_text
+from limelight.serving.typed_text import alike, shown_text, shown_texts
 
 Handler = Callable[[Request], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
@@ -138,12 +139,25 @@ def _asked(served: Served, desk: Desk, answered: Answered) -> Handler:
         quick = request.query_params.get("when") != "paused"
         ticket = desk.ask(
             (question.tab, question.place),
-            lambda report: msgspec.Raw(msgspec.json.encode(answered(model, question, report))),
+            lambda report: _encoded(answered(model, question, report)),
             quick=quick,
+            alike=_alike(model, question) if answered is shown_text else None,
         )
         return StreamingResponse(lines_of(ticket, desk, seconds=served.seconds), media_type=_LINES)
 
     return answer
+
+
+def _alike(model: Model, question: TextQuestion) -> Alike | None:
+    """Return how to answer ``question`` with others, on models that explain texts together."""
+    kind = alike(question) if together(model) > 1 else None
+    if kind is None:
+        return None
+    return Alike(kind, question, lambda asked: list(map(_encoded, shown_texts(model, asked))))
+
+
+def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(answer))
 
 
 def served_model(served: Served, number: int) -> ServedModel:

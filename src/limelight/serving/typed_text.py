@@ -1,8 +1,15 @@
 """What a page shows of a text: the prediction, what each method says, and what a change does."""
 
-__all__ = ["changed_reading", "question_reading", "shown_text", "writable_explanation"]
+__all__ = [
+    "alike",
+    "changed_reading",
+    "question_reading",
+    "shown_text",
+    "shown_texts",
+    "writable_explanation",
+]
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +18,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations
+from limelight.explainers.method import Chosen
 from limelight.explainers.progress import metered
 from limelight.explainers.reading import Reading
 from limelight.explainers.readings import readings
@@ -34,7 +42,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     before = question_reading(model, question)
     reading = changed_reading(before, question)
     change = _difference(before, reading, question) if question.changes else None
-    several = several_methods(model, question.methods, {}) if question.methods else []
+    several = _methods(model, question)
     found, refused = list[Explanation](), dict[str, str]()
     with metered(report, several, reading, aims=1, total=1):
         for chosen in several:
@@ -43,6 +51,42 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
                 found += map(writable_explanation, explanations(chosen, reading))
             except InputError as error:
                 refused[chosen.method.id] = str(error)
+    return _answer(reading, found, refused, change)
+
+
+def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[str, Any]]:
+    """Return what :func:`shown_text` does for each of several questions that are :func:`alike`.
+
+    One text for which a method is not defined is an error here; then each is asked by itself.
+    """
+    first, answers = questions[0], list[dict[str, Any]]()
+    several = _methods(model, first)
+    for reading in _readings(model, first, [one.text for one in questions], first.target):
+        by_method = [explanations(chosen, reading) for chosen in several]
+        for i, one in enumerate(reading.apart()):
+            found = [writable_explanation(of_texts[i]) for of_texts in by_method]
+            answers.append(_answer(one, found, {}, None))
+    return answers
+
+
+def alike(question: TextQuestion) -> Hashable:
+    """Return what questions must share to be answered together; None where that cannot be."""
+    if question.changes or not question.text.strip() or not question.methods:
+        return None
+    same = (question.target, question.against, question.features, question.scale)
+    return (*same, tuple(question.methods), tuple(question.protect), question.model)
+
+
+def _methods(model: Model, question: TextQuestion) -> list[Chosen]:
+    return several_methods(model, question.methods, {}) if question.methods else []
+
+
+def _answer(
+    reading: Reading,
+    found: list[Explanation],
+    refused: dict[str, str],
+    change: dict[str, Any] | None,
+) -> dict[str, Any]:
     return {
         "text": writable(reading.documents[0].text),
         "says": _said(reading),
@@ -110,9 +154,20 @@ def _reading(
 ) -> Reading:
     if not text.strip():
         raise InputError("there is no text left to read; put a word in.")
-    (reading,) = readings(
+    (reading,) = _readings(model, question, [text], target, protect)
+    return reading
+
+
+def _readings(
+    model: Model,
+    question: TextQuestion,
+    texts: list[str],
+    target: str | None,
+    protect: Sequence[str] | None = None,
+) -> Iterator[Reading]:
+    return readings(
         model,
-        [text],
+        texts,
         target=target,
         against=question.against,
         features=question.features,
@@ -121,7 +176,6 @@ def _reading(
         window=None,
         progress=None,
     )
-    return reading
 
 
 def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict[str, Any]:

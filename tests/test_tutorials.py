@@ -1,0 +1,37 @@
+"""The tutorials run as they are written and print what they say; they need ../shared."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NEEDED = {
+    "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
+    """Comments that fill a line are outputs, in order; dots stand for digits."""
+    monkeypatch.chdir(ROOT)
+    if missing := [place for place in NEEDED[name] if not Path(place).exists()]:
+        pytest.skip(f"the tutorial needs {missing[0]}")
+    page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text("utf-8")
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(block, name, "exec"), names)
+        printed = iter(out.getvalue().splitlines())
+        for promised in re.findall(r"^# (.*)$", block, re.M):
+            pattern = re.escape(promised).replace(r"\.\.\.", r"\d*")
+            assert any(re.fullmatch(pattern, line) for line in printed), promised
+
+
+def test_links_of_tutorials_lead_somewhere():
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists() or "://" in target, (page.name, target)
