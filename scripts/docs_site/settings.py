@@ -29,7 +29,7 @@ _REFERENCE = {
     "show_root_full_path": True,
     "show_source": False,
     "show_bases": False,
-    "heading_level": 3,
+    "heading_level": 2,
     "members_order": "source",
     "separate_signature": True,
     "show_signature_annotations": True,
