@@ -11,6 +11,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 from limelight.errors import InputError
 from limelight.serving.desk import Alike, Desk, Failed, Found, Share, Superseded
+from limelight.serving.streaming import lines_of
 
 
 @pytest.fixture
@@ -171,6 +172,45 @@ def test_a_model_that_does_not_come_back_is_left_and_others_are_answered(desk):
         return found
 
     assert run(scenario()) == Found("answered")
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["the reader leaves", "a newer question"])
+def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(desk, leaves):
+    gate = threading.Event()
+
+    async def scenario():
+        hung = desk.ask("tab", lambda _: gate.wait(), quick=True)
+        lines = lines_of(hung, desk, seconds=0.2)
+        first = asyncio.ensure_future(anext(lines))
+        while ("tab", True) not in desk._begun:
+            await asyncio.sleep(0.001)
+        if leaves:
+            first.cancel()
+        newer = desk.ask("tab", lambda _: "answered", quick=True)
+        await asyncio.wait([first])
+        await lines.aclose()
+        found = await end(newer)
+        gate.set()
+        return found
+
+    assert run(scenario()) == Found("answered")
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(desk):
+    gate, ran = threading.Event(), []
+
+    async def scenario():
+        busy = desk.ask("busy", steps(gate), quick=True)
+        await asyncio.wait_for(busy.events.get(), 20)
+        left, older = (desk.ask(key, lambda _: ran.append("no"), quick=True) for key in "ab")
+        newer = desk.ask("b", lambda _: ran.append("yes"), quick=True)
+        assert not desk.leave(left)
+        desk.give_up(older)
+        gate.set()
+        return await end(newer)
+
+    assert run(scenario()) == Found(None)
+    assert ran == ["yes"]
 
 
 def test_a_model_that_never_comes_back_is_not_asked_for_ever(desk):

@@ -154,14 +154,21 @@ class Desk:
             self._changed.notify()
         return ticket
 
+    def leave(self, ticket: Ticket) -> bool:
+        """Drop ``ticket``, which nobody waits for; say whether the model is at work on it."""
+        ticket.drop()
+        with self._changed:
+            self._forget(ticket)
+            return self._begun.get((ticket.key, ticket.quick)) is ticket
+
     def give_up(self, ticket: Ticket) -> None:
-        """Drop ``ticket``; if the model still works on it, leave that thread to itself.
+        """Leave ``ticket``; if the model still works on it, leave that thread to itself.
 
         Nothing can stop a function that does not return. The others get a new thread.
         """
         ticket.drop()
         with self._changed:
-            self._waiting[ticket.quick].pop(ticket.key, None)
+            self._forget(ticket)
             if self._begun.get((ticket.key, ticket.quick)) is not ticket:
                 return
             for other in self._begun.values():  # a slow one that a quick one had interrupted
@@ -170,6 +177,11 @@ class Desk:
             self._begun.clear()
             self._lost += 1
             self._hire()
+
+    def _forget(self, ticket: Ticket) -> None:
+        """Take ``ticket`` out of the queue, but not a newer one that has its place."""
+        if self._waiting[ticket.quick].get(ticket.key) is ticket:
+            del self._waiting[ticket.quick][ticket.key]
 
     def close(self) -> None:
         """Let the thread end when it can; questions from now on are refused."""

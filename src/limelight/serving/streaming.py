@@ -34,20 +34,24 @@ async def bounded_body(request: Request) -> bytes:
 
 async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterator[bytes]:
     """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
-    ended, until = False, time.monotonic() + seconds
+    answered, ended, until = False, False, time.monotonic() + seconds
     try:
         while not ended:
             left = max(until - time.monotonic(), 0.0)
-            line, ended = _line(await asyncio.wait_for(ticket.events.get(), left))
+            event = await asyncio.wait_for(ticket.events.get(), left)
+            answered = isinstance(event, Found | Failed)
+            line, ended = _line(event)
             yield msgspec.json.encode(line) + b"\n"
     except TimeoutError:
-        ended = True
+        answered = True
         desk.give_up(ticket)
         sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
         yield msgspec.json.encode({"failed": sentence}) + b"\n"
     finally:
-        if not ended:
-            ticket.drop()
+        if not answered and desk.leave(ticket):
+            # The model may never come back from it, and others wait.
+            left = max(until - time.monotonic(), 0.0)
+            asyncio.get_running_loop().call_later(left, desk.give_up, ticket)
 
 
 def _line(event: Any) -> tuple[dict[str, Any], bool]:
