@@ -174,6 +174,11 @@ def test_a_link_restores_sort_filters_and_the_open_text(texts, columns):
     assert page.url.endswith("#sort=words&falling=no&word=dull&text=6")
 
 
+def test_a_link_of_another_run_shows_all_texts(texts):
+    page = texts("#predicted=nope&label=nope&which=nope&sort=nope&text=x")
+    assert status(page) == "25,000 texts."
+
+
 def test_the_keyboard_walks_the_rows_and_opens_one(texts):
     page = texts()
     page.focus(f"{ROWS}[tabindex='0']")

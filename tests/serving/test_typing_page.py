@@ -156,7 +156,16 @@ def test_back_and_forward_and_a_pasted_link_are_heard(opened):
 
 
 @pytest.mark.parametrize(
-    "fragment", ["#changes=%5B", "#methods=7", "#text=%E0%A4%A", "#open=nope&protect=x"]
+    "fragment",
+    [
+        "#changes=%5B",
+        "#methods=7",
+        "#text=%E0%A4%A",
+        "#open=nope&protect=x",
+        "#changes=[1]&methods=[{}]&protect=[null]&open=[[1]]",
+        '#changes=[["a",-1,null]]&methods=["nope"]&protect=[1]',
+        "#target=nope&against=nope&scale=nope&features=nope",
+    ],
 )
 def test_a_broken_link_opens_the_page_all_the_same(opened, fragment):
     page = opened(fragment)

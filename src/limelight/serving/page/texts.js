@@ -37,7 +37,7 @@ async function load() {
   for (;;) {
     const said = await got("texts.json");
     if (said.columns) { performance.mark("limelight-data"); return said; }
-    byId("texts-status").textContent = `Reading the run: ${(100 * said.share).toFixed(0)} %`;
+    byId("texts-status").textContent = `Reading the run: ${(100 * said.share).toFixed(0)}%`;
     await wait(250);
   }
 }
@@ -110,6 +110,7 @@ function layFilters() {
   const choice = (label, name, options) => {
     const select = made("select", { "data-filter": name }, ...options.map(([value, text]) => made("option", { value }, text)));
     select.value = state[name];
+    if (select.selectedIndex < 0) { state[name] = ""; select.value = ""; } // a link of another run
     select.addEventListener("change", () => change({ [name]: select.value }));
     return made("label", {}, label, select);
   };

@@ -4,6 +4,7 @@ import { layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
 import { made } from "./elements/nodes.js";
 import { visibleText } from "./elements/text_pieces.js";
+import { soundState } from "./sound_state.js";
 import "./text_reading.js";
 import { stateInAddress, stateToAddress } from "./view_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
@@ -14,7 +15,8 @@ const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: facts.models[0].scales[0],
   features: "words", protect: [], changes: [], open: [],
 };
-let state = stateInAddress(DEFAULTS);
+const inAddress = () => soundState(stateInAddress(DEFAULTS), DEFAULTS, facts);
+let state = inAddress();
 
 function change(what, { address = true } = {}) {
   state = { ...state, ...what };
@@ -69,7 +71,7 @@ function layChanges() {
     const said = instead === null ? `“${visibleText(word)}” removed` : `“${visibleText(word)}” → “${visibleText(instead)}”`;
     return chip(said, () => change({ changes: without(state.changes, i) }), said);
   });
-  nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), word)));
+  nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
   if (state.changes.length) {
     const keep = made("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
@@ -89,7 +91,7 @@ byId("readings").addEventListener("limelight-word", ({ detail: { word, number, s
   } });
 });
 byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value }); });
-addEventListener("hashchange", () => { state = stateInAddress(DEFAULTS); byId("text").value = state.text; change({}, { address: false }); });
+addEventListener("hashchange", () => { state = inAddress(); byId("text").value = state.text; change({}, { address: false }); });
 byId("text").value = state.text;
 change({}, { address: false });
 byId("text").focus({ preventScroll: true });
