@@ -2,23 +2,13 @@
 // focus, arrow keys, the theme, and the values of the attention matrices.
 
 import { readableAttention } from "./elements/attention_cells.js";
+import { scoreInWords } from "./elements/score_words.js";
+import { labelOf } from "./elements/shades.js";
+import { featureName, visibleText } from "./elements/text_pieces.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const methods = data.explanations ?? [data];
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const labelOf = (e) => e.settings.label ?? e.method;
-const isSigned = (e) => e.settings.signed ?? true;
-
-function written(value, signed) {
-  const text = Number(value.toPrecision(3)).toString().replace("-", "−");
-  return signed && value > 0 ? `+${text}` : text;
-}
-
-function described(e, j) {
-  const { score, stderr } = e.features[j];
-  const error = stderr !== null ? ` ± ${written(stderr, false)}` : e.bound !== null ? ` (within ${e.bound.toExponential(1)})` : "";
-  return written(score, isSigned(e)) + error;
-}
 
 function ranks(e) {
   const order = e.features.map((_, j) => j);
@@ -29,22 +19,16 @@ function ranks(e) {
 }
 const rank = methods.map(ranks);
 
-// A word of a pair with its side: it may stand in both texts.
-function nameOf(e, j) {
-  const { text, spans } = e.features[j];
-  return e.parts && spans.length ? `${text} (${spans[0][0] < e.parts[1][0] ? "first" : "second"})` : text;
-}
-
 function say(readout, m, j) {
   const e = methods[m], feature = e.features[j];
   const strong = document.createElement("b");
-  strong.textContent = nameOf(e, j);
+  strong.textContent = visibleText(featureName(e, j));
   const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
   const others = methods
-    .map((other, k) => (k === m ? null : `${labelOf(other)} ${described(other, j)}`))
+    .map((other, k) => (k === m ? null : `${labelOf(other)} ${scoreInWords(other, j)}`))
     .filter(Boolean);
   const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
-  readout.replaceChildren(strong, `  ${labelOf(e)} ${described(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
+  readout.replaceChildren(strong, `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
 }
 
 function mark(j) {
@@ -58,8 +42,8 @@ for (const text of all(".words[data-m]")) {
   const readout = walk ? text.parentElement.querySelector(".readout") : null;
   const words = all(".w", text);
   words.forEach((word, place) => {
-    const j = Number(word.dataset.f), said = `${nameOf(methods[m], j)}: ${described(methods[m], j)}`;
-    word.title = `${labelOf(methods[m])} ${described(methods[m], j)}`;
+    const j = Number(word.dataset.f), said = `${visibleText(featureName(methods[m], j))}: ${scoreInWords(methods[m], j)}`;
+    word.title = `${labelOf(methods[m])} ${scoreInWords(methods[m], j)}`;
     word.addEventListener("mouseenter", () => { mark(j); if (walk) say(readout, m, j); });
     if (!walk) return;
     word.setAttribute("role", "button");

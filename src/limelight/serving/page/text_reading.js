@@ -12,10 +12,10 @@ import "./elements/colour_legend.js";
 import "./elements/coloured_words.js";
 import { defined, made } from "./elements/nodes.js";
 import { minus, written } from "./elements/numbers_in_words.js";
+import { scoreInWords } from "./elements/score_words.js";
 import { isSigned, labelOf, largestScore } from "./elements/shades.js";
 import { visibleText } from "./elements/text_pieces.js";
 import { kept, pngFile, svgFile } from "./pictures.js";
-import { scoreInWords } from "./score_words.js";
 
 const PAUSE = 600; // milliseconds without a key
 

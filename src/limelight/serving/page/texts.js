@@ -6,9 +6,9 @@ import "./elements/colour_legend.js";
 import "./elements/coloured_words.js";
 import { made } from "./elements/nodes.js";
 import { percent, precisionSentence, written } from "./elements/numbers_in_words.js";
+import { scoreInWords } from "./elements/score_words.js";
 import { isSigned, labelOf, largestScore } from "./elements/shades.js";
 import { featureName, visibleText } from "./elements/text_pieces.js";
-import { scoreInWords } from "./score_words.js";
 import "./text_table.js";
 import { stateInAddress, stateToAddress } from "./view_state.js";
 

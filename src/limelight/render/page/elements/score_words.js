@@ -1,7 +1,7 @@
 // A score with how far it can be trusted, as text.
 
-import { boundInWords, written } from "./elements/numbers_in_words.js";
-import { isSigned, largestScore } from "./elements/shades.js";
+import { boundInWords, written } from "./numbers_in_words.js";
+import { isSigned, largestScore } from "./shades.js";
 
 /** "+1.20 ± 0.03", or "+1.20 (within 6.6e−7)". */
 export function scoreInWords(e, feature) {
