@@ -138,9 +138,10 @@ def _answered() -> Html:
 _POINT = "Point at a word, or tab to it and use the arrow keys."
 _CURVE = (
     "Words go one by one, those with the largest score first; a removed word becomes UNK. Chance "
-    "is the mean when every word goes with the same probability. Below the ceiling no order can "
-    "fall: that is proven, for every number of words. Where heads disagree, no order may get there "
-    "either; greedy search, which removes the best word next, shows what can be had."
+    "is the mean when every word goes with the same probability. No order can fall below the "
+    "ceiling: that is proven, for every number of words. Where heads disagree, it may be that no "
+    "order reaches it; greedy search, which always removes the best word next, shows what can be "
+    "had."
 )
 
 

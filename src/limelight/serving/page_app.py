@@ -78,7 +78,7 @@ def _run_routes(served: Served) -> list[Route]:
     async def summary(_: Request) -> Response:
         found = views.summary.now()
         if found is None:
-            return _html(waiting_page(served, "summary", "The texts are being summed up."))
+            return _html(waiting_page(served, "summary", "The texts are being summarised."))
         return _whole(summary_page(found, above=_above(served, "summary")))
 
     return [
@@ -176,7 +176,7 @@ async def _not_there(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     sentence = {
         404: "there is nothing at this address.",
-        405: "this address takes no such request.",
+        405: "this address does not take requests of this kind.",
     }
     said = sentence.get(status, "that did not work.")
     return Response(json.dumps({"failed": said}), status_code=status, media_type="application/json")

@@ -124,7 +124,7 @@ def framed(
             "noscript",
             element("main", element("p", "This page needs JavaScript to ask the model.")),
         ),
-        element("footer", "Served by limelight on this machine. Nothing is asked of the network."),
+        element("footer", "Served by limelight on this machine. This page needs no network."),
         data_block("limelight-facts", json.dumps(facts, ensure_ascii=False)),
     )
     document = element("head", _head(title, script)) + element("body", body)

@@ -91,7 +91,7 @@ function showMethod() {
   words.explanation = shown;
   bars.explanation = shown;
   byId("legend").explanation = shown;
-  byId("precision").textContent = `${precisionSentence(shown)} The rounding of the stored tables is counted in.`;
+  byId("precision").textContent = `${precisionSentence(shown)} That includes the rounding of the stored tables.`;
   byId("about").textContent = `${formula}. It sees ${sees}; it cannot see ${blind}.`;
   answered(() => showCurve(asked), (sentence) => { curve.lines = []; byId("share").textContent = sentence; });
 }
@@ -112,7 +112,7 @@ function shareSentence({ share, area, chance, ceiling, greedy, bound }) {
   const numbers = [area, chance, ceiling].map((one) => written(one, { signed: false }));
   const reached = minus(((greedy - chance) / (ceiling - chance)).toFixed(3));
   return [
-    made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search goes ${reached}. `,
+    made("b", {}, minus(share.toFixed(3))), ` of the way from chance to ceiling; greedy search reaches ${reached}. `,
     made("span", { class: "note" }, `Area ${numbers[0]}, chance ${numbers[1]}, ceiling ${numbers[2]}, each within ${boundInWords(bound)}.`),
   ];
 }

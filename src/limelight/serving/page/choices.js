@@ -42,6 +42,6 @@ function methodChoice(facts, state, change) {
   const group = (name, methods) => (methods.length ? made("fieldset", {}, made("legend", {}, name), ...methods.map(box)) : null);
   const all = [...known.values()];
   return made("details", { id: "methods" }, made("summary", {}, `Methods: ${state.methods.length} of ${all.length} shown`),
-    ...[group("At every key: these follow from what the model computes anyway", all.filter(({ quick }) => quick)),
+    ...[group("At every keystroke: these follow from what the model computes anyway", all.filter(({ quick }) => quick)),
       group("When you pause: these ask the model many times", all.filter(({ quick }) => !quick))].filter(Boolean));
 }
