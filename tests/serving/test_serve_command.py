@@ -1,10 +1,12 @@
 """``limelight serve`` as a process: its address, its end, and what it says when it cannot start."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.request
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +14,10 @@ import pytest
 pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
+from limelight.cli.serve_page import _announce
+from limelight.errors import InputError
 from limelight.serving import serve
+from limelight.serving.serve_verb import _check, _path
 
 
 @pytest.fixture
@@ -90,6 +95,36 @@ def test_what_cannot_be_served_is_one_sentence_and_exit_code_2(limelight, argume
     assert outcome.code == 2
     assert said in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"port": "80"}, "a port is a number from 0 to 65535; got '80'."),
+        ({"port": 1.5}, "a port is a number from 0 to 65535; got 1.5."),
+        ({"host": 5}, "host must be a name or an address, as text; got 5."),
+        ({"seconds": "1"}, "seconds must be a number above 0; got '1'."),
+    ],
+)
+def test_a_wrong_argument_in_python_is_one_sentence(given, said):
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        _check(**{"host": "127.0.0.1", "port": None, "seconds": 1, **given})
+
+
+@pytest.mark.parametrize("name", ["run", "judgement"])
+def test_what_is_no_path_is_said_in_a_sentence(name):
+    with pytest.raises(
+        InputError, match=rf"^{name} must be a {name.title()} or its path; got 5\.$"
+    ):
+        _path(5, name)
+
+
+@pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
+def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
+    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False), host)
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"Whoever reaches {host} and has the address can use the model." in said
+    assert (f"put the IP address of this one in place of {host}" in said) == named
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])

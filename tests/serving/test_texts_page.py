@@ -255,6 +255,17 @@ def test_markup_in_texts_and_names_of_a_run_stays_text(serving, opened, tmp_path
     assert "<b>run<img" in other.inner_text("main")
 
 
+def test_a_damaged_run_is_said_on_every_page(serving, opened, tmp_path):
+    run = small_run(tmp_path, ["good film", "dull film"], [1, 0])
+    for shard in (run.path / "shards").iterdir():
+        shard.write_bytes(shard.read_bytes()[:100])
+    served = serving(run=run.path)
+    for place in ("texts", "summary"):
+        page = opened(place, url=served.url, allowed=("400 (Bad Request)",))
+        page.wait_for_selector(".trouble:not([hidden])")
+        assert "is damaged" in page.inner_text(".trouble")
+
+
 def test_what_a_run_does_not_have_is_said(pages):
     for path, said in (
         ("texts/one?row=99999", "numbered from 0 to 24999"),

@@ -25,7 +25,13 @@ from limelight.serving.compared_text import compared_parts, made_file
 from limelight.serving.desk import Alike, Desk, Report
 from limelight.serving.doors import WHOLE_PAGE_POLICY
 from limelight.serving.page_files import page_files
-from limelight.serving.page_frames import navigation, texts_page, typing_page, waiting_page
+from limelight.serving.page_frames import (
+    navigation,
+    texts_page,
+    trouble_page,
+    typing_page,
+    waiting_page,
+)
 from limelight.serving.questions import TextQuestion, question_of
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
@@ -76,7 +82,10 @@ def _run_routes(served: Served) -> list[Route]:
         return Response(msgspec.json.encode(found), media_type=_JSON)
 
     async def summary(_: Request) -> Response:
-        found = views.summary.now()
+        try:
+            found = views.summary.now()
+        except InputError as error:
+            return _html(trouble_page(served, "summary", str(error)), status=400)
         if found is None:
             return _html(waiting_page(served, "summary", "The texts are being summarised."))
         return _whole(summary_page(found, above=_above(served, "summary")))
@@ -105,8 +114,8 @@ def _above(served: Served, here: str) -> Html:
     return navigation(served, here, kept=(here, f"{here}.html"))
 
 
-def _html(content: str) -> Response:
-    return Response(content, media_type="text/html")
+def _html(content: str, *, status: int = 200) -> Response:
+    return Response(content, status_code=status, media_type="text/html")
 
 
 def _whole(content: str) -> Response:

@@ -1,6 +1,6 @@
 """The frames of the pages: a head, the way to other views, and places that scripts fill."""
 
-__all__ = ["navigation", "texts_page", "typing_page", "waiting_page"]
+__all__ = ["navigation", "texts_page", "trouble_page", "typing_page", "waiting_page"]
 
 import json
 from collections.abc import Sequence
@@ -75,6 +75,12 @@ def waiting_page(served: Served, here: str, sentence: str) -> str:
     """Return a page that looks again in a second."""
     parts = [section("One moment", element("p", sentence, role="status"))]
     return framed("One moment", parts, served, script="waiting.js", here=here)
+
+
+def trouble_page(served: Served, here: str, sentence: str) -> str:
+    """Return a page that says why there is nothing to show."""
+    said = element("p", f"{sentence[:1].upper()}{sentence[1:]}", class_="trouble", role="alert")
+    return framed("That did not work", [said], served, script=None, here=here)
 
 
 def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None) -> Html:

@@ -48,14 +48,22 @@ def serve(
     seconds
         What a question may take before it is given up.
     """
+    _check(host=host, port=port, seconds=seconds)
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:
         models = _usual(opened, judged)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise InputError(f"seconds must be a number above 0; got {seconds!r}.")
     named = tuple(ServedModel(name=_name(m, i, models), model=m) for i, m in enumerate(models))
     served = Served(models=named, run=opened, judgement=judged, seconds=float(seconds))
     return started(served, host=host, port=port)
+
+
+def _check(*, host: Any, port: Any, seconds: Any) -> None:
+    if not isinstance(host, str):
+        raise InputError(f"host must be a name or an address, as text; got {host!r}.")
+    if isinstance(port, bool) or not isinstance(port, int | None):
+        raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(f"seconds must be a number above 0; got {seconds!r}.")
 
 
 def _models(given: Any) -> list[Model]:
@@ -90,7 +98,7 @@ def _run(given: Any) -> "Run | None":
         return None
     from limelight.corpus import Run
 
-    return given if isinstance(given, Run) else Run(given)
+    return given if isinstance(given, Run) else Run(_path(given, "run"))
 
 
 def _judgement(given: Any) -> Judgement | None:
@@ -98,4 +106,10 @@ def _judgement(given: Any) -> Judgement | None:
         return given
     from limelight.parsing import bounded_bytes
 
-    return Judgement.from_json(bounded_bytes(Path(given), 1 << 30))
+    return Judgement.from_json(bounded_bytes(_path(given, "judgement"), 1 << 30))
+
+
+def _path(given: Any, name: str) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"{name} must be a {name.capitalize()} or its path; got {given!r}.")
+    return Path(given)
