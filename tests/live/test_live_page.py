@@ -171,6 +171,16 @@ def test_the_page_never_scrolls_sideways(opened, width, text):
         assert small > 10  # the words of a figure keep their size
 
 
+def test_the_name_of_a_class_is_whole_in_a_frame_on_a_telephone(opened):
+    with opened(width=272) as page:
+        name = "document.querySelector('.outcome.chosen dt')"
+        lines = page.evaluate(
+            f"(() => {{ const range = document.createRange(); range.selectNodeContents({name}); "
+            "return range.getClientRects().length; })()"
+        )
+        assert lines == 1
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
     colour = "node => getComputedStyle(node).backgroundColor"

@@ -88,6 +88,6 @@ def _announce(page: "Serving", host: str) -> None:
     said = "Open this address in a browser; Ctrl-C ends it."
     if not page.is_local:
         said += f" Whoever reaches {host} and has the address can use the model."
-        if host in ("0.0.0.0", "::"):  # all addresses, and so none that others can open
+        if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
             said += f" On another machine, put the IP address of this one in place of {host}."
     error_console().print(said, markup=False)
