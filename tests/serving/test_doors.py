@@ -176,6 +176,20 @@ def test_a_model_that_fails_says_so(slow_page):
     assert "a wire is loose" in last_line(content)["failed"]
 
 
+def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_traceback(served, capfd, caplog):
+    parts = urlsplit(served.url)
+    with socket.create_connection((parts.hostname, parts.port)) as connection:
+        head = (
+            f"POST {parts.path}text HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 10\r\n\r\n"
+        )
+        connection.sendall(head.encode() + b"ab")
+        time.sleep(0.1)
+    for _ in range(20):  # while these are answered, it is heard that the other has gone
+        assert ask(served.url)[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
+    assert caplog.records == []
+
+
 def test_a_port_in_use_is_said_in_a_sentence(served):
     port = urlsplit(served.url).port
     with pytest.raises(InputError, match=f"port {port} is in use; choose another with --port"):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from limelight.errors import InputError
 from limelight.serving.desk import Desk, Failed, Found, Share, Superseded, Ticket
@@ -29,6 +29,8 @@ async def bounded_body(request: Request) -> bytes:
                 parts.append(part)
     except TimeoutError:
         raise InputError(f"a request must be sent in {_SECONDS_TO_SEND:.0f} seconds.") from None
+    except ClientDisconnect:  # nobody hears it; a traceback in the terminal would be heard
+        raise InputError("the request was not sent to its end.") from None
     return b"".join(parts)
 
 
