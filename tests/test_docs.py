@@ -29,6 +29,7 @@ DOCS = [
     ),
 ]
 METHOD_PAGES = sorted((ROOT / "docs" / "methods").glob("*.md"))
+LINKED = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HEADINGS = (
     "Formula",
     "What it sees",
@@ -127,6 +128,11 @@ def test_two_pages_name_every_registered_method():
         assert set(METHODS) <= named, page
 
 
+def test_the_page_of_commands_has_a_row_for_each():
+    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `limelight (\w+)", text, re.M)) == set(COMMANDS)
+
+
 def test_readme_counts_the_methods_right():
     tens = {
         20 + i: f"twenty-{one}" for i, one in enumerate(("one", "two", "three", "four", "five"), 1)
@@ -135,7 +141,7 @@ def test_readme_counts_the_methods_right():
     assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
 
 
-@pages
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
         if "://" not in target:

@@ -6,11 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from docs_site.__main__ import LIVE, build
+from docs_site.__main__ import LIVE, build, with_live_pages
 from docs_site.built_pages import faults, read
 from docs_site.navigation import INDEX, sections, sources
 from docs_site.settings import settings
 from docs_site.staging import placed, rewritten
+
+from limelight.live.live_page import METHODS_SHOWN
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
 
@@ -53,6 +55,24 @@ def test_links_out_of_docs_are_turned_inwards():
     assert card in met
     text, _ = rewritten(ROOT / "CONTRIBUTING.md")
     assert "](../families.md)" in text
+
+
+def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
+    made = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
+    assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in made
+    assert "<!--" not in made
+    assert f'src="{LIVE}"' in with_live_pages("<!-- live -->\n", "")
+    assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
+
+
+def test_every_mark_names_a_method_of_the_live_page():
+    marks = [
+        found
+        for page in sources()
+        for found in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
+    ]
+    assert set(marks) <= set(METHODS_SHOWN)
+    assert len(marks) >= 2
 
 
 def test_fonts_are_those_of_the_system():
