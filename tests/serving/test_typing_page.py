@@ -84,6 +84,15 @@ def test_a_removed_word_is_shown_beside_the_original_and_can_come_back(opened):
     page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
 
 
+def test_the_word_that_goes_is_the_one_that_was_clicked_also_where_case_counts(serving, opened):
+    even = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["no", "yes"])
+    page = opened(link(text="Good plot, good cast", methods='["loo"]'), url=serving(even).url)
+    settled(page, "Good plot, good cast", "loo")
+    page.locator("[data-method=loo] .w").get_by_text("good", exact=True).click()
+    page.click("[data-act=remove]")
+    settled(page, "Good plot, cast", "loo")
+
+
 def test_a_word_is_replaced_and_the_change_is_kept(opened):
     page = opened(link(text=TEXT))
     settled(page)

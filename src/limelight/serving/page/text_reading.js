@@ -225,7 +225,7 @@ export class TextReading extends HTMLElement {
     const { text, spans } = e.features[feature], times = spans.length > 1 ? ` (all ${spans.length} occurrences)` : "";
     this.#parts.readout.replaceChildren(made("b", {}, visibleText(text)), `${times}: ${said.map(([label, number]) => `${label} ${number}`).join(" · ")}`);
     if (event.type !== "limelight-choose" || this.#changed) return;
-    const number = e.features.slice(0, feature).filter((one) => one.text === text).length;
+    const same = text.toLowerCase(), number = e.features.slice(0, feature).filter((one) => one.text.toLowerCase() === same).length; // as the server counts
     const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
     this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor } }));
   }
