@@ -196,6 +196,30 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(desk, 
     assert run(scenario()) == Found("answered")
 
 
+def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(desk):
+    inside, most, gate = [], [], threading.Event()
+
+    def asking(report):
+        for k in range(1000):
+            report(k, 1000)
+            inside.append(1)
+            most.append(len(inside))
+            gate.wait(0.02)
+            inside.pop()
+
+    async def scenario():
+        lines = lines_of(desk.ask("slow", asking, quick=False), desk, seconds=2)
+        told = [line async for line in lines]
+        found = await end(desk.ask("next", lambda _: most.append(len(inside) + 1), quick=False))
+        await asyncio.sleep(0.6)  # what was to give it up finds that it has ended
+        return told[-1], found
+
+    told, found = run(scenario())
+    assert b"took longer than 2 seconds" in told
+    assert found == Found(None)
+    assert (max(most), desk._generation) == (1, 1)
+
+
 def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(desk):
     gate, ran = threading.Event(), []
 

@@ -15,6 +15,7 @@ from limelight.serving.desk import Desk, Failed, Found, Share, Superseded, Ticke
 from limelight.serving.questions import MOST_BYTES
 
 _SECONDS_TO_SEND = 20.0
+_GRACE = 1.0  # seconds to the next step of a question that is given up
 
 
 async def bounded_body(request: Request) -> bytes:
@@ -45,14 +46,12 @@ async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterat
             line, ended = _line(event)
             yield msgspec.json.encode(line) + b"\n"
     except TimeoutError:
-        answered = True
-        desk.give_up(ticket)
         sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
         yield msgspec.json.encode({"failed": sentence}) + b"\n"
     finally:
         if not answered and desk.leave(ticket):
-            # The model may never come back from it, and others wait.
-            left = max(until - time.monotonic(), 0.0)
+            # It ends at its next step, or never: others wait, and then get another thread.
+            left = max(until - time.monotonic(), min(_GRACE, seconds / 4))
             asyncio.get_running_loop().call_later(left, desk.give_up, ticket)
 
 
