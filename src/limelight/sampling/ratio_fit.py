@@ -10,7 +10,7 @@ and its numerators by one number changes nothing, and adding one number to its v
 l = 0 the denominators are constant, and g is linear in Z.
 """
 
-__all__ = ["RatioFit", "fitted_game", "fitted_ratios", "fitted_values", "nudged"]
+__all__ = ["RatioFit", "fitted_game", "fitted_ratios", "fitted_values"]
 
 import math
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ _STEPS = 20
 _SETTLED = 1e-3  # of the loss: what a step gains when little is left to gain
 _HEAVIEST = 10.0  # |l|: a word that weighs 22,000 times a removed one is all there is in its head
 _CELLS = 2**23  # numbers of derivatives held at a time, 64 MB
-_DAMPED = 1e-6  # keeps directions that no mask and no penalty fixes from running away
 _RIDGE = 10.0  # of the line from which all fits start
 
 
@@ -110,32 +109,6 @@ def fitted_game(fit: RatioFit, *, mean: float, scale: float) -> RatioGame:
         A=A[:, None],
         B=(constant * b)[:, None],
     )
-
-
-def nudged(
-    fit: RatioFit,
-    keep: Float[Array, "n d"],
-    change: Float[Array, "n m"],
-    *,
-    penalties: Float[Array, "1 2"],
-) -> RatioFit:
-    """Return where one ``fit`` moves, to first order, when its answers change: m fits."""
-    xp = array_namespace(keep)
-    _, H, d = fit.l.shape
-    y = fitted_values(fit, keep)
-    rows = _Rows(keep, y, xp.ones_like(y), penalties)
-    point = _point(rows, fit.l, fit.A)
-    J = _derivatives(rows, point)
-    J = (J - xp.mean(J, axis=1, keepdims=True))[0, ...]
-    curve = xp.matrix_transpose(J) @ J + _penalised(rows, point)[1][0, ...]
-    curve = curve + array_like(_DAMPED * np.eye(2 * H * d), keep)
-    step = xp.matrix_transpose(xp.linalg.solve(curve, xp.matrix_transpose(J) @ change))
-    step = xp.reshape(step, (-1, 2, H, d))
-    l = xp.clip(fit.l + step[:, 0, ...], -_HEAVIEST, _HEAVIEST)  # noqa: E741
-    A = fit.A + step[:, 1, ...]
-    _, ratio = _ratios(l, A, keep)
-    rest = y + xp.matrix_transpose(change) - xp.sum(ratio, axis=1)
-    return RatioFit(xp.mean(rest, axis=1), l, A)
 
 
 def _ratios(
