@@ -282,7 +282,7 @@ class HuggingFace:
 
     def shuffled(self, seed: int) -> "HuggingFace":
         """Return a copy of the model with the numbers of every weight in random places."""
-        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
+        return replace(self, network=shuffled_network(self.network, seed))
 
     @cached_property
     def engine(self) -> Engine:
