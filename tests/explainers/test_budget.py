@@ -135,6 +135,11 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
         limelight.compare(model, text, methods=["shapley"], budget="40 calls")
+    nothing = (
+        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. LIME is left out"
+    )
+    with pytest.raises(InputError, match=nothing):
+        limelight.compare(model, text, budget="3 calls")
 
 
 def test_every_class_shares_one_budget():
@@ -152,6 +157,19 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=limit)
     assert 0.85 * limit < clock.monotonic() <= limit + 0.01
     assert e.settings["budget"] == f"{limit:g}s"
+
+
+def test_the_time_that_a_surrogate_is_fitted_in_is_part_of_its_budget(monkeypatch):
+    """By the same clock: 30 words, 2 ms for a text and 3 for what is fitted to it."""
+    model = Counting()
+    clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
+    monkeypatch.setattr(explainers.budget, "time", clock)
+    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), "surrogate", budget=2.0)
+    assert 300 < e.settings["samples"] <= 400
+    within = limelight.explain(
+        Counting().wrapped, " ".join(WORDS[:30]), "surrogate", budget="400 calls"
+    )
+    assert within.settings["samples"] == 396
 
 
 def test_no_time_at_all_is_too_little():

@@ -35,19 +35,29 @@ class Counted(NamedTuple):
 
     ``fewest(settings, d)`` are the calls below which d features cannot be explained;
     ``fitted(settings, d, calls)`` are settings that ask no more than ``calls`` times. A way without
-    ``counts`` of its own always asks ``fewest`` times.
+    ``counts`` of its own always asks ``fewest`` times. ``own`` are the seconds that a way computes
+    by itself for each call and feature, where they are not small beside those of the model.
     """
 
     fewest: Callable[[Any, int], int]
     counts: tuple[str, ...] = ()
     fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+    own: float = 0.0
 
 
 class Allowance(NamedTuple):
-    """What a method may spend on a text: the budget as it was given, and calls of the model."""
+    """What a method may spend on a text: the budget as it was given, and calls of the model.
+
+    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
+    """
 
     said: str
     calls: int
+    each: float | None = None
+
+    def calls_beside(self, own: float) -> int:
+        """Return how many calls there is time for if each takes ``own`` seconds besides."""
+        return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
 
 
 @final
@@ -112,7 +122,7 @@ class Chosen(NamedTuple):
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:
             return self
-        said, calls = self.allowance
+        said, calls = self.allowance.said, self.allowance.calls_beside(d * counted.own)
         if calls < (fewest := counted.fewest(self.settings, d)):
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
