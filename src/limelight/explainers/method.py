@@ -11,6 +11,7 @@ __all__ = [
     "chosen_way",
     "refusal",
     "setting_defaults",
+    "setting_value",
 ]
 
 import math
@@ -172,12 +173,12 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     if isinstance(given, Mapping):
         _check_names(method, way, given)
         hints = _hints(cast(Any, method.settings))
-        fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
+        fitted = {name: setting_value(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
         hints = _hints(cast(Any, method.settings))
         for name, hint in hints.items():
-            _fitting(name, hint, getattr(given, name))
+            setting_value(name, hint, getattr(given, name))
         settings, unset = given, setting_defaults(method)
         _check_names(method, way, [n for n, value in unset.items() if getattr(given, n) != value])
     changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
@@ -216,7 +217,7 @@ def _listed(names: list[str]) -> str:
     return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
 
 
-def _fitting(name: str, hint: Any, value: Any) -> Any:
+def setting_value(name: str, hint: Any, value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
     allowed = get_args(hint) or (hint,)
     if value is None and type(None) in allowed:
