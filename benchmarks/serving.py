@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from results import Measure, command_line, report
 from typing_clients import METHODS, Client, Outcome, asked, exchanged
 
+STARTS = 5
 CHROMIUM = "/usr/bin/chromium"
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
 
@@ -40,17 +41,22 @@ def main() -> None:
     if arguments.smoke:
         arguments.clients, arguments.seconds, arguments.requests = 3, 1.0, 40
     measures = []
-    with served() as (process, url, started):
-        below = {} if arguments.smoke else {"below": 1000.0}
-        measures.append(
-            Measure(
-                id="serving_start",
-                what="start to first page",
-                value=1000 * started,
-                unit="ms",
-                **below,
-            )
+    starts = []
+    for _ in range(1 if arguments.smoke else STARTS):
+        with served() as (_, _, started):
+            starts.append(1000 * started)
+    below = {} if arguments.smoke else {"below": 1000.0}
+    measures.append(
+        Measure(
+            id="serving_start",
+            what="start to first page",
+            value=median(starts),
+            best=min(starts),
+            unit="ms",
+            **below,
         )
+    )
+    with served() as (process, url, _):
         measures += typing(url, process.pid, arguments)
         measures += memory(url, process.pid, arguments.requests)
     if arguments.run is not None:

@@ -12,16 +12,7 @@ from limelight_reproduction.results import stored
 
 HERE = Path(__file__).parent
 PAGE, README, IMAGES = HERE / "reproduction.md", HERE.parent / "README.md", "images/reproduction"
-IN_README = (
-    "accuracy",
-    "figure-5",
-    "error",
-    "comments",
-    "figure-6",
-    "next-checks",
-    "jain-wallace",
-    "histogram",
-)
+IN_README = ("accuracy", "comments")
 MARKS = re.compile(r"(<!-- from results\.json -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

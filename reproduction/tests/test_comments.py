@@ -289,7 +289,7 @@ def claim(says):
                 "pearson alpha-avg ~ |g-avg|": 0.9,
                 "spearman alpha-avg ~ |g-avg|": 0.9,
             },
-            "holds if the sign of G-avg is dropped",
+            "does not hold",
         ),
         ("α-max", {"pearson alpha-max ~ g-l2": 0.4}, "holds"),
         ("positive attention", {"negative gxi": 0.09}, "does not hold"),

@@ -15,9 +15,10 @@ import torch
 import limelight
 from limelight.training.preparing import WEIGHTS, random_numbers
 from limelight_reproduction.deep import figure_6, networks, next_checks
+from limelight_reproduction.document import OPENING
 from limelight_reproduction.setting import CLASSES, Setting
 
-from deep_toys import SHAPE, TOY
+from deep_toys import SHAPE, TOY, network
 from toy import toy_data
 
 HERE = Path(__file__).parent
@@ -165,7 +166,7 @@ def small(monkeypatch):
     """Fewer samples, and the fast toy network in place of every network."""
     for module in (figure_6, next_checks):
         monkeypatch.setattr(module, "SAMPLES", 50)
-    for name in {*next_checks.MODELS, figure_6.MODEL, *figure_6.AGAIN}:
+    for name in {*next_checks.MODELS, figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN}:
         shape = replace(networks.PLANS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
         monkeypatch.setitem(
             networks.PLANS, name, replace(networks.PLANS[name], shape=shape, epochs=1)
@@ -174,8 +175,8 @@ def small(monkeypatch):
 
 @pytest.fixture
 def with_document(setting):
-    """The toy reviews and one of 99 tokens and 71 words."""
-    review = " ".join([*(f"w{i}" for i in range(71)), *["w1"] * 28])
+    """The toy reviews and one that begins as the paper's does."""
+    review = " ".join([OPENING, *(f"w{i}" for i in range(56)), *["w1"] * 28])
     home = setting.models.parent / "with-document" / "imdb"
     home.mkdir(parents=True)
     for part in ("train", "test"):
@@ -189,7 +190,7 @@ def test_figure_six_follows_from_stored_numbers(with_document, small, stored):
     with_document.tick = lambda done, total: ticks.append((done, total))
     parts = {part.name: part for part in figure_6.EXPERIMENT.parts}
     numbers = stored({name: part.measure(with_document) for name, part in parts.items()})
-    assert list(numbers) == [figure_6.MODEL, *figure_6.AGAIN]
+    assert list(numbers) == [figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN]
     of = numbers[figure_6.MODEL]
     assert of["texts"] == len(of["signed"]) == len(of["output"]) == 10
     assert of["document"]["review"] == 101
@@ -220,7 +221,7 @@ def of_figure_six(**changes):
 
 def three(**changes):
     """The same numbers for the network and for its two other trainings, the first one changed."""
-    names = (figure_6.MODEL, *figure_6.AGAIN)
+    names = (figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN)
     return dict.fromkeys(names, of_figure_six()) | {figure_6.MODEL: of_figure_six(**changes)}
 
 
@@ -231,6 +232,33 @@ def test_the_meaning_of_figure_six_counts_signs():
     document = of_figure_six()["document"] | {"output": 1.0}
     other = figure_6._findings(three(document=document))
     assert "which the network gives in 2 of 3 trainings" in other.meaning
+
+
+def test_figure_six_says_where_a_plain_network_has_learnt_nothing():
+    numbers = three() | {"imdb-6-plain": of_figure_six(accuracy=0.5)}
+    found = figure_6._findings(numbers)
+    assert (
+        "without skip connections 50.00% of the test set and which is no better"
+        in (found.measured[1])
+    )
+    assert "with skip connections 85.00% of the test set and ρ -0.400" in found.measured[1]
+    assert found.verdicts[2].holds == "not reproduced"
+    near = three() | {"imdb-6-plain": of_figure_six(accuracy=0.82)}
+    assert figure_6._findings(near).verdicts[2].holds == "reproduced"
+
+
+@pytest.mark.parametrize("layer", ["plain", "skip", "pre-norm"])
+def test_a_plain_layer_is_attention_and_a_linear_map_alone(layer):
+    shape = replace(SHAPE, layers=1, layer=layer)
+    whole = network(shape=shape).double()
+    e = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 13, 10)))
+    one = whole.layers[0]
+    heads = [p(e).unflatten(-1, (3, 5)).transpose(1, 2) for p in (one.query, one.key, one.value)]
+    alpha = torch.softmax(heads[0] @ heads[1].transpose(-1, -2) / 5**0.5, dim=-1)
+    mixed = one.mixed((alpha @ heads[2]).transpose(1, 2).flatten(2))
+    wanted = {"plain": mixed, "skip": e + mixed}.get(layer)
+    same = wanted is not None and torch.allclose(one(e), wanted)
+    assert same == (layer != "pre-norm")
 
 
 @pytest.mark.parametrize(

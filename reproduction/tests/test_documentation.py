@@ -45,6 +45,7 @@ def test_every_part_of_every_experiment_is_stored_in_full():
         for part in experiment.parts:
             one = RESULTS["experiments"][experiment.name][part.name]
             assert not one["quick"], (experiment.name, part.name)
+            assert one["version"] == part.version, (experiment.name, part.name)
 
 
 def test_the_page_says_what_is_stored(maker, rows):

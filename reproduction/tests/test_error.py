@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import limelight
+from limelight_reproduction.document import OPENING, stripped
 from limelight_reproduction.one_layer import error, error_measured, figure_4
 from limelight_reproduction.one_layer.lime_values import EXACT, exact_values, lime_runs
 
@@ -173,7 +174,7 @@ def measured(toy_setting, toy_model, monkeypatch, stored):
         part: error_measured.measure(toy_setting, toy_model(seed))
         for part, seed in (("shipped", 0), ("paper", 3))
     }
-    seeds = [part for part in error.EXPERIMENT.parts if part.name.startswith("seed-")]
+    seeds = [p for p in error.EXPERIMENT.parts if p.name.startswith("seed-") or p.name == "authors"]
     return stored(found | {part.name: part.measure(toy_setting) for part in seeds})
 
 
@@ -189,6 +190,25 @@ def test_the_error_is_measured_on_toy_reviews(measured):
         assert of["unk_left"][0] == pytest.approx(of["unk_noise"][0], rel=0.6)
 
 
+def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, monkeypatch):
+    model = toy_model(3)
+    texts = ["w1, w2; w3! w4 -- w5", " ".join(f"w{i % 20}..." for i in range(40))]
+    asked = []
+
+    def runs(_model, text, *, runs, replacement, seed):
+        asked.append((text, runs, replacement))
+        return np.zeros((runs, len(set(text.split()))))
+
+    monkeypatch.setattr(error_measured, "lime_runs", runs)
+    found = error_measured.distances_of_authors(toy_setting, model, texts)
+    cut = [" ".join(stripped(text).split()[: model.T_max - 1]) for text in texts]
+    assert sorted(asked) == sorted((text, 5, "delete") for text in cut)
+    printed = [
+        limelight.explain(model, text, "lime-theorem", target="positive").scores for text in cut
+    ]
+    assert sorted(found) == pytest.approx(sorted(np.linalg.norm(one) for one in printed))
+
+
 def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
     assert measured["seed-3"] == {"texts": 2, "protocol": measured["paper"]["protocol"]}
     assert len({tuple(measured[f"seed-{seed}"]["protocol"]) for seed in range(7)}) == 7
@@ -201,7 +221,11 @@ def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
 
 def test_findings_and_figures_follow_from_stored_numbers(measured):
     found = error._findings(measured)
-    assert f"is {measured['paper']['protocol'][0]:.3f} ± " in found.measured[0]
+    theirs, ours = (measured[name]["protocol"][0] for name in ("authors", "paper"))
+    assert f"error of Eq. 19 is {theirs:.3f} ± " in found.measured[0]
+    assert f" reviews: {ours:.3f} ± " in found.measured[1]
+    assert f"Eq. 19 is {theirs:.3f} ± " in found.headline
+    assert found.verdicts[0].number.startswith(f"{theirs:.3f} ± ")
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)
     assert len(found.table.rows) == 2 * len(error.VALUES)
     ((name, _, figure),) = error._figures(measured)
@@ -216,7 +240,7 @@ def test_the_meaning_names_the_largest_part_and_whether_correcting_helps(measure
     shares = {name: [0.1, 0] for name in error.STEPS}
     for name, told in (("delete", "deletion"), ("exact", "the bandwidth")):
         changed = of | {"share": shares | {name: [0.6, 0]}}
-        assert f"The largest part is {told} (60%)." in error._meaning(changed)
+        assert f"The largest contribution is that of {told} (60%)." in error._meaning(changed)
     left = of["left"]
     for first_order, told in ((0.5, "brings it closer"), (1.5, "brings it no closer")):
         changed = of | {"left": left | {"eq19": [1.0, 0], "first_order": [first_order, 0]}}
@@ -234,7 +258,7 @@ def test_the_noise_of_a_mean_is_that_of_its_definition():
 @pytest.fixture
 def figure_4_numbers(toy_setting, toy_model, monkeypatch, stored):
     """What Figure 4 measures on a toy review of the right size."""
-    review = " ".join([*(f"w{i}" for i in range(71)), *["w1"] * 28])
+    review = " ".join([OPENING, *(f"w{i}" for i in range(56)), *["w1"] * 28])
     row = json.dumps({"text": review, "label": 0})
     (toy_setting.data / "imdb" / "test.jsonl").write_text(row)
     monkeypatch.setattr(figure_4, "QUICK_LONG", 2000)
@@ -255,8 +279,11 @@ def test_figure_four_follows_from_stored_numbers(figure_4_numbers):
     crosses = drawn[0][2].axes[0].lines[-4].get_ydata()
     assert sorted(crosses) == pytest.approx(sorted(of["values"]["eq19"]))
     found = figure_4._findings(figure_4_numbers)
-    assert f"for {of['inside']['eq19']['delete']:.0%}" in found.measured[0]
-    assert "in 94% of cases" in found.measured[0]
+    assert "T = 99 tokens and d = 71 words" in found.measured[0]
+    assert f"for {of['inside']['eq19']['delete']:.0%}" in found.measured[1]
+    assert "in 94% of cases" in found.measured[1]
+    alike = np.corrcoef(of["values"]["eq19"], np.mean(of["runs"]["delete"], axis=0))[0, 1]
+    assert f"has correlation {alike:.2f} with LIME" in found.headline
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)
 
 

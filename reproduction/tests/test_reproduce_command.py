@@ -7,7 +7,7 @@ import pytest
 
 def refusal(outcome):
     assert (outcome.code, outcome.out) == (2, "")
-    lines = [one for one in outcome.err.splitlines() if not one.startswith("Parts to measure: ")]
+    lines = [one for one in outcome.err.splitlines() if not one.startswith("Measured now: ")]
     assert len(lines) == 1
     return lines[0]
 
@@ -70,12 +70,11 @@ def test_two_figures_from_data_to_report_and_again(limelight, toy_setting, tmp_p
         "--only", "figure-1", "figure-2",
     )  # fmt: skip
     parts = ["figure-1.shipped", "figure-1.paper", "figure-2.shipped", "figure-2.paper"]
-    kept = "0 of 4; the others are kept from before or come from the stored results"
-    for said, planned in (("measured", "4 of 4"), ("kept from before", kept)):
+    for said, planned in (("measured", "Measured now"), ("kept from before", "Kept from before")):
         outcome = limelight(*arguments)
         assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'out' / 'report.html'}\n")
         assert outcome.err.splitlines() == [
-            f"Parts to measure: {planned}.",
+            f"{planned}: 4 of 4 parts, figure-1 (shipped, paper), figure-2 (shipped, paper).",
             *(f"{number}/4 {part}: {said}" for number, part in enumerate(parts, start=1)),
         ]
     told = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["experiments"]
@@ -96,7 +95,7 @@ def test_a_part_that_ticks_to_its_end_twice_is_told_once(limelight, toy_setting,
     )  # fmt: skip
     assert outcome.code == 0
     assert outcome.err.splitlines() == [
-        "Parts to measure: 1 of 1.",
+        "Measured now: 1 of 1 parts, comments (paper).",
         "1/1 comments.paper: measured",
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from limelight import InputError, save_folder
-from limelight_reproduction import registry, runner
+from limelight_reproduction import registry, report, runner
 from limelight_reproduction.spread import quartiles
 
 from toy_experiments import CARRIED, Counted, experiment, stored
@@ -44,10 +44,59 @@ def test_what_will_be_measured_is_said_beforehand(run):
     for _ in range(2):
         run(one, planned=said.append)
     assert said == [
-        "Parts to measure: 2 of 2.",
-        "Parts to measure: 0 of 2; the others are kept from before or come from the stored "
-        "results.",
+        "Measured now: 2 of 2 parts, one (a, b).",
+        "Kept from before: 2 of 2 parts, one (a, b).",
     ]
+
+
+def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": "gpu"})
+    two = experiment("two", {"c": Counted(3)})
+    said = []
+    run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, planned=said.append)
+    assert said == [
+        "From the stored results, since there is no graphics card: 1 of 3 parts, one (b).\n"
+        "Measured now: 2 of 3 parts, one (a), two (c)."
+    ]
+
+
+def test_the_report_grows_with_every_experiment(run, monkeypatch):
+    one, last = experiment("one", {"a": Counted(1)}), Counted(2, fails=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run(one, experiment("two", {"b": Counted(3), "c": last}))
+    page = (run.output / "report.html").read_text("utf-8")
+    assert "About one" in page
+    assert "About two" not in page
+    assert "Not on this page: two." in page
+
+
+def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
+    one, two = experiment("one", {"a": Counted(1)}), experiment("two", {"b": Counted(2)})
+    drawn = []
+    draw = report.row_of
+    monkeypatch.setattr(
+        report, "row_of", lambda e, *rest, **more: drawn.append(e.name) or draw(e, *rest, **more)
+    )
+    run(one, two)
+    assert drawn == ["one", "two"]
+
+
+def test_the_table_of_verdicts_marks_what_is_stored(run):
+    one = experiment("one", {"a": Counted(1)}, needs={"a": "gpu"})
+    two = experiment("two", {"b": Counted(2)})
+    three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": "gpu"})
+    carried = {"one": {"a": stored(CARRIED)}, "three": {"d": stored(CARRIED)}}
+    text = run(one, two, three, quick=True, carried=carried).read_text("utf-8")
+    head = text.partition("<main")[0]
+    marks = re.findall(r"href=\"#(\w+)\".*?<td>1 of 1</td><td>(.*?)</td>", head)
+    assert marks == [
+        ("one", "stored"),
+        ("two", "measured here"),
+        ("three", "1 of 2 parts measured here"),
+    ]
+    assert (
+        "Parts measured here: 2 of 4. The other 2 are those of a stored full run: in one, " in head
+    )
 
 
 def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
@@ -109,19 +158,15 @@ def test_a_damaged_part_is_said_in_a_sentence(run, content):
 # ------------------------------------------------- what is stored, what is missing
 
 
-@pytest.mark.parametrize(
-    ("need", "wants"), [("gpu", "a graphics card"), ("paper", "the paper's model")]
-)
-def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run, need, wants):
+def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run):
     here, there = Counted(1), Counted(2)
-    one = experiment("one", {"here": here, "there": there}, needs={"there": need})
+    one = experiment("one", {"here": here, "there": there}, needs={"there": "gpu"})
     page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
     assert there.seeds == []
     assert found(run.output) == {"one": {"here": 1, "there": 100}}
     text = page.read_text("utf-8")
     assert "Measured here: here (quick run, seed 0)." in text
-    wants = wants.replace("'", "&#x27;")
-    assert f"From the stored results of a full run: there (needs {wants}; M)" in text
+    assert "From the stored results of a full run: there (needs a graphics card; M)" in text
     assert "101 measured" in text
 
 
@@ -143,7 +188,7 @@ def test_a_whole_report_names_nothing_as_left_out(run):
 def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
     save_folder(toy_model(), tmp_path / "model")
     count = Counted(2)
-    one = experiment("one", {"paper": count}, needs={"paper": "paper"})
+    one = experiment("one", {"paper": count})
     run(one, quick=True, paper_model=tmp_path / "model")
     assert len(count.seeds) == 1
 

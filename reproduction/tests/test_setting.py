@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import limelight
 from limelight import InputError
 from limelight.text import token_strings
 from limelight_reproduction import setting as module
-from limelight_reproduction.document import TOKENS, WORDS, the_document
+from limelight_reproduction.document import OPENING, TOKENS, WORDS, stripped
 from limelight_reproduction.setting import Setting
 
 ROWS = [{"text": f"w{i} w{i + 1}", "label": i % 2} for i in range(6)]
@@ -184,41 +185,54 @@ def test_the_papers_model_is_the_one_in_the_folder(tmp_path, toy_model):
     assert found.fingerprint == model.fingerprint
 
 
+@pytest.mark.parametrize("classes", [("0", "1"), ("negative", "positive")])
+def test_a_model_of_numbered_classes_speaks_of_sentiment(tmp_path, toy_model, classes):
+    limelight.save_folder(replace(toy_model(), classes=classes), tmp_path / "model")
+    found = given(tmp_path, paper_model=tmp_path / "model").paper
+    assert found.classes == ("negative", "positive")
+
+
+def test_a_model_of_other_classes_is_refused_in_a_sentence(tmp_path, toy_model):
+    limelight.save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
+    with pytest.raises(InputError) as caught:
+        _ = given(tmp_path, paper_model=tmp_path / "model").paper
+    assert str(caught.value) == (
+        "the paper's model must know IMDB's classes, negative and positive (or 0 and 1); "
+        f"'{tmp_path / 'model'}' knows ham, spam."
+    )
+
+
+def test_without_a_folder_the_papers_model_is_the_one_that_is_carried(tmp_path):
+    model = given(tmp_path).paper
+    sizes = {"d_e": 128, "K": 6, "d_att": 64, "d_out": 64, "C": 2, "T_max": 256}
+    assert sizes.items() <= model.sizes.items()
+    training = model.record["training"]
+    assert (training["recipe"], training["changed"], training["seed"]) == ("paper", {}, 3)
+
+
 # ------------------------------------------------------------------ the document
 
 
-def review(tokens, words):
-    return " ".join([f"w{i}" for i in range(words)] + ["w0"] * (tokens - words))
+def test_texts_are_stripped_as_the_authors_strip_them():
+    assert stripped("It's <br />fine, 7/10!") == "It s br fine 7 10"
 
 
-def test_the_document_is_the_first_negative_review_of_its_size(tmp_path):
-    rows = [
-        {"text": review(TOKENS, WORDS), "label": 1},
-        {"text": review(TOKENS, WORDS + 1), "label": 0},
-        {"text": review(TOKENS + 1, WORDS), "label": 0},
-        {"text": review(TOKENS, WORDS), "label": 0},
-    ]
+def test_the_review_is_found_by_its_words_wherever_it_stands(tmp_path):
+    rows = [*ROWS, {"text": OPENING + ", giving it such grades.", "label": 0}]
     write(tmp_path / "test.jsonl", rows)
-    assert the_document(given(tmp_path)) == (3, rows[3]["text"])
+    setting = given(tmp_path)
+    assert setting.review.number == len(ROWS)
+    assert setting.review.text.startswith("I find it amazing that so many people probably Poles")
+    assert setting.review is setting.review
 
 
-def test_data_without_the_document_say_what_they_lack(tmp_path):
+def test_data_without_the_review_say_what_they_lack(tmp_path):
     write(tmp_path / "test.jsonl")
-    with pytest.raises(InputError, match=r"^no negative test review has 99 tokens and 71 distinct"):
-        the_document(given(tmp_path))
+    with pytest.raises(InputError, match=r"^no test review begins with “I find it amazing, that"):
+        _ = given(tmp_path).review
 
 
-@pytest.mark.slow
-def test_one_review_of_imdb_fits_the_paper(shared):
-    setting = given(shared / "data")
-    number, text = the_document(setting)
-    data = setting.texts("imdb", "test")
-    fits = [
-        i
-        for i, (one, label) in enumerate(zip(data.texts, data.labels, strict=True))
-        if label == 0
-        and len(strings := token_strings(one)) == TOKENS
-        and len(set(strings)) == WORDS
-    ]
-    assert fits == [number]
-    assert data.texts[number] == text
+def test_the_review_of_imdb_has_the_size_that_the_paper_gives(shared):
+    review = given(shared / "data").review
+    strings = token_strings(review.text)
+    assert (review.number, len(strings), len(set(strings))) == (9657, TOKENS, WORDS)

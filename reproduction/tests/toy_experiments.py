@@ -1,7 +1,7 @@
 """Experiments that measure nothing much, to see what the runner and the report do with them."""
 
 from limelight_reproduction.drawing import canvas
-from limelight_reproduction.experiment import Experiment, Findings, Part, Table
+from limelight_reproduction.experiment import Experiment, Findings, Part, Table, Verdict
 from limelight_reproduction.results import Measured
 
 CARRIED = Measured(numbers={"value": 100, "seed": 0}, quick=False, seed=0, seconds=1.0, made_by="M")
@@ -41,6 +41,7 @@ def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
         ),
         findings=lambda numbers: Findings(
             headline=f"{name} found something.",
+            verdicts=[Verdict(claim=f"{name} is true", holds="it is", number="1 of 1")],
             measured=[said.format(sum(of["value"] for of in numbers.values()))],
             meaning=f"What {name} means.",
             table=Table(

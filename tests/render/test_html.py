@@ -132,8 +132,8 @@ def test_a_fragment_needs_no_script_and_styles_only_itself():
 
 def test_a_fragment_tells_scores_on_hover():
     e = explanation("good bad", scores=np.array([0.812, -0.4]))
-    assert 'class="w s e f10 top" data-f="0" title="+0.812">good<' in explanation_fragment(e)
-    assert 'class="w s e a5" data-f="1" title="-0.400">bad<' in explanation_fragment(e)
+    assert 'class="w s e f10 top" data-f="0" title="+0.812" ' in explanation_fragment(e)
+    assert 'class="w s e a5" data-f="1" title="-0.400" ' in explanation_fragment(e)
 
 
 def test_methods_without_sign_are_never_green_or_red():

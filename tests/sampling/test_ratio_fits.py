@@ -88,7 +88,10 @@ def loss_of(fit, keep, y, penalties):
     return (left**2).sum() + penalties[0] * spread + penalties[1] * (u**2).sum()
 
 
-def test_a_fit_is_a_minimum_of_the_penalised_loss():
+def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
+    """Given enough of them: by default they stop when little is left to gain."""
+    monkeypatch.setattr("limelight.sampling.ratio_fit._STEPS", 200)
+    monkeypatch.setattr("limelight.sampling.ratio_fit._SETTLED", 1e-12)
     rng = np.random.default_rng(2)
     d, penalties = 5, np.array([0.5, 0.7])
     keep = all_keeps(d)
@@ -99,9 +102,16 @@ def test_a_fit_is_a_minimum_of_the_penalised_loss():
     )
     least = loss_of(fit, keep, y, penalties)
     assert least < loss_of(random_fit(0, d=d), keep, y, penalties)
-    for _ in range(20):
-        moved = RatioFit(*(x + 0.05 * rng.standard_normal(x.shape) for x in fit))
-        assert loss_of(moved, keep, y, penalties) > least - 1e-3
+    slopes = []
+    for part, x in enumerate(fit):
+        for place in np.ndindex(x.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [one.copy() for one in fit]
+                moved[part][place] += sign * 1e-5
+                ends.append(loss_of(RatioFit(*moved), keep, y, penalties))
+            slopes.append((ends[0] - ends[1]) / 2e-5)
+    assert np.abs(slopes).max() < 1e-4
 
 
 @pytest.mark.parametrize("heads", [1, 2])

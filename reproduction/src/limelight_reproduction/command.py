@@ -4,6 +4,7 @@ __all__ = ["reproduce"]
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +14,12 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from limelight_reproduction.runner import At
 
+_EVERY = 10  # seconds between two lines where no bar can move
 _SAID = {
     "measured": "measured",
     "kept": "kept from before",
     "stored": "from the stored results",
-    "missing": "left out: it needs a graphics card or the paper's model",
+    "missing": "left out: it needs a graphics card",
 }
 
 
@@ -33,9 +35,9 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments again and write a report: figures, tables, numbers, a page.
 
-    A run that was interrupted continues when the same command is given again. What needs a graphics
-    card, or the model of the paper's recipe, comes from the results that the package carries where
-    these are not to be had; the report says which.
+    A run that was interrupted continues when the same command is given again, and the report grows
+    with every experiment. What needs a graphics card comes from the results that the package
+    carries where there is none; the run says which beforehand, and the report marks it.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ def reproduce(
         Folder for report.html, results.json, figures, tables and models that are trained. What it
         holds is kept: other data, or another paper's model, want a folder of their own.
     quick
-        Fewer texts and samples: some minutes on two cores.
+        Fewer texts and samples: less than ten minutes on two cores.
     only
         Experiments to run: "figure-4", or one part of one: "figure-4.shipped".
     seed
@@ -54,7 +56,8 @@ def reproduce(
     device
         "cpu" or "cuda"; the graphics card is used where there is one.
     paper_model
-        Folder of a model trained with --recipe paper; a full run trains one if none is given.
+        Folder of a model that `limelight train --recipe paper` left; the one that the package
+        carries if none is given.
     """
     from limelight_reproduction import runner  # it loads torch, which --help can do without
 
@@ -81,7 +84,7 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda at: print(_line(at), file=sys.stderr, flush=True) if at.ended else None
+        yield _Lines()
         return
     columns = Progress.get_default_columns()
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
@@ -96,5 +99,14 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
         yield moved
 
 
-def _line(at: "At") -> str:
-    return f"{at.number}/{at.parts} {at.part}: {_SAID[at.source]}"
+class _Lines:
+    """A line for every part that ends, and now and then one for a part that goes on."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, at: "At") -> None:
+        if at.ended or time.monotonic() - self._last > _EVERY:
+            self._last = time.monotonic()
+            said = _SAID[at.source] if at.ended else f"{at.done / at.total:.0%}"
+            print(f"{at.number}/{at.parts} {at.part}: {said}", file=sys.stderr, flush=True)

@@ -1,6 +1,15 @@
 """What an experiment is: parts that measure, and functions of what they measured."""
 
-__all__ = ["Experiment", "Findings", "Numbers", "Part", "Table", "compact", "on_both_models"]
+__all__ = [
+    "Experiment",
+    "Findings",
+    "Numbers",
+    "Part",
+    "Table",
+    "Verdict",
+    "compact",
+    "on_both_models",
+]
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +24,8 @@ from limelight_reproduction.setting import Setting
 # What a part measured, ready for JSON: numbers, words, and the small arrays that figures need.
 Numbers = dict[str, Any]
 
-# "paper": the model of the paper's recipe, which is too large to ship. "gpu": deep models.
-Need = Literal["paper", "gpu"]
+# "gpu": networks that train on a graphics card in minutes and elsewhere in hours.
+Need = Literal["gpu"]
 
 
 @final
@@ -43,10 +52,21 @@ class Table:
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A line of the first table: what is claimed, whether it holds, and by which number."""
+
+    claim: str
+    holds: str
+    number: str
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """The finding in one sentence; what was measured, one sentence each; and what it means."""
 
     headline: str
+    verdicts: Sequence[Verdict]
     measured: Sequence[str]
     meaning: str
     table: Table | None = None
@@ -71,12 +91,21 @@ class Experiment:
 
 
 def on_both_models(
-    measure: Callable[[Setting, AttentionClassifier], Numbers],
+    measure: Callable[[Setting, AttentionClassifier], Numbers], *, version: int = 2
 ) -> tuple[Part, Part]:
-    """Return the parts "shipped" and "paper": the same measurement of either model."""
+    """Return the parts "shipped" and "paper": the same measurement of either model.
+
+    Version 1 of any was on a model of the paper's recipe that was not carried along.
+    """
     return (
-        Part(name="shipped", measure=lambda setting: measure(setting, setting.shipped)),
-        Part(name="paper", measure=lambda setting: measure(setting, setting.paper), needs="paper"),
+        Part(
+            name="shipped",
+            measure=lambda setting: measure(setting, setting.shipped),
+            version=version,
+        ),
+        Part(
+            name="paper", measure=lambda setting: measure(setting, setting.paper), version=version
+        ),
     )
 
 

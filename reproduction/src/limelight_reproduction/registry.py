@@ -16,6 +16,15 @@ from limelight_reproduction.one_layer import (
     figure_5,
     jain_wallace,
 )
+from limelight_reproduction.questions import (
+    controls,
+    erasure,
+    lengths,
+    multiplicity,
+    replacements,
+    summaries,
+    words_or_pieces,
+)
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     figure_1.EXPERIMENT,
@@ -29,5 +38,12 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     figure_6.EXPERIMENT,
     next_checks.EXPERIMENT,
     jain_wallace.EXPERIMENT,
+    controls.EXPERIMENT,
+    erasure.EXPERIMENT,
+    summaries.EXPERIMENT,
+    multiplicity.EXPERIMENT,
+    lengths.EXPERIMENT,
+    replacements.EXPERIMENT,
+    words_or_pieces.EXPERIMENT,
     histogram.EXPERIMENT,
 )

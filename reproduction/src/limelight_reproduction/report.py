@@ -1,6 +1,17 @@
 """What a run leaves: figures, tables, ``results.json`` and a page to read."""
 
-__all__ = ["Row", "csv_text", "report_page", "rows_of", "shown", "source_sentence", "write_report"]
+__all__ = [
+    "VERDICT_COLUMNS",
+    "GrowingReport",
+    "Row",
+    "csv_text",
+    "mark_of",
+    "report_page",
+    "row_of",
+    "rows_of",
+    "shown",
+    "source_sentence",
+]
 
 import base64
 import csv
@@ -18,6 +29,7 @@ from limelight_reproduction.experiment import Experiment, Findings, Table
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.results import Measured, Results, as_json
 
+VERDICT_COLUMNS = ("claim", "verdict", "number", "numbers from")
 _STYLE = Path(__file__).parent / "report.css"
 
 
@@ -30,6 +42,8 @@ class Row:
     findings: Findings
     figures: Mapping[str, str]
     source: str
+    mark: str
+    """Where its numbers are from in a word or two: "measured now", "stored"."""
 
 
 def rows_of(
@@ -42,24 +56,44 @@ def rows_of(
     """Yield every experiment that has all its parts; figures are drawn into ``folder`` if given."""
     for experiment in EXPERIMENTS:
         parts = results.get(experiment.name, {})
-        if any(part.name not in parts for part in experiment.parts):
-            continue
-        numbers = {part.name: parts[part.name].numbers for part in experiment.parts}
-        figures = {}
-        for name, caption, figure in experiment.figures(numbers) if experiment.figures else ():
-            figures[name] = caption
-            if folder is not None:
-                for suffix in suffixes:
-                    save_figure(figure, folder / f"{name}{suffix}", dpi=dpi)
-        yield Row(
-            experiment=experiment,
-            findings=experiment.findings(numbers),
-            figures=figures,
-            source=source_sentence(experiment, parts),
-        )
+        if all(part.name in parts for part in experiment.parts):
+            yield row_of(experiment, parts, folder, suffixes=suffixes, dpi=dpi)
 
 
-_WANTS = {"paper": "the paper's model", "gpu": "a graphics card"}
+def row_of(
+    experiment: Experiment,
+    parts: Mapping[str, Measured],
+    folder: Path | None,
+    *,
+    suffixes: Sequence[str] = (".png", ".svg"),
+    dpi: int = DOTS_PER_INCH,
+) -> Row:
+    """Return the row of an experiment that has all its parts, its figures drawn."""
+    numbers = {part.name: parts[part.name].numbers for part in experiment.parts}
+    figures = {}
+    for name, caption, figure in experiment.figures(numbers) if experiment.figures else ():
+        figures[name] = caption
+        if folder is not None:
+            for suffix in suffixes:
+                save_figure(figure, folder / f"{name}{suffix}", dpi=dpi)
+    return Row(
+        experiment=experiment,
+        findings=experiment.findings(numbers),
+        figures=figures,
+        source=source_sentence(experiment, parts),
+        mark=mark_of(experiment, parts),
+    )
+
+
+def mark_of(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
+    """Say in a word or two how many parts were measured here."""
+    here = sum(not parts[part.name].stored for part in experiment.parts)
+    if here == len(experiment.parts):
+        return "measured here"
+    return f"{here} of {len(experiment.parts)} parts measured here" if here else "stored"
+
+
+_WANTS = {"gpu": "a graphics card"}
 
 
 def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
@@ -87,19 +121,43 @@ def _listed(groups: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{', '.join(names)} ({what})" for what, names in groups.items())
 
 
-def write_report(output: Path, results: Results) -> Path:
-    """Write everything under ``output`` and return the page."""
-    figures, tables = output / "figures", output / "tables"
-    for folder in (figures, tables):
-        folder.mkdir(parents=True, exist_ok=True)
-    rows = list(rows_of(results, figures))
-    for row in rows:
-        if row.findings.table is not None:
-            write_whole(tables / f"{row.experiment.name}.csv", csv_text(row.findings.table))
-    write_whole(output / "results.json", as_json(results))
-    page = output / "report.html"
-    write_whole(page, report_page(rows, figures))
-    return page
+@final
+class GrowingReport:
+    """A report in the folder ``output``, written again as results come in.
+
+    An experiment is drawn again only where its numbers are others than the last time.
+    """
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._rows: dict[str, tuple[list[Measured], Row]] = {}
+
+    def write(self, results: Results) -> Path:
+        """Write everything there is and return the page."""
+        figures, tables = self._output / "figures", self._output / "tables"
+        for folder in (figures, tables):
+            folder.mkdir(parents=True, exist_ok=True)
+        rows = [
+            self._row(experiment, results[experiment.name], figures, tables)
+            for experiment in EXPERIMENTS
+            if all(part.name in results.get(experiment.name, {}) for part in experiment.parts)
+        ]
+        write_whole(self._output / "results.json", as_json(results))
+        page = self._output / "report.html"
+        write_whole(page, report_page(rows, figures, results))
+        return page
+
+    def _row(
+        self, experiment: Experiment, parts: Mapping[str, Measured], figures: Path, tables: Path
+    ) -> Row:
+        now = [parts[part.name] for part in experiment.parts]
+        before, row = self._rows.get(experiment.name, (None, None))
+        if row is None or before != now:
+            row = row_of(experiment, parts, figures)
+            if row.findings.table is not None:
+                write_whole(tables / f"{experiment.name}.csv", csv_text(row.findings.table))
+            self._rows[experiment.name] = (now, row)
+        return row
 
 
 def csv_text(table: Table) -> str:
@@ -118,7 +176,7 @@ def shown(cell: Any, digits: int) -> str:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def report_page(rows: list[Row], figures: Path) -> str:
+def report_page(rows: list[Row], figures: Path, results: Results) -> str:
     """Return one page that needs no network: what the paper shows, what we measured, what it
     means.
     """
@@ -141,7 +199,8 @@ def report_page(rows: list[Row], figures: Path) -> str:
                 "the right what we measured, below what we think it means. The authors may see it "
                 "differently.",
             ),
-            element("nav", element("dl", *(part for row in rows for part in _entry(row)))),
+            element("p", _counted(results), class_="source"),
+            element("nav", _verdicts(rows)),
         ),
         element("main", *(_section(row, figures) for row in rows)),
         element(
@@ -166,10 +225,35 @@ def _left_out(rows: Sequence[Row]) -> str:
     )
 
 
-def _entry(row: Row) -> tuple[Html, Html]:
-    """Return a line of the summary: the title, which leads to the section, and the finding."""
-    link = element("a", row.experiment.title, href=f"#{row.experiment.name}")
-    return element("dt", link), element("dd", row.findings.headline)
+def _counted(results: Results) -> str:
+    """Say how many parts were measured here, and which are stored."""
+    every = [(name, one.stored) for name, parts in results.items() for one in parts.values()]
+    names = dict.fromkeys(name for name, carried in every if carried)
+    carried = sum(stored for _, stored in every)
+    told = f"Parts measured here: {len(every) - carried} of {len(every)}."
+    if carried:
+        told += f" The other {carried} are those of a stored full run: in {', '.join(names)}."
+    return told
+
+
+def _verdicts(rows: Sequence[Row]) -> Html:
+    """Return the claims, each with its verdict, its number, and where that is from."""
+    head = element("tr", *(element("th", column, scope="col") for column in VERDICT_COLUMNS))
+    lines = [
+        element(
+            "tr",
+            element("td", element("a", one.claim, href=f"#{row.experiment.name}")),
+            *(element("td", told) for told in (one.holds, one.number, row.mark)),
+        )
+        for row in rows
+        for one in row.findings.verdicts
+    ]
+    return element(
+        "div",
+        element("table", element("thead", head), element("tbody", *lines)),
+        class_="table",
+        tabindex="0",
+    )
 
 
 def _section(row: Row, figures: Path) -> Html:

@@ -18,7 +18,7 @@ from limelight.errors import nearest
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.report import write_report
+from limelight_reproduction.report import GrowingReport
 from limelight_reproduction.results import (
     Measured,
     Results,
@@ -65,9 +65,9 @@ def reproduce(
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
-    ("figure-4.paper"). Parts that need the paper's model or a graphics card are taken from the
-    results that the package carries where these are not to be had, and the report says so;
-    ``planned`` hears beforehand how many those are, and how long the others took before.
+    ("figure-4.paper"). Parts that need a graphics card are taken from the results that the package
+    carries where there is none, and the report says so; ``planned`` hears beforehand which those
+    are, and how long the others took before. The report is written anew after every experiment.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
@@ -85,8 +85,13 @@ def reproduce(
     place.mkdir(parents=True, exist_ok=True)
     if planned is not None:
         planned(plan(setting, wanted, place))
-    measured = measure(setting, wanted, place, progress=progress)
-    return write_report(place, completed(measured, place))
+    report = GrowingReport(place)
+
+    def grown(results: Results) -> None:
+        report.write(completed(results, place))
+
+    measured = measure(setting, wanted, place, progress=progress, grown=grown)
+    return report.write(completed(measured, place))
 
 
 def completed(results: Results, output: Path) -> Results:
@@ -115,8 +120,12 @@ def measure(
     place: Path,
     *,
     progress: Report | None = None,
+    grown: Callable[[Results], None] | None = None,
 ) -> Results:
-    """Measure the parts that are ``wanted`` and not in ``place`` already; nothing is drawn."""
+    """Measure the parts that are ``wanted`` and not in ``place`` already; nothing is drawn.
+
+    ``grown`` is given what there is whenever an experiment has all that is wanted of it.
+    """
     place.mkdir(parents=True, exist_ok=True)
     results: Results = {}
     with _fast_products():
@@ -125,25 +134,47 @@ def measure(
             found = _part(setting, experiment, part, place, say)
             if found is not None:
                 results.setdefault(experiment.name, {})[part.name] = found
+            if grown is not None and not any(e is experiment for e, _ in wanted[number:]):
+                grown(results)
     return results
 
 
 def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Path) -> str:
-    """Say how many of the parts that are ``wanted`` will be measured, and what that took before."""
-    new = [
-        (experiment, part)
-        for experiment, part in wanted
-        if _possible(setting, part) and _kept(setting, experiment, part, place) is None
+    """Say which of the parts that are ``wanted`` will be measured, and which come from elsewhere.
+
+    A full run also hears how long the measurements took when they were stored.
+    """
+    here: dict[str, list[tuple[Experiment, Part]]] = {}
+    for experiment, part in wanted:
+        kept = _kept(setting, experiment, part, place) is not None
+        source = "kept" if kept else "measured" if _possible(setting, part) else "stored"
+        here.setdefault(source, []).append((experiment, part))
+    lines = [
+        f"{_PLANNED[source]}: {len(here[source])} of {len(wanted)} parts, {_named(here[source])}."
+        for source in _PLANNED
+        if source in here
     ]
-    said = f"Parts to measure: {len(new)} of {len(wanted)}"
-    if len(new) < len(wanted):
-        said += "; the others are kept from before or come from the stored results"
-    before = [stored().get(e.name, {}).get(part.name) for e, part in new]
+    before = [stored().get(e.name, {}).get(part.name) for e, part in here.get("measured", [])]
     seconds = sum(found.seconds for found in before if found is not None)
-    if setting.quick or seconds < 60:
-        return f"{said}."
-    machines = dict.fromkeys(found.made_by.rpartition(", ")[2] for found in before if found)
-    return f"{said}. They have taken {seconds / 60:.0f} minutes on {' and '.join(machines)}."
+    if not setting.quick and seconds >= 60:
+        machines = dict.fromkeys(found.made_by.rpartition(", ")[2] for found in before if found)
+        lines.append(f"They have taken {seconds / 60:.0f} minutes on {' and '.join(machines)}.")
+    return "\n".join(lines)
+
+
+_PLANNED = {
+    "kept": "Kept from before",
+    "stored": "From the stored results, since there is no graphics card",
+    "measured": "Measured now",
+}
+
+
+def _named(parts: Sequence[tuple[Experiment, Part]]) -> str:
+    """Return the parts by experiment: "figure-4 (shipped, paper), accuracy (shipped)"."""
+    names: dict[str, list[str]] = {}
+    for experiment, part in parts:
+        names.setdefault(experiment.name, []).append(part.name)
+    return ", ".join(f"{name} ({', '.join(inside)})" for name, inside in names.items())
 
 
 def _kept(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
@@ -212,9 +243,7 @@ def _part(
 
 
 def _possible(setting: Setting, part: Part) -> bool:
-    """Whether ``part`` can be measured here; the paper's model is trained in full runs only."""
-    if part.needs == "paper":
-        return setting.has_paper or not setting.quick
+    """Whether ``part`` can be measured here."""
     return part.needs is None or setting.device.startswith("cuda")
 
 

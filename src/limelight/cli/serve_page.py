@@ -66,12 +66,21 @@ def serve(
         port=port,
         seconds=seconds,
     ) as page:
-        _announce(page, host)
-        if open:
-            import webbrowser
+        try:
+            _announce(page, host)
+            if open:
+                _open(page.url)
+            page.wait()
+        except KeyboardInterrupt as stop:
+            if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
+                raise
+            error_console().print("Stopped.", markup=False)
 
-            webbrowser.open(page.url)
-        _until_interrupted(page)
+
+def _open(url: str) -> None:
+    import webbrowser
+
+    webbrowser.open(url)
 
 
 def _announce(page: "Serving", host: str) -> None:
@@ -80,12 +89,3 @@ def _announce(page: "Serving", host: str) -> None:
     if not page.is_local:
         said += f" Whoever reaches {host} and has the address can use the model."
     error_console().print(said, markup=False)
-
-
-def _until_interrupted(page: "Serving") -> None:
-    try:
-        page.wait()
-    except KeyboardInterrupt as stop:
-        if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
-            raise
-        error_console().print("Stopped.", markup=False)

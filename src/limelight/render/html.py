@@ -1,4 +1,4 @@
-"""Explanations as HTML: one self-contained page, or a fragment for a notebook."""
+"""Explanations as HTML: one self-contained page, or a fragment for other pages."""
 
 __all__ = [
     "comparison_fragment",
@@ -67,11 +67,11 @@ def comparison_page(c: Comparison) -> str:
 
 
 def explanation_fragment(e: Explanation) -> str:
-    """Return an explanation for a notebook: no script, styles that touch nothing else."""
+    """Return an explanation for a notebook, an app or a mail: :func:`_fragment`."""
     return _fragment(
         _model_says(e),
         element("p", element("b", e.label), f" for {e.aim}. {precision_sentence(e)}"),
-        element("p", words(e, titles=True), class_="words", dir="auto"),
+        element("p", words(e, titles=True, inline=True), class_="words", dir="auto"),
         legend([e]),
         score_table(e, FRAGMENT_FEATURES),
         notice_list([e]),
@@ -88,7 +88,7 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
         element(
             "li",
             _model_says(e, _for_and_against(e)),
-            element("p", words(e, titles=True), class_="words", dir="auto"),
+            element("p", words(e, titles=True, inline=True), class_="words", dir="auto"),
             notice_list([e]),
         )
         for e in shown
@@ -122,7 +122,7 @@ def _model_says(e: Explanation, then: str = "") -> Html:
 
 
 def comparison_fragment(c: Comparison) -> str:
-    """Return a comparison for a notebook: every method, then where they disagree."""
+    """Return a comparison for the same places: every method, then where they disagree."""
     parts = [_model_says(c.explanations[0]), overview(c.explanations, titles=True)]
     if len(c.explanations) > 1:
         parts.append(disagreement_section(c, matrix=False))
@@ -130,7 +130,12 @@ def comparison_fragment(c: Comparison) -> str:
 
 
 def _fragment(*content: Html) -> str:
-    style = f"<style>{palette_css()}\n{resource('words.css')}\n{resource('fragment.css')}</style>"
+    """Return a piece of a page: no script, styles that touch nothing else.
+
+    The colours of words stand in their own styles too, so they survive where the sheet is dropped.
+    """
+    palette = palette_css(over_inline=True)
+    style = f"<style>{palette}\n{resource('words.css')}\n{resource('fragment.css')}</style>"
     return element("div", Html(style), *content, class_="limelight fragment")
 
 

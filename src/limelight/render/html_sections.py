@@ -91,7 +91,8 @@ def overview(explanations: Sequence[Explanation], *, titles: bool = False) -> Ht
     rows = []
     for j, e in enumerate(explanations):
         name = element("span", e.label) if titles else _chooser(j, e)
-        text = element("p", words(e, titles=titles), class_="words", dir="auto", data_m=j)
+        coloured = words(e, titles=titles, inline=titles)
+        text = element("p", coloured, class_="words", dir="auto", data_m=j)
         scale = element("span", scale_note(e), class_="scale", title="score drawn in full colour")
         rows.append(element("div", element("h3", name), text, scale, class_="method"))
     size = "overview long" if len(explanations[0].text) > 300 else "overview"

@@ -8,16 +8,17 @@ import numpy as np
 
 from limelight.render.coloured_pieces import SHOWN_REST, Piece, pieces, shortened
 from limelight.render.markup import Html, element, escaped, raw
-from limelight.render.palette import largest, level, side, strengths
+from limelight.render.palette import inline_colour, largest, level, side, strengths
 from limelight.render.wording import all_occurrences, written
 from limelight.results import Explanation
 
 
-def words(e: Explanation, *, titles: bool = False) -> Html:
+def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> Html:
     """Return the text with one ``span`` per feature; its class is its colour.
 
-    ``titles`` adds the score as a tooltip, for places where no script can. Of the text past the
-    window only the beginning is shown; :func:`unread` has the rest.
+    ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
+    colour as a style of its own, for places that drop style sheets, as mail programs do.
+    Of the text past the window only the beginning is shown; :func:`unread` has the rest.
     """
     sizes, peak = strengths(e), largest(e)
     top = int(np.argmax(np.abs(sizes))) if peak else -1
@@ -34,7 +35,10 @@ def words(e: Explanation, *, titles: bool = False) -> Html:
         j = piece.feature
         classes = " ".join(filter(None, ("w", room, steps[j], "top" if j == top else "")))
         title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else None
-        parts.append(element("span", piece.text, class_=classes, data_f=j, title=title))
+        style = inline_colour(side(e, sizes[j]), level(sizes[j])) if inline else None
+        parts.append(
+            element("span", piece.text, class_=classes, data_f=j, title=title, style=style)
+        )
     return raw(*parts)
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "Side",
     "contrast",
     "hex_colour",
+    "inline_colour",
     "largest",
     "level",
     "mixed",
@@ -36,6 +37,7 @@ Theme = Literal["light", "dark"]
 LEVELS = 10
 FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
 
+INK: Rgb = (28, 33, 38)
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
 _FULL: dict[Theme, dict[Side, Rgb]] = {
     "light": {"for": (0, 158, 115), "against": (224, 101, 30), "neutral": (126, 138, 224)},
@@ -115,8 +117,20 @@ def _luminance(colour: Rgb) -> float:
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-def palette_css() -> str:
-    """Return CSS classes ``f1`` … (for), ``a1`` … (against), ``n1`` … (neutral), both themes."""
+def inline_colour(hue: Side, step: int) -> str | None:
+    """Return a step of the light ramp as the style of one element, or ``None`` for plain words."""
+    if not step:
+        return None
+    return f"background:{hex_colour(ramp(hue)[step])};color:{hex_colour(INK)}"
+
+
+def palette_css(*, over_inline: bool = False) -> str:
+    """Return CSS classes ``f1`` … (for), ``a1`` … (against), ``n1`` … (neutral), both themes.
+
+    ``over_inline`` lets them win over :func:`inline_colour`, which knows no dark theme.
+    """
+    wins = "!important" if over_inline else ""
+    letters = f";color:inherit{wins}" if over_inline else ""
     light, dark = _variables("light"), _variables("dark")
     dark_places = (
         ".limelight[data-theme=dark],"
@@ -128,7 +142,7 @@ def palette_css() -> str:
         "@media screen and (prefers-color-scheme:dark){"
         f".limelight:not([data-theme=light]){{{dark}}}}}",
         *(
-            f".limelight .{hue[0]}{step}{{background:var(--{hue[0]}{step})}}"
+            f".limelight .{hue[0]}{step}{{background:var(--{hue[0]}{step}){wins}{letters}}}"
             for hue in _TERMINAL
             for step in range(1, LEVELS + 1)
         ),

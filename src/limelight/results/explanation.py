@@ -186,22 +186,27 @@ class Explanation:
 
         return frame_of([self])
 
-    def as_html(self) -> str:
-        """Return one self-contained HTML page."""
-        from limelight.render.html import explanation_page
+    def to_html(self, *, fragment: bool = False) -> str:
+        """Return one self-contained HTML page, or a ``fragment`` to put into another page.
 
-        return explanation_page(self)
+        A fragment has no script and styles that touch nothing around it: for apps and mails.
+        """
+        from limelight.render.html import explanation_fragment, explanation_page
+
+        return explanation_fragment(self) if fragment else explanation_page(self)
+
+    def as_html(self) -> str:
+        """Return :meth:`to_html`, under the name that the ``lime`` package has for it."""
+        return self.to_html()
 
     def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`as_html` to a file, whole or not at all."""
+        """Write :meth:`to_html` to a file, whole or not at all."""
         from limelight.files import write_whole
 
-        write_whole(path, self.as_html())
+        write_whole(path, self.to_html())
 
     def _repr_html_(self) -> str:
-        from limelight.render.html import explanation_fragment
-
-        return explanation_fragment(self)
+        return self.to_html(fragment=True)
 
     def __rich__(self) -> "RenderableType":
         from limelight.render.terminal import explanation_text

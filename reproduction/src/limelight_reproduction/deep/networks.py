@@ -1,11 +1,11 @@
 """The deep networks of the reproduction: which there are, and their training."""
 
-__all__ = ["PLANS", "NetworkPlan", "trained"]
+__all__ = ["PLAIN", "PLANS", "NetworkPlan", "trained"]
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from safetensors.torch import load_file, save
@@ -16,6 +16,7 @@ from limelight.training import RECIPES, Recipe, fit, prepare
 from limelight_reproduction.deep.deep_classifier import DeepClassifier
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Shape, Transformer
+from limelight_reproduction.document import strings
 from limelight_reproduction.setting import Setting
 
 # After the seed, the numbers that name the stream of first weights. They are written out, although
@@ -34,10 +35,14 @@ class NetworkPlan:
     epochs: int = 6
     repeat: int = 0
     """Trainings that differ in this alone start from other weights and see another order."""
+    appendix: bool = False
+    """Whether to train as the paper's Appendix F says, instead of as suits layers on layers."""
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the shipped model with the rates that suit layers on layers."""
+        """That of the paper, or that of the shipped model with rates that suit many layers."""
+        if self.appendix:
+            return replace(RECIPES["paper"], heads=self.shape.heads, T_max=self.shape.T_max)
         return replace(
             RECIPES["shipped"],
             heads=self.shape.heads,
@@ -52,6 +57,7 @@ class NetworkPlan:
         )
 
 
+PLAIN: tuple[Literal["plain", "skip"], ...] = ("plain", "skip")
 PLANS = {
     **{f"imdb-{n}": NetworkPlan(shape=Shape(layers=n)) for n in (1, 2, 4, 6)},
     **{
@@ -62,6 +68,12 @@ PLANS = {
     **{
         f"imdb-2-{activation}": NetworkPlan(shape=Shape(layers=2, activation=activation))
         for activation in ("relu", "identity")
+    },
+    **{
+        f"imdb-6-{layer}": NetworkPlan(
+            shape=Shape(layer=layer, embedding_std=1.0, position_scale=1.0), appendix=True
+        )
+        for layer in PLAIN
     },
     "imdb-2-pieces": NetworkPlan(shape=Shape(layers=2), pieces=True),
     **{
@@ -83,7 +95,7 @@ def trained(setting: Setting, name: str) -> DeepClassifier:
 
 def _train(setting: Setting, plan: NetworkPlan, folder: Path) -> None:
     data, seed = setting.texts(plan.data, "train"), setting.seed + plan.repeat
-    pieces = Pieces.learnt(data.texts) if plan.pieces else None
+    pieces = Pieces.learnt(strings(data)) if plan.pieces else None
     prepared = prepare(pieces.spelled(data) if pieces else data, plan.recipe, seed=seed)
     network = Transformer(
         plan.shape,

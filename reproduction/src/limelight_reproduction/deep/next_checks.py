@@ -10,8 +10,17 @@ import numpy as np
 
 from limelight import Model, evaluate, explain
 from limelight_reproduction.deep.sampled_lime import sampled_lime
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
-from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
+from limelight_reproduction.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Part,
+    Table,
+    Verdict,
+    compact,
+)
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation, spread
 
@@ -44,7 +53,7 @@ def _measure(setting: Setting, name: str) -> Numbers:
     model, plan = trained(setting, name), PLANS[name]
     data = setting.some_texts(plan.data, "test", 10 if setting.quick else TEXTS)
     rows = []
-    for i, text in enumerate(data.texts):
+    for i, text in enumerate(strings(data)):
         setting.tick(i, len(data))
         rows.append(_one(setting, model, text, i))
     return compact(
@@ -146,6 +155,14 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"{shallow[1]:.2f} with one layer and {deep[0]:.2f}–{deep[1]:.2f} with "
             f"{six['layers']} (IMDB, medians over reviews, {1 + len(REPEATS)} trainings each)."
         ),
+        verdicts=[
+            Verdict(
+                claim="Attention may not go with gradients and LIME in deeper models (left open)",
+                holds=f"that of the last layer with |LIME| {_falls(numbers, 'last_lime')}",
+                number=f"with |LIME| {shallow[0]:.2f}–{shallow[1]:.2f} at one layer, "
+                f"{deep[0]:.2f}–{deep[1]:.2f} at {six['layers']}",
+            )
+        ],
         measured=(
             f"Networks of {', '.join(map(str, DEPTHS))} layers with skip connections, layer norms "
             f"and perceptrons, each trained {1 + len(REPEATS)} times on IMDB, reach "

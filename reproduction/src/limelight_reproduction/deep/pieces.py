@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, models, trainers
 
 from limelight import LabelledTexts
 from limelight.text import token_strings
+from limelight_reproduction.document import strings
 
 _INSIDE = "##"  # before a piece that continues a word
 
@@ -43,5 +44,7 @@ class Pieces:
 
     def spelled(self, data: LabelledTexts) -> LabelledTexts:
         """Return texts whose words are the pieces: a word model of them is a piece model."""
-        texts = [" ".join(p for w in token_strings(t) for p in self.of_word(w)) for t in data.texts]
+        texts = [
+            " ".join(p for w in token_strings(t) for p in self.of_word(w)) for t in strings(data)
+        ]
         return LabelledTexts(texts, data.labels, data.classes, data.source)

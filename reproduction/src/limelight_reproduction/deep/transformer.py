@@ -3,7 +3,7 @@
 __all__ = ["ACTIVATIONS", "Shape", "Transformer"]
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import torch
@@ -30,12 +30,18 @@ class Shape:
     activation: str = "gelu"
     T_max: int = 256
     position_scale: float = 0.03
+    embedding_std: float = 0.02
+    layer: Literal["pre-norm", "skip", "plain"] = "pre-norm"
+    """"plain": heads and a linear map, as in the paper's Section 2, layer upon layer; "skip": the
+    same beside a skip connection; "pre-norm": with layer norms and a perceptron, too."""
 
 
 @final
 class Transformer(nn.Module):  # type: ignore[misc]
-    """Layers of self-attention and perceptron, each after a layer norm and beside a skip
-    connection; then one linear map of [cls].
+    """Layers of self-attention, then one linear map of [cls].
+
+    Unless the shape says otherwise each layer has a perceptron, too, and both stand after a layer
+    norm and beside a skip connection.
 
     Words, positions and padding are as in the paper: padding is UNK and takes part in attention.
     """
@@ -43,13 +49,13 @@ class Transformer(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: Shape, *, words: int, outputs: int, rng: np.random.Generator) -> None:
         super().__init__()
         self.shape = shape
-        self.embedding = nn.Parameter(_normal((words, shape.d_e), 0.02, rng))
+        self.embedding = nn.Parameter(_normal((words, shape.d_e), shape.embedding_std, rng))
         positions = sinusoidal_positions(
             shape.T_max, shape.d_e, base=10000.0, scale=shape.position_scale
         )
         self.register_buffer("positions", torch.from_numpy(positions).float())
         self.layers = nn.ModuleList(_Layer(shape, rng) for _ in range(shape.layers))
-        self.norm = nn.LayerNorm(shape.d_e)
+        self.norm = _norm(shape)
         self.head = _linear(shape.d_e, outputs, rng)
 
     def forward(
@@ -90,11 +96,14 @@ class _Layer(nn.Module):  # type: ignore[misc]
         super().__init__()
         wide = shape.heads * shape.d_att
         self.heads, self.activation = shape.heads, ACTIVATIONS[shape.activation]
-        self.norm_attention, self.norm_hidden = nn.LayerNorm(shape.d_e), nn.LayerNorm(shape.d_e)
+        self.skips, self.thinks = shape.layer != "plain", shape.layer == "pre-norm"
+        self.norm_attention = _norm(shape)
         self.query, self.key, self.value = (_linear(shape.d_e, wide, rng) for _ in range(3))
         self.mixed = _linear(wide, shape.d_e, rng)
-        self.hidden = _linear(shape.d_e, shape.d_hidden, rng)
-        self.back = _linear(shape.d_hidden, shape.d_e, rng)
+        if self.thinks:
+            self.norm_hidden = _norm(shape)
+            self.hidden = _linear(shape.d_e, shape.d_hidden, rng)
+            self.back = _linear(shape.d_hidden, shape.d_e, rng)
 
     def forward(
         self, e: Float[Array, "B T d_e"], attention: list[Any] | None = None
@@ -109,11 +118,18 @@ class _Layer(nn.Module):  # type: ignore[misc]
             logit = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
             attention.append(torch.softmax(logit, dim=-1))
             pooled = attention[-1] @ value
-        e = e + self.mixed(pooled.transpose(1, 2).flatten(2))
+        mixed = self.mixed(pooled.transpose(1, 2).flatten(2))
+        e = e + mixed if self.skips else mixed
+        if not self.thinks:
+            return e
         return e + self.back(self.activation(self.hidden(self.norm_hidden(e))))
 
     def _split(self, x: Float[Array, "B T wide"]) -> Float[Array, "B K T d_att"]:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def _norm(shape: Shape) -> Any:
+    return nn.LayerNorm(shape.d_e) if shape.layer == "pre-norm" else nn.Identity()
 
 
 def _linear(inputs: int, outputs: int, rng: np.random.Generator) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.render.figures import colour_map
 from limelight_reproduction.drawing import BLUE, INK, VERMILLION, canvas, plain
-from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table
+from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
 from limelight_reproduction.histogram.task import WORD, letters_of, occurrences
 from limelight_reproduction.setting import Setting
 
@@ -41,6 +41,13 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"another) counts {positional:.1%} of the letters right, attention to equal letters "
             f"({own.min():,.0f} times) {semantic:.1%}: two solutions of one network."
         ),
+        verdicts=[
+            Verdict(
+                claim="One task, two solutions, one with uninformative attention (the talk)",
+                holds="holds" if even.max() < _SEMANTIC <= own.min() else "not in this run",
+                number=f"{positional:.1%} and {semantic:.1%} right",
+            )
+        ],
         measured=[
             _blind(part),
             *(_ended(part, kind) for kind in _SHOWN),

@@ -10,7 +10,15 @@ from scipy.stats import binomtest
 
 from limelight import AttentionClassifier, evaluate
 from limelight_reproduction.drawing import GREY, INK, canvas, plain
-from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, compact
+from limelight_reproduction.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Part,
+    Table,
+    Verdict,
+    compact,
+)
 from limelight_reproduction.one_layer.subjects import COLOURS, MODELS
 from limelight_reproduction.setting import PAPER_SEEDS, Setting
 
@@ -21,6 +29,11 @@ REPORTED_TEXTS = 25_000
 def of_shipped(setting: Setting) -> Numbers:
     """Evaluate the model of this package on the test reviews."""
     return _evaluated(setting, [setting.shipped])
+
+
+def of_carried(setting: Setting) -> Numbers:
+    """Evaluate the model of the paper's recipe that the other experiments look at."""
+    return _evaluated(setting, [setting.paper])
 
 
 def of_paper(setting: Setting) -> Numbers:
@@ -83,14 +96,25 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     low, high = interval(shipped, 0)
     return Findings(
         headline=(
-            f"The paper's recipe gives {mean:.1%} ± {sd:.2%} over {len(right)} seeds (reported: "
-            f"{REPORTED:.2%}); the same architecture, regularised, {shipped['accuracy'][0]:.1%}."
+            f"The paper's recipe gives {mean:.1%} ± {sd:.2%} over {len(right)} seeds (the authors' "
+            f"repository: {REPORTED:.2%}); the same architecture, regularised, "
+            f"{shipped['accuracy'][0]:.1%}."
         ),
+        verdicts=[
+            Verdict(
+                claim=f"The one-layer classifier gets {REPORTED:.2%} of IMDB's test set right "
+                "(the authors' repository)",
+                holds="reproduced" if abs(off) < 2 else "not reproduced",
+                number=f"{mean:.1%} ± {sd:.2%} over {len(right)} seeds",
+            )
+        ],
         measured=[
             f"The paper's recipe reaches {mean:.2%} on {paper['test_texts']:,} test reviews, mean "
             f"of {len(right)} seeds (standard deviation {sd:.2%}, from {right.min():.2%} to "
-            f"{right.max():.2%}); the reported {REPORTED:.2%} lies {abs(off):.1f} standard "
-            f"deviations {'above' if off > 0 else 'below'} that mean.",
+            f"{right.max():.2%}); the {REPORTED:.2%} of the authors' repository lies "
+            f"{abs(off):.1f} standard deviations {'above' if off > 0 else 'below'} that mean.",
+            "The one of these that travels with the reproduction, trained on a processor and "
+            f"collapsed to float16, reaches {numbers['carried']['accuracy'][0]:.2%}.",
             f"The model of this package (recipe `shipped`, one seed) reaches "
             f"{shipped['accuracy'][0]:.2%} (95 % interval {low:.2%} to {high:.2%}).",
         ],
@@ -101,10 +125,10 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 def _meaning(off: float, ahead: float) -> str:
     agrees = (
-        "The accuracy of the paper is what its recipe gives: seeds alone move it more than the "
-        "difference."
+        "The accuracy in the authors' repository is what the paper's recipe gives: seeds alone "
+        "move it more than the difference."
         if abs(off) < 1
-        else "The accuracy of the paper is not typical of its recipe as we read it."
+        else "The accuracy in the authors' repository is not typical of its recipe as we read it."
     )
     better = (
         f" The same architecture, trained with regularisation, gains another {100 * ahead:.1f} "
@@ -121,7 +145,7 @@ def _table(numbers: Mapping[str, Numbers]) -> Table:
     right = np.array(paper["accuracy"])
     reported = _wilson(REPORTED, REPORTED_TEXTS)
     rows = [
-        ["reported by the authors", REPORTED, None, *reported],
+        ["in the authors' repository", REPORTED, None, *reported],
         [f"paper's recipe, mean of {len(right)} seeds", right.mean(), right.std(ddof=1), "", ""],
         *(
             [f"paper's recipe, seed {seed}", paper["accuracy"][i], None, *interval(paper, i)]
@@ -137,11 +161,14 @@ EXPERIMENT = Experiment(
     name="accuracy",
     title="Accuracy of the one-layer classifier",
     paper=(
-        "The authors report 80.19 % of the 25,000 IMDB test reviews; by Appendix F after 10 epochs "
-        "on 20,000 reviews (batch 16, AdamW at 1e-4, cross-entropy; 5,000 for validation)."
+        "The paper gives no accuracy of its one-layer classifier. The authors' repository does: "
+        "80.19 % of the 25,000 IMDB test reviews, in the record of the saved model; by Appendix F "
+        "after 10 epochs on 20,000 reviews (batch 16, AdamW at 1e-4, cross-entropy; 5,000 for "
+        "validation)."
     ),
     parts=(
         Part(name="shipped", measure=of_shipped),
+        Part(name="carried", measure=of_carried),
         Part(name="paper", measure=of_paper, needs="gpu"),
     ),
     figures=figures,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier
+from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREY, INK, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
@@ -15,6 +16,7 @@ from limelight_reproduction.experiment import (
     Numbers,
     Part,
     Table,
+    Verdict,
     compact,
     on_both_models,
 )
@@ -57,7 +59,7 @@ _DRAWN = {
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the spread over test reviews of every statistic that a claim needs."""
     count = DOCUMENTS_QUICK if setting.quick else DOCUMENTS
-    texts = setting.some_texts("imdb", "test", count).texts
+    texts = strings(setting.some_texts("imdb", "test", count))
     found: list[dict[str, float | None]] = []
     words: list[int] = []
     for start in range(0, len(texts), _CHUNK):
@@ -150,12 +152,23 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"Of {len(CLAIMS)} claims in words {len(fully)} hold, {between} hold under a condition "
             f"that we name, {len(failed)} do not."
         ),
+        verdicts=[
+            Verdict(
+                claim="The comments on Theorems 4.1 and 5.1, in words",
+                holds=f"{len(fully)} hold, {between} under a condition, {len(failed)} do not",
+                number=f"{len(CLAIMS)} statements on two models",
+            )
+        ],
         measured=[
             f"Of {len(CLAIMS)} statements, measured on {numbers['shipped']['documents']} test "
             f"reviews with the shipped model and {numbers['paper']['documents']} with the paper's "
             f"recipe, {len(fully)} hold on both models, {between} hold under a condition, and "
             f"{len(failed)} do not hold on at least one.",
             *(_sentence(claim, found, numbers) for claim, found in verdicts),
+            "No threshold is needed for what 4 (i) says of G-l2: in one head the gradient at a "
+            "token is α_t times a vector, so G-l2 is α_t times its Euclidean length exactly as "
+            "G-l1 is α_t times its sum of absolute values. What carries one over carries over the "
+            "other; and G-avg is α_t times a mean that may have either sign.",
             _of_counterexample(numbers["counterexample"]),
             "Four words are few for a theorem on long texts, so here is one for 5 (iii) of any "
             "size and any bandwidth: every position has g = 1 and u = 1, UNK too, but for one word "

@@ -15,6 +15,7 @@ from limelight_reproduction.experiment import (
     Findings,
     Numbers,
     Table,
+    Verdict,
     compact,
     on_both_models,
 )
@@ -112,19 +113,29 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         measured.append(f"The paper: {claim}. {'; '.join(verdicts)}.")
     for name, said in MODELS.items():
         logit = numbers[name]["logit"]
-        lime = numbers[name]["scores"]["lime"][numbers[name]["words"].index(WORD)]
         measured.append(
             f"With the {said} the sentence has the logit {logit:+.2f} for the class {TARGET}, and "
-            f"exact LIME gives “{WORD}” {lime:+.3f}."
+            f"exact LIME gives “{WORD}” {_lime(numbers[name]):+.3f}."
         )
     held = sum(not broken for of_model in by_model.values() for broken in of_model.values())
     total = sum(len(of_model) for of_model in by_model.values())
     return Findings(
         headline=f"Of the caption's statements {held} of {total} hold on our two models.",
+        verdicts=[
+            Verdict(
+                claim="The statements in the caption of Figure 1",
+                holds=f"{held} of {total} hold word for word on our two models",
+                number=f"exact LIME of “{WORD}”: {_lime(numbers['paper']):+.2f}",
+            )
+        ],
         measured=measured,
         meaning=_meaning(held, total),
         table=_table(numbers),
     )
+
+
+def _lime(of: Numbers) -> float:
+    return float(of["scores"]["lime"][of["words"].index(WORD)])
 
 
 def _verdict(broken: list[str], labels: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from limelight_reproduction.experiment import (
     Findings,
     Numbers,
     Table,
+    Verdict,
     on_both_models,
 )
 from limelight_reproduction.one_layer.subjects import MODELS
@@ -175,6 +176,13 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"The same architecture twice, with {numbers['paper']['parameters']:,} and "
             f"{numbers['shipped']['parameters']:,} trained numbers."
         ),
+        verdicts=[
+            Verdict(
+                claim="The architecture of Section 2 and the sizes of Appendix F",
+                holds="built",
+                number=f"{numbers['paper']['parameters']:,} trained numbers",
+            )
+        ],
         measured=measured,
         meaning=(
             f"Both models are the architecture of the paper with the same {', '.join(same)}"

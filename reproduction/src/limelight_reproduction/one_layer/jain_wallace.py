@@ -15,6 +15,7 @@ from limelight_reproduction.experiment import (
     Findings,
     Numbers,
     Table,
+    Verdict,
     on_both_models,
 )
 from limelight_reproduction.one_layer.jain_wallace_measured import MEASURES, measured
@@ -54,6 +55,18 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"in {replaced:.0%} of the reviews {_REPLACED:.0%} or more of the attention can be "
             "replaced without any change of the prediction, by an exact solution."
         ),
+        verdicts=[
+            Verdict(
+                claim="Attention correlates with leave-one-out (Jain and Wallace's first test)",
+                holds="holds" if tau >= _AGREE else "does not hold",
+                number=f"Kendall's τ {tau:.2f} in the median review",
+            ),
+            Verdict(
+                claim="Other attention gives other predictions (their second test)",
+                holds="does not hold" if replaced >= 0.5 else "holds",
+                number=f"in {replaced:.0%} of the reviews {_REPLACED:.0%} can be replaced",
+            ),
+        ],
         measured=sentences,
         meaning=_meaning(numbers),
         table=_table(numbers),

@@ -11,6 +11,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from limelight import AttentionClassifier, explain
 from limelight.shapes import Float
+from limelight_reproduction.document import strings
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.counterfactual import (
@@ -33,7 +34,7 @@ _DIGITS = 4
 
 def measured(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return both tests of ``model`` on test texts of IMDB."""
-    texts = setting.some_texts("imdb", "test", 60 if setting.quick else 500).texts
+    texts = strings(setting.some_texts("imdb", "test", 60 if setting.quick else 500))
     rng = np.random.default_rng([setting.seed, 19])
     correlations: list[Numbers] = []
     replaced: list[Numbers] = []

@@ -1,0 +1,1 @@
+"""Questions that the paper and its critics leave open, measured on the one-layer classifier."""

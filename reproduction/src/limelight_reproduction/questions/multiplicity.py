@@ -1,0 +1,208 @@
+"""The conjecture of Appendix B.1: does Theorem 5.1 hold where words repeat?"""
+
+__all__ = ["EXPERIMENT", "repeating_game"]
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from limelight import AttentionClassifier
+from limelight.text import token_strings
+from limelight.theory.lime import lime
+from limelight.theory.lime_first_order import lime_first_order
+from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.document import strings
+from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Part,
+    Table,
+    Verdict,
+    compact,
+    on_both_models,
+)
+from limelight_reproduction.one_layer.lime_values import exact_values
+from limelight_reproduction.one_layer.subjects import MODELS
+from limelight_reproduction.setting import Setting
+from limelight_reproduction.spread import rank_correlation
+
+WINDOWS = (256, 1024, 4096, 16384, 65536)
+DRAWS, QUICK_DRAWS = 20, 5
+TEXTS, QUICK_TEXTS = 2000, 200
+# How many tokens are equal, of T = √T_max.
+KINDS = {"distinct": "all words distinct", "four": "each word four times", "two": "two groups"}
+FORMS = {"first_order": "corrected", "eq19": "Eq. 19"}
+
+
+def repeating_game(window: int, kind: str, rng: np.random.Generator) -> RatioGame:
+    """Return one head in the regime of Theorem 5.1, T = √T_max tokens, some of them equal.
+
+    Equal tokens have one g and one u, between e^{-1/2} and e^{1/2}, and between −1 and 1.
+    """
+    T = math.isqrt(window)
+    d = {"distinct": T, "four": T // 4, "two": 2}[kind]
+    copies = np.full(d, T / d)
+    g, u = np.exp(rng.uniform(-0.5, 0.5, d)), rng.uniform(-1, 1, d)
+    g_h, u_h = float(np.exp(rng.uniform(-0.5, 0.5))), float(rng.uniform(-1, 1))
+    rest = window - T  # [cls] and padding, which is UNK
+    row = np.ones((1, 1))
+    return RatioGame(
+        D0=np.array([rest * g_h]),
+        a=row * copies * g,
+        b=row * copies * g_h,
+        N0=np.array([[rest * g_h * u_h]]),
+        A=row[None] * copies * g * u,
+        B=row[None] * copies * g_h * u_h,
+    )
+
+
+def _games(setting: Setting) -> Numbers:
+    """Return the relative error of both first orders to the limit, over windows and kinds."""
+    draws = QUICK_DRAWS if setting.quick else DRAWS
+    found: dict[str, dict[str, list[float]]] = {k: {f: [] for f in FORMS} for k in KINDS}
+    for at, (kind, window) in enumerate((k, w) for k in KINDS for w in WINDOWS):
+        setting.tick(at, len(KINDS) * len(WINDOWS))
+        rng = np.random.default_rng([setting.seed, 51, at])
+        errors = [_errors(repeating_game(window, kind, rng)) for _ in range(draws)]
+        for form in FORMS:
+            found[kind][form].append(float(np.median([one[form] for one in errors])))
+    return compact({"windows": WINDOWS, "draws": draws, "error": found})
+
+
+def _errors(game: RatioGame) -> dict[str, float]:
+    exact = lime(game, bandwidth=math.inf, tolerance=1e-9).scores[0]
+    size = np.linalg.norm(exact)
+    values = {"first_order": lime_first_order(game)[0], "eq19": lime_theorem(game)[0]}
+    return {form: float(np.linalg.norm(x - exact) / size) for form, x in values.items()}
+
+
+def _reviews(setting: Setting, model: AttentionClassifier) -> Numbers:
+    """Return how the relative error of Eq. 19 goes with repetition, over test reviews."""
+    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    shares: list[float] = []
+    errors: dict[str, list[float]] = {form: [] for form in FORMS}
+    for i, values in exact_values(model, texts):
+        setting.tick(len(shares), len(texts))
+        tokens = token_strings(texts[i])[: model.T_max - 1]
+        _, counts = np.unique(tokens, return_counts=True)
+        shares.append(float(counts.max() / len(tokens)))
+        size = np.linalg.norm(values["wide"])
+        for form in FORMS:
+            errors[form].append(float(np.linalg.norm(values[form] - values["wide"]) / size))
+    low, high = np.quantile(shares, [0.25, 0.75])
+    at = np.array(shares)
+    return compact(
+        {
+            "texts": len(shares),
+            "share": float(np.median(shares)),
+            "rank": {f: rank_correlation(at, np.array(e)) or 0.0 for f, e in errors.items()},
+            "low": {f: float(np.median(np.array(e)[at <= low])) for f, e in errors.items()},
+            "high": {f: float(np.median(np.array(e)[at >= high])) for f, e in errors.items()},
+        },
+        digits=4,
+    )
+
+
+def _slope(windows: list[int], errors: list[float]) -> float:
+    return float(np.polyfit(np.log(windows), np.log(errors), 1)[0])
+
+
+def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
+    of = numbers["games"]
+    figure, axes = canvas(6.2, 3.6)
+    colours = dict(zip(KINDS, (BLUE, GREEN, VERMILLION), strict=True))
+    for kind, said in KINDS.items():
+        for form, mark in (("first_order", "o-"), ("eq19", "x--")):
+            axes.loglog(
+                of["windows"], of["error"][kind][form], mark, color=colours[kind], markersize=4,
+                label=f"{FORMS[form]}, {said}",
+            )  # fmt: skip
+    axes.axhline(0.5, color=ORANGE, linewidth=0.7)
+    axes.legend(fontsize=7, frameon=False)
+    plain(axes, x="T_max, with T = √T_max tokens", y="relative error to the limit")
+    yield (
+        "multiplicity",
+        "Error of the two first orders where words repeat, in the regime of Theorem 5.1.",
+        figure,
+    )
+
+
+def _findings(numbers: Mapping[str, Numbers]) -> Findings:
+    of = numbers["games"]
+    last = {k: {f: of["error"][k][f][-1] for f in FORMS} for k in KINDS}
+    slopes = {k: _slope(of["windows"], of["error"][k]["first_order"]) for k in KINDS}
+    settled = last["two"]["first_order"] < 0.05
+    return Findings(
+        headline=(
+            f"With two groups of equal tokens in a window of {of['windows'][-1]:,} the corrected "
+            f"first order is {last['two']['first_order']:.1%} from the limit, Eq. 19 "
+            f"{last['two']['eq19']:.0%}: repetition is not what keeps it away."
+        ),
+        verdicts=[
+            Verdict(
+                claim="Theorem 5.1 holds where words repeat little (conjecture of Appendix B.1)",
+                holds="holds for the corrected form, even for two groups of equal tokens"
+                if settled
+                else "open",
+                number=f"{last['two']['first_order']:.1%} with two groups (Eq. 19: "
+                f"{last['two']['eq19']:.0%}, distinct words {last['distinct']['eq19']:.0%})",
+            )
+        ],
+        measured=[
+            f"Games of one head in the regime of the theorem, T = √T_max tokens, {of['draws']} "
+            "draws each, LIME with infinite bandwidth. The relative error of the corrected form "
+            "falls like T_max to the power "
+            + ", ".join(f"{slopes[k]:.2f} ({said})" for k, said in KINDS.items())
+            + "; that of Eq. 19 ends at "
+            + ", ".join(f"{last[k]['eq19']:.0%}" for k in KINDS)
+            + ".",
+            *(_of_reviews(name, numbers[name]) for name in MODELS),
+        ],
+        meaning=(
+            "The authors conjecture that their theorem survives repeated words if no word is "
+            "repeated too often, and name two groups of equal tokens as the extreme case. In the "
+            "regime of the theorem the words of the text are a vanishing part of the window, so "
+            "the denominator hardly moves whichever of them are equal: the corrected form holds "
+            "there too, by a bound that asks for no distinct words. On reviews, which are not in "
+            "that regime, how often a word repeats says little about the error."
+        ),
+        table=Table(
+            columns=("tokens", "form", *(f"T_max = {w:,}" for w in of["windows"])),
+            rows=[
+                [said, FORMS[form], *of["error"][kind][form]]
+                for kind, said in KINDS.items()
+                for form in FORMS
+            ],
+            digits=4,
+        ),
+    )
+
+
+def _of_reviews(name: str, of: Numbers) -> str:
+    return (
+        f"{MODELS[name].capitalize()}, {of['texts']:,} test reviews: the most frequent word is "
+        f"{of['share']:.1%} of the tokens in the median review. The rank correlation of that share "
+        f"with the relative error is {of['rank']['eq19']:+.2f} for Eq. 19 and "
+        f"{of['rank']['first_order']:+.2f} for the corrected form; in the quarter that repeats "
+        f"least and most, Eq. 19 is {of['low']['eq19']:.0%} and {of['high']['eq19']:.0%} off, the "
+        f"corrected form {of['low']['first_order']:.0%} and {of['high']['first_order']:.0%}."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="multiplicity",
+    title="Repeated words: the conjecture of Appendix B.1",
+    paper=(
+        "Theorem 5.1 assumes distinct tokens. The authors conjecture that it holds where the "
+        "maximal multiplicity is small beside T, and take two groups of identical tokens as the "
+        "case where it does not."
+    ),
+    parts=(Part(name="games", measure=_games), *on_both_models(_reviews)),
+    findings=_findings,
+    figures=_figures,
+)

@@ -1,0 +1,182 @@
+"""The library against code that shares nothing with it: the classifier and its explanations."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+
+from own_classifier import OwnClassifier, game, lime_by_all_masks
+from tiny_models import tiny_model
+
+TEXT = "w3 w1 w4 w1 w5 w9 w2 never w6"
+PLAIN = "w3 w1 w4 w5 w9 w2"  # no word twice: under deletion LIME is exact for such texts
+
+
+def near(found, wanted, tolerance=1e-9):
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one output", "two outputs"])
+def pair(request):
+    model = tiny_model(7, outputs=request.param, scale=0.6)
+    return model, OwnClassifier(model)
+
+
+@pytest.fixture(scope="module")
+def played(pair):
+    words = TEXT.split()
+    return game(pair[1], words)
+
+
+def scores(model, method, text=TEXT, **settings):
+    return limelight.explain(model, text, method, target=model.classes[-1], **settings).scores
+
+
+# ------------------------------------------------------------ the forward pass
+
+
+def test_the_forward_pass(pair):
+    model, own = pair
+    texts = [TEXT, PLAIN, "w1", "never seen", " ".join(["w2", "w7"] * 9)]
+    wanted = [own.f(own.embedded(text.split())).numpy() for text in texts]
+    near(model.logits(texts), wanted)
+    assert np.abs(np.diff(np.array(wanted)[:, -1])).min() > 1e-3
+
+
+@pytest.mark.parametrize("which", ["shipped", "paper"])
+def test_the_forward_pass_of_trained_models(which, shipped, request):
+    from limelight_reproduction.collapsed_folder import load_collapsed
+    from limelight_reproduction.setting import CARRIED
+
+    model = shipped if which == "shipped" else load_collapsed(CARRIED)
+    text = "a great film with a dull middle and an ending i would not have missed"
+    near(model.logits([text])[0, -1], OwnClassifier(model)(text.split()), 1e-8)
+
+
+# ----------------------------------------------------------------- Theorem 4.1
+
+
+def test_theorem_4_1_at_every_row(pair):
+    model, own = pair
+    seen = collapsed_texts(model, [TEXT])
+    wanted = own.gradient(own.embedded(TEXT.split()))
+    near(seen.arrays.gradient(seen.weights)[0], wanted)
+
+
+def test_theorem_4_1_written_out(pair):
+    """(1/K) Σ_i α_t [W_vᵀW_ℓᵀ + (W_ℓ v_t − f_i) W_kᵀq/√d_att], at every row but that of [cls]."""
+    _, own = pair
+    e = own.embedded(TEXT.split())
+    total = 0
+    for (alpha, f), Q, K, V, L in zip(own.heads(e), own.Q, own.K, own.V, own.L, strict=True):
+        key = K.T @ (Q @ e[0]) / math.sqrt(len(Q))
+        u = e @ V.T @ L[-1]
+        pull = (u - f[-1])[:, None] * key
+        total = total + alpha[0][:, None] * (V.T @ L[-1] + pull) / len(own.Q)
+    wanted = own.gradient(e)
+    near(total[1:], wanted[1:])
+    assert np.abs(total[0].numpy() - wanted[0]).max() > 1e-3  # which the theorem does not cover
+
+
+# ------------------------------------------------------------ the seven scores
+
+
+def summed(values, words):
+    """Scores of places added up over the occurrences of each word, in order of appearance."""
+    found = dict.fromkeys(words, 0.0)
+    for word, value in zip(words, values, strict=True):
+        found[word] += value
+    return list(found.values())
+
+
+def test_the_seven_scores(pair, played):
+    model, own = pair
+    words = TEXT.split()
+    T = 1 + len(words)
+    alpha = own.attention(words)[:, 1:T]
+    e = own.embedded(words)
+    gradient = own.gradient(e)[1:T]
+    wanted = {
+        "alpha-avg": alpha.mean(axis=0),
+        "alpha-max": alpha.max(axis=0),
+        "g-avg": gradient.mean(axis=1),
+        "g-l1": np.abs(gradient).sum(axis=1),
+        "g-l2": np.sqrt((gradient**2).sum(axis=1)),
+        "gxi": (gradient * e[1:T].numpy()).sum(axis=1),
+    }
+    for method, values in wanted.items():
+        near(scores(model, method), summed(values, words))
+    near(scores(model, "lime", tolerance=1e-10), lime_by_all_masks(*played, 0.25)[0], 1e-8)
+
+
+# --------------------------------------------------- on texts really masked
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, math.inf])
+def test_lime_on_really_masked_texts(pair, played, bandwidth):
+    found = scores(pair[0], "lime", bandwidth=bandwidth, tolerance=1e-10)
+    wanted, _ = lime_by_all_masks(*played, bandwidth)
+    near(found, wanted, 1e-8)
+    other = lime_by_all_masks(*played, 0.5)[0]
+    assert np.abs(found - other).max() > 1e-4
+
+
+def test_the_r2_of_lime(pair, played):
+    model, _ = pair
+    found = limelight.explain(model, TEXT, "lime", target=model.classes[-1], fit=True)
+    assert found.diagnostics["r2"] == pytest.approx(lime_by_all_masks(*played, 0.25)[1], abs=1e-6)
+
+
+def test_lime_where_words_are_really_deleted(pair):
+    model, own = pair
+    words = PLAIN.split()
+    found = scores(model, "lime", PLAIN, replacement="delete", tolerance=1e-10)
+    near(found, lime_by_all_masks(*game(own, words, delete=True), 0.25)[0], 1e-8)
+
+
+def test_shapley_values_by_all_orders(pair, played):
+    distinct, f = played
+    d = len(distinct)
+    total = dict.fromkeys(distinct, 0.0)
+    orders = list(itertools.permutations(range(d)))
+    for order in orders:
+        gone = frozenset()
+        for at in order:
+            after = gone | {distinct[at]}
+            total[distinct[at]] += f[gone] - f[after]
+            gone = after
+    wanted = [total[word] / len(orders) for word in distinct]
+    near(scores(pair[0], "shapley", tolerance=1e-10), wanted, 1e-8)
+
+
+def test_banzhaf_values_by_all_subsets(pair, played):
+    distinct, f = played
+    wanted = [
+        np.mean([value - f[gone | {word}] for gone, value in f.items() if word not in gone])
+        for word in distinct
+    ]
+    near(scores(pair[0], "banzhaf", tolerance=1e-10), wanted, 1e-8)
+
+
+def test_leaving_one_word_out(pair, played):
+    distinct, f = played
+    wanted = [f[frozenset()] - f[frozenset([word])] for word in distinct]
+    near(scores(pair[0], "loo"), wanted)
+
+
+def test_integrated_gradients_by_quadrature_of_autograd(pair):
+    model, own = pair
+    words = TEXT.split()
+    end, start = own.embedded(words), own.embedded(["never"] * len(words))
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    gradient = sum(
+        w / 2 * own.gradient(start + (x + 1) / 2 * (end - start))
+        for x, w in zip(nodes, weights, strict=True)
+    )
+    places = (gradient * (end - start).numpy()).sum(axis=1)[1 : 1 + len(words)]
+    near(scores(model, "ig"), summed(places, words), 1e-7)
+    near(places.sum(), own(words) - own(["never"] * len(words)), 1e-8)

@@ -1,0 +1,87 @@
+"""Build the site from ``docs/`` and look through it; ``scripts/docs`` runs this.
+
+PYTHONPATH=scripts python -m docs_site [FOLDER]     into build/site, or FOLDER/site
+"""
+
+import os.path
+import re
+import shutil
+import subprocess
+import sys
+from html import escape
+from itertools import chain
+from pathlib import Path
+from urllib.parse import urlencode
+
+import limelight
+from docs_site.built_pages import faults
+from docs_site.navigation import ROOT, sections
+from docs_site.settings import settings
+from docs_site.staging import stage
+from limelight.live import live_page
+
+LIVE = "live-page.html"
+WORKER = "frame_worker.js"
+# What zensical would fetch for searching on a disk; ours takes its place.
+_SHIM = "https://unpkg.com/iframe-worker/shim"
+_MARK = re.compile(r"^<!-- live(?:: ([\w-]+) \| (.*))? -->$", re.M)
+
+
+def with_live_pages(text: str, up: str) -> str:
+    """Return a page in which every mark ``<!-- live: METHOD | TEXT -->`` has become a frame.
+
+    It shows the live page, ``up`` the tree; a mark without method and text starts with its own.
+    """
+
+    def frame(found: re.Match[str]) -> str:
+        state = {"method": found[1], "text": found[2]} if found[1] else {}
+        address = f"{up}{LIVE}{'#' if state else ''}{urlencode(state)}"
+        return (
+            f'<iframe class="live" src="{escape(address)}" title="Type a sentence"></iframe>\n\n'
+            "The model itself is on this page: nothing that you type leaves it. "
+            f'<a href="{escape(address)}" target="_blank">Open it alone</a>, or save it: '
+            "it is one file and works without a network.\n"
+        )
+
+    return _MARK.sub(frame, text)
+
+
+def build(folder: Path) -> list[str]:
+    """Build the site in ``folder / "site"`` and return what is wrong with it, a sentence each."""
+    chapters = sections()
+    pages, site, plan = folder / "pages", folder / "site", folder / "mkdocs.yml"
+    for place in (pages, site):
+        shutil.rmtree(place, ignore_errors=True)
+    stage(pages, chain.from_iterable(chapter.pages for chapter in chapters))
+    for name in ("site.css", WORKER):
+        shutil.copyfile(Path(__file__).with_name(name), pages / name)
+    model = limelight.load()
+    (pages / LIVE).write_text(live_page(model, title="Type a sentence"), "utf-8")
+    for page in pages.rglob("*.md"):
+        up = "../" * (len(page.relative_to(pages).parts) - 1)
+        page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")
+    plan.write_text(settings(chapters), "utf-8")
+    zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    if subprocess.run([*zensical, "--config-file", plan]).returncode:
+        return ["zensical could not build the site."]
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        worker = os.path.relpath(site / WORKER, page.parent)
+        page.write_text(text.replace(_SHIM, worker), "utf-8")
+    return list(faults(site))
+
+
+def main() -> int:
+    """Build, print what is wrong and where the site is; return the exit status."""
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = build(folder)
+    for fault in found:
+        print(f"fault: {fault}")
+    site = folder / "site"
+    print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'index.html'}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

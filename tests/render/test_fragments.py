@@ -1,0 +1,67 @@
+"""Pieces of HTML for other people's pages: notebooks, apps and mails."""
+
+import re
+
+import numpy as np
+import pytest
+
+from limelight.render.palette import hex_colour, ramp
+
+from browsing import browser  # noqa: F401  (a fixture)
+from render_samples import HOSTILE, SENTENCE, comparison, explanation
+
+
+def made(text=SENTENCE):
+    return [explanation(text).to_html(fragment=True), comparison(text).to_html(fragment=True)]
+
+
+@pytest.mark.parametrize("fragment", made(HOSTILE) + made(), ids=range(4))
+def test_a_fragment_is_one_element_without_head_or_script(fragment):
+    tags = set(re.findall(r"<(\w+)", fragment))
+    assert fragment.startswith('<div class="limelight fragment">')
+    assert fragment.endswith("</div>")
+    assert not tags & {"html", "head", "body", "script", "link", "meta", "iframe", "form", "img"}
+    assert not re.search(r"\son\w+=|javascript:|url\(|@import|https?://", fragment)
+
+
+@pytest.mark.parametrize("fragment", made(), ids=range(2))
+def test_its_styles_touch_nothing_else(fragment):
+    (sheet,) = re.findall(r"<style>(.*?)</style>", fragment, re.S)
+    bare = re.sub(r"/\*.*?\*/", "", sheet, flags=re.S)
+    bare = re.sub(r"@media[^{]*\{((?:[^{}]*\{[^}]*\})*)\s*\}", r"\1", bare)
+    selectors = [one for rule in re.findall(r"([^{}]+)\{", bare) for one in split(rule)]
+    assert len(selectors) > 40
+    assert [one for one in selectors if ".limelight" not in one] == []
+
+
+def split(rule):
+    """Selectors of a rule, commas in brackets left alone."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", rule)]
+
+
+def test_a_page_is_what_it_was():
+    e = explanation()
+    assert e.to_html() == e.as_html()
+    assert e.to_html().startswith("<!doctype html>")
+    assert e._repr_html_() == e.to_html(fragment=True)
+    assert 'style="background' not in e.to_html()  # which the page's own policy would forbid
+
+
+def test_words_keep_their_colours_where_the_style_sheet_is_dropped():
+    e = explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]))
+    bare = re.sub(r"<style>.*?</style>", "", e.to_html(fragment=True), flags=re.S)
+    good, bad = (hex_colour(ramp(hue)[-1]) for hue in ("for", "against"))
+    assert re.search(rf'style="background:{good};color:#1c2126">good<', bare)
+    assert re.search(rf'style="background:{bad};color:#1c2126">bad<', bare)
+    assert re.search(r'data-f="2" title="[^"]*">so<', bare)
+
+
+def test_in_the_dark_the_sheet_wins_over_the_light_colours(browser):  # noqa: F811
+    e = explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]))
+    page = browser.new_page(color_scheme="dark")
+    page.set_content(f"<h1>Mine</h1>{e.to_html(fragment=True)}<p class=words>after</p>")
+    colour = "node => getComputedStyle(node).backgroundColor"
+    deepest = "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
+    assert page.eval_on_selector("[data-f='0']", colour) == deepest
+    assert page.eval_on_selector("h1", colour) == "rgba(0, 0, 0, 0)"
+    page.close()

@@ -1,0 +1,146 @@
+"""The documentation as a site: one list of pages, links that resolve, nothing from elsewhere."""
+
+import importlib.util
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from docs_site.__main__ import LIVE, build, with_live_pages
+from docs_site.built_pages import faults, read
+from docs_site.navigation import INDEX, sections, sources
+from docs_site.settings import settings
+from docs_site.staging import placed, rewritten
+
+from limelight.live.live_page import METHODS_SHOWN
+
+from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_index_lists_every_page_once():
+    listed = Counter(page for section in sections() for page in section.pages)
+    assert [page.name for page, times in listed.items() if times > 1] == []
+    assert {page.relative_to(ROOT) for page in sources() - set(listed)} == set()
+    assert [page for page in listed if not page.is_file()] == []
+
+
+def test_the_index_links_to_nothing_that_the_navigation_lacks():
+    text = INDEX.read_text("utf-8")
+    assert len(re.findall(r"\]\([^)]+\.md\)", text)) == sum(len(s.pages) for s in sections())
+
+
+def test_sections_have_links_or_named_rows_of_links(tmp_path):
+    (tmp_path / "index.md").write_text(
+        "# T\n[out](x.md)\n## One\n- [a](a.md): first\n- [b](d/b.md#here): second\n"
+        "## Two\n| about | pages |\n| --- | --- |\n| cats | [c](c.md), [d](d.md) |\n"
+        "## Empty\nwords\n"
+    )
+    one, two = sections(tmp_path / "index.md")
+    assert one.entries == (("a", tmp_path / "a.md"), ("b", tmp_path / "d/b.md"))
+    assert (two.entries, two.groups) == (
+        (),
+        (("cats", (("c", tmp_path / "c.md"), ("d", tmp_path / "d.md"))),),
+    )
+    assert two.pages == (tmp_path / "c.md", tmp_path / "d.md")
+
+
+def test_links_out_of_docs_are_turned_inwards():
+    card = ROOT / "src/limelight/shipped/imdb/MODEL_CARD.md"
+    assert placed(card) == Path("project/src/limelight/shipped/imdb/MODEL_CARD.md")
+    assert placed(ROOT / "benchmarks/README.md") == Path("project/benchmarks/overview.md")
+    text, met = rewritten(ROOT / "docs/training.md")
+    assert "](project/src/limelight/shipped/imdb/MODEL_CARD.md)" in text
+    assert card in met
+    text, _ = rewritten(ROOT / "CONTRIBUTING.md")
+    assert "](../families.md)" in text
+
+
+def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
+    made = with_live_pages('a\n<!-- live: lime | "Fun" & <b> -->\nb\n', "../")
+    assert f'src="../{LIVE}#method=lime&amp;text=%22Fun%22+%26+%3Cb%3E"' in made
+    assert "<!--" not in made
+    assert f'src="{LIVE}"' in with_live_pages("<!-- live -->\n", "")
+    assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
+
+
+def test_every_mark_names_a_method_of_the_live_page():
+    marks = [
+        found
+        for page in sources()
+        for found in re.findall(r"^<!-- live: (\S+) \|", page.read_text("utf-8"), re.M)
+    ]
+    assert set(marks) <= set(METHODS_SHOWN)
+    assert len(marks) >= 2
+
+
+def test_fonts_are_those_of_the_system():
+    assert '"font": false' in settings(sections())
+
+
+def page(folder, name, body):
+    words = "word " * 30
+    (folder / name).write_text(f"<article><h1 id=top>T</h1><p>{words}</p>{body}</article>")
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("<a href='b.html#there'>x</a><img src='b.html'><a href='https://x.org'>x</a>", None),
+        ("<a href='c.html'>x</a>", "a.html leads to c.html, which is not there."),
+        ("<img src='lost.png'>", "a.html leads to lost.png, which is not there."),
+        ("<a href='b.html#nowhere'>x</a>", "a.html leads to b.html#nowhere, where no such place"),
+        ("<a href='../secret'>x</a>", "a.html leads to ../secret, which is not there."),
+        ("<script src='https://cdn.org/x.js'></script>", "a.html fetches https://cdn.org/x.js"),
+        ("<link rel=stylesheet href='//cdn.org/x.css'>", "a.html fetches //cdn.org/x.css"),
+    ],
+)
+def test_a_look_through_a_site_finds_what_is_wrong(tmp_path, body, fault):
+    site = tmp_path / "site"
+    site.mkdir()
+    (tmp_path / "secret").write_text("outside")
+    page(site, "a.html", body)
+    page(site, "b.html", "<p id=there>x</p>")
+    found = list(faults(site))
+    assert bool(found) == (fault is not None)
+    assert not fault or found[0].startswith(fault)
+
+
+def test_a_page_without_words_is_a_fault_and_scripts_are_no_words(tmp_path):
+    code = "word " * 30
+    (tmp_path / "a.html").write_text(f"<p>{code}</p><article><h1>T</h1><script>{code}</script>")
+    assert read(tmp_path / "a.html").words == 1
+    assert list(faults(tmp_path)) == ["a.html has 1 words."]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if importlib.util.find_spec("zensical") is None:
+        pytest.skip("zensical is not installed (extra docs)")
+    folder = tmp_path_factory.mktemp("documentation")
+    assert build(folder) == []
+    return folder / "site"
+
+
+@pytest.mark.slow
+def test_the_site_is_whole_and_works_from_a_disk(site, browser):  # noqa: F811
+    pages = [placed(page).with_suffix(".html") for section in sections() for page in section.pages]
+    assert [name for name in pages if read(site / name).words < 20] == []
+    explaining = (site / "api" / "explaining.html").read_text("utf-8")
+    assert 'id="limelight.explain"' in explaining  # the reference was silently empty once
+    assert "doc-signature" in explaining
+    with watched_page(browser, site / "index.html", color_scheme="dark") as opened:
+        live = opened.frame_locator("iframe.live")
+        live.locator("textarea").fill("a superb film")
+        live.get_by_text("superb", exact=True).first.wait_for()
+        back = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(c => c < 60)"
+        assert opened.evaluate(back)
+    with watched_page(browser, site / "quickstart.html", width=400) as opened:
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        opened.keyboard.press("Control+k")
+        opened.wait_for_timeout(300)
+        opened.keyboard.type("bandwidth")
+        shown = "document.activeElement.shadowRoot?.textContent ?? ''"
+        until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")
+    assert (site / LIVE).stat().st_size > 1e6
