@@ -159,17 +159,18 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     assert e.settings["budget"] == f"{limit:g}s"
 
 
-def test_the_time_that_a_surrogate_is_fitted_in_is_part_of_its_budget(monkeypatch):
-    """By the same clock: 30 words, 2 ms for a text and 3 for what is fitted to it."""
+@pytest.mark.parametrize(
+    ("method", "each", "own"), [("surrogate", 2e-3, 3e-3), ("interactions", 2e-5, 3e-5)]
+)
+def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, monkeypatch):
+    """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
     model = Counting()
-    clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
+    clock = SimpleNamespace(monotonic=lambda: each * model.texts)
     monkeypatch.setattr(explainers.budget, "time", clock)
-    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), "surrogate", budget=2.0)
-    assert 300 < e.settings["samples"] <= 400
-    within = limelight.explain(
-        Counting().wrapped, " ".join(WORDS[:30]), "surrogate", budget="400 calls"
-    )
-    assert within.settings["samples"] == 396
+    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * each)
+    assert 750 < e.settings["samples"] * (each + own) / each <= 1000
+    within = limelight.explain(Counting().wrapped, e.text, method, budget="400 calls")
+    assert 396 <= within.settings["samples"] <= 398
 
 
 def test_no_time_at_all_is_too_little():

@@ -33,6 +33,8 @@ from limelight.theory.namespace import host_array
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 
+_OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +223,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=lambda settings, d: settings.plan.calls(d),
-                counted=COINS_COUNTED,
+                counted=COINS_COUNTED._replace(own=_OWN),
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check,
             ),

@@ -209,7 +209,7 @@ def _check_names(method: Method, way: Way, names: Any) -> None:
             )
         if not way.settings:
             raise InputError(f"method {method.id!r} has no settings; got {name!r}.")
-        raise InputError(nearest(f"setting of method {method.id!r}", name, way.settings))
+        raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))
 
 
 def _listed(names: list[str]) -> str:
