@@ -32,7 +32,6 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.namespace import host_array
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
-
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
