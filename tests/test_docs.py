@@ -231,7 +231,7 @@ def test_the_method_that_contributing_shows_is_complete(monkeypatch, tiny_model)
     gained = (model.logits(texts) - model.logits([" ".join(unknown)]))[:, 0]
     np.testing.assert_allclose(e.scores, gained, rtol=1e-9)
     assert (e.label, e.settings["replacement"]) == ("Alone", "unk")
-    with pytest.raises(package.InputError, match="no setting of method 'alone' 'seed'"):
+    with pytest.raises(package.InputError, match="no setting of method 'alone' named 'seed'"):
         package.explain(model, "w1 w2 w3", "alone", seed=1)
 
 

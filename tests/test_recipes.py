@@ -14,7 +14,7 @@ import pytest
 import limelight
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "recipes.md"
-MOST = {"A language model behind an endpoint": 15}  # lines of each recipe, ten unless said here
+MOST = {"A language model behind an endpoint": 16}  # lines of each recipe, ten unless said here
 TEXT = "a superb film but the plot is bad ."
 
 
@@ -57,7 +57,12 @@ class Oracle(BaseHTTPRequestHandler):
         odds = sum(self.likes.get(word, 0.0) for word in set(content.split()))
         self.asked.append((self.path, self.headers["Authorization"], body))
         good, bad = (math.log(0.8 / (1 + math.exp(-sign * odds))) for sign in (1, -1))
-        top = [("Good", good), (" bad", bad), ("Well", math.log(0.05))]
+        # A word in two spellings has the chance of both, and how they share it may depend on the
+        # text; the rarer spelling comes later.
+        share = 0.9 if "plot" in content else 0.6
+        spelt = [("Good", math.log(share)), ("good", math.log(1 - share))]
+        top = [(" bad", bad), *((token, good + part) for token, part in spelt)]
+        top += [("Well", math.log(0.05)), ("never", -9999.0)]
         listed = [{"token": token, "logprob": p} for token, p in top]
         choice = {"logprobs": {"content": [{**listed[0], "top_logprobs": listed}]}}
         said = json.dumps({"choices": [choice]}).encode()

@@ -39,6 +39,16 @@ def test_what_ends_within_ten_seconds_says_nothing(clock):
     assert told(clock, [(0.0, 0), (2.0, 19)], 100)[-1] != ""
 
 
+def test_what_was_said_before_is_not_said_again(clock):
+    console = Console(file=io.StringIO())
+    estimate = Estimate("judging", console)
+    estimate.leave_unsaid()
+    for seconds in (0.0, 5.0):
+        clock[0] = 100.0 + seconds
+        estimate.heard(seconds, 1000)
+    assert console.file.getvalue() == ""
+
+
 def test_a_run_that_goes_on_says_what_is_left(clock):
     assert told(clock, [(0.0, 90), (2.0, 91)], 100)[-1] == "Explaining takes about 20 seconds.\n"
 

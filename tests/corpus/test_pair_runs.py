@@ -130,6 +130,9 @@ def test_columns_of_usual_names_are_found_unless_a_text_is_there():
     assert usual_pair(["premise", "label"]) is None
     assert chosen_pair(["premise", "hypothesis"], "premise", None) == ("premise", None)
     assert chosen_pair(["a", "b"], "a", "b") == ("a", "b")
+    for text, pair in (("b", "b"), (None, "text")):
+        with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
+            chosen_pair(["a", "b", "text"], text, pair)
     assert chosen_pair(["premise", "hypothesis"], None, None) == ("premise", "hypothesis")
 
 

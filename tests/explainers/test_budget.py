@@ -135,6 +135,11 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
         limelight.compare(model, text, methods=["shapley"], budget="40 calls")
+    nothing = (
+        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. LIME is left out"
+    )
+    with pytest.raises(InputError, match=nothing):
+        limelight.compare(model, text, budget="3 calls")
 
 
 def test_every_class_shares_one_budget():
@@ -152,6 +157,20 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=limit)
     assert 0.85 * limit < clock.monotonic() <= limit + 0.01
     assert e.settings["budget"] == f"{limit:g}s"
+
+
+@pytest.mark.parametrize(
+    ("method", "each", "own"), [("surrogate", 2e-3, 3e-3), ("interactions", 2e-5, 3e-5)]
+)
+def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, monkeypatch):
+    """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
+    model = Counting()
+    clock = SimpleNamespace(monotonic=lambda: each * model.texts)
+    monkeypatch.setattr(explainers.budget, "time", clock)
+    e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * each)
+    assert 750 < e.settings["samples"] * (each + own) / each <= 1000
+    within = limelight.explain(Counting().wrapped, e.text, method, budget="400 calls")
+    assert 396 <= within.settings["samples"] <= 398
 
 
 def test_no_time_at_all_is_too_little():

@@ -280,7 +280,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"method": "ig", "tolerence": 1},
-            "no setting of method 'ig' 'tolerence'. Did you mean 'tolerance'? "
+            "no setting of method 'ig' named 'tolerence'. Did you mean 'tolerance'? "
             "Choose from: tolerance.",
         ),
         ({"method": "alpha-avg", "x": 1}, "method 'alpha-avg' has no settings; got 'x'."),

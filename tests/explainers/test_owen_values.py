@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import limelight
+from limelight.errors import InputError
 
 from tiny_models import tiny_model
 
@@ -98,3 +99,9 @@ def test_the_first_order_says_how_near_lime_is():
     together = limelight.explain(MODEL, ["w1", TEXT], "lime-first-order", target=0)
     assert together[0].bound is None
     assert together[1].bound > 0
+
+
+def test_a_tolerance_is_refused_as_it_was_given():
+    """Not as the share of it that a word of two sentences would have."""
+    with pytest.raises(InputError, match=r"tolerance must lie between 0 and 1; got -1\.0\."):
+        limelight.explain(tiny_model(), "w1 w2 . w2 w3", "owen", tolerance=-1)

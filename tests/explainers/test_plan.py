@@ -1,5 +1,7 @@
 """How many samples LIME needs: exactly where a model collapses, from a pilot elsewhere."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,16 @@ def test_what_a_plan_needs_is_said(changes, sentence):
     with pytest.raises(InputError) as caught:
         limelight.plan(MODEL, TEXT, **changes)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [("error", "small", "a number"), ("pilot", 2.5, "a whole number"), ("seed", None, "a whole n")],
+)
+def test_what_is_not_a_number_is_refused_in_a_sentence(shipped, name, value, kind):
+    unchecked = inspect.unwrap(limelight.plan)  # types are checked while tests run
+    with pytest.raises(InputError, match=f"the setting '{name}' must be {kind}"):
+        unchecked(shipped, "a superb film", **{name: value})
 
 
 def test_a_plan_needs_one_text_of_two_words():

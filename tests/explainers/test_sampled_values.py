@@ -204,6 +204,21 @@ def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
     limelight.explain(model, text, method, samples=least)
 
 
+def test_samples_that_do_not_determine_banzhaf_values_are_refused_in_a_sentence():
+    """Just above the fewest, one mask alone may decide a slope: its error is then unknown."""
+    model, _ = wrapped(lambda kept: float(len(kept)) ** 2)
+    said = []
+    for seed in range(20):
+        try:
+            limelight.explain(model, " ".join(WORDS), "banzhaf", samples=24 + 20, seed=seed)
+        except DomainError as error:
+            said.append(str(error))
+    assert said
+    assert set(said) == {
+        "44 samples do not determine the Banzhaf values of 20 words. Set samples to 86 or more."
+    }
+
+
 def test_pairs_show_their_errors_everywhere():
     model, _ = wrapped(bumpy(4, 12))
     e = limelight.explain(model, " ".join(WORDS[:12]), "interactions", samples=400, top=5)

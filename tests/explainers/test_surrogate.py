@@ -1,5 +1,6 @@
 """A surrogate of a model: exact where the model is a ratio game, and frank where it is not."""
 
+import inspect
 import json
 
 import numpy as np
@@ -136,7 +137,8 @@ def test_probabilities_and_differences_of_classes_have_surrogates_too():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"samples": 40}, "samples must be at least 100; got 40."),
+        ({"samples": 40}, "samples must be between 100 and 100000; got 40."),
+        ({"samples": 10**12}, "samples must be between 100 and 100000; got 1000000000000."),
         ({"heads": 0}, "heads must be between 1 and 8; got 0."),
         ({"seed": -1}, "seed must be at least 0; got -1."),
         ({"replacement": "blank"}, "no replacement 'blank'"),
@@ -147,6 +149,13 @@ def test_impossible_settings_are_refused_before_any_work(shipped, given, sentenc
         limelight.surrogate(shipped, TEXT, **given)
     with pytest.raises(InputError, match=sentence.replace(".", r"\.")):
         limelight.explain(shipped, TEXT, "surrogate", **given)
+
+
+@pytest.mark.parametrize(("name", "value"), [("samples", "many"), ("heads", 1.5), ("seed", None)])
+def test_the_verb_refuses_what_is_not_a_number_as_the_method_does(shipped, name, value):
+    unchecked = inspect.unwrap(limelight.surrogate)  # types are checked while tests run
+    with pytest.raises(InputError, match=f"the setting '{name}' must be a whole number"):
+        unchecked(shipped, TEXT, **{name: value})
 
 
 def test_what_is_not_one_text_of_words_is_refused(shipped):

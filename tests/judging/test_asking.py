@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, Judgement, judge
+from limelight import InputError, Judgement, judge, judging
 from limelight.judging.foreseen import Foreseen
 from limelight.judging.greedy_search import GreedySearch, searched_together
 from limelight.judging.time_budget import TimeBudget
@@ -232,6 +232,19 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
     )
     assert str(Foreseen(7, 0.2)) == "about 7 questions to the model, about 1 second"
     judge(MODEL, TEXTS, ["loo"], estimate=lambda _: pytest.fail("nothing is asked here"))
+
+
+def test_a_budget_ends_the_search_and_the_estimate_knows_that_it_ends_nothing_else(monkeypatch):
+    monkeypatch.setattr(judging.foreseen, "_seconds_of_one", lambda _: 0.01)
+    told, text = {}, " ".join(f"w{i}" for i in range(14))
+    for budget in (None, 0, 1, 1e9):
+        kept = told.setdefault(budget, [])
+        judge(wrapped(), [text], ["loo"], columns=[], budget=budget, estimate=kept.append)
+    ((without,), (none,), (some,), (enough,)) = told.values()
+    assert enough == without
+    assert some.seconds == pytest.approx(none.seconds + 1)
+    assert 0 < none.seconds < without.seconds - 1
+    assert none.questions == pytest.approx(none.seconds / 0.01, abs=1)
 
 
 def test_progress_never_runs_backwards_and_ends_at_the_end():

@@ -1,5 +1,7 @@
 """Judging a transformer: every column, several texts searched at once, memory that stays flat."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,7 @@ def test_areas_are_those_of_the_model_asked_directly(model, judged):
 def test_shuffled_networks_leave_the_model_alone(model):
     before = model.fingerprint
     twin = model.shuffled(1)
+    assert replace(model, half=False).shuffled(1).half is False
     assert model.fingerprint == before
     assert twin.fingerprint not in (before, model.shuffled(2).fingerprint)
     assert twin.fingerprint == model.shuffled(1).fingerprint

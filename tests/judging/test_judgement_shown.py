@@ -123,9 +123,13 @@ def test_rows_are_spread_evenly_and_read_from_every_format(tmp_path, data):
 
 
 def test_a_terminal_hears_what_it_will_take(capsys):
-    _say_estimate(Foreseen(613_482, 5_000.0))
+    _say_estimate(Foreseen(613_482, 5_000.0), bounded=False)
     assert " ".join(capsys.readouterr().err.split()) == (
         "About 610,000 questions to the model, about 83 minutes; --budget TIME shortens the search."
+    )
+    _say_estimate(Foreseen(613_482, 5_000.0), bounded=True)
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "About 610,000 questions to the model, about 83 minutes."
     )
 
 

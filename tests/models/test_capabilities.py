@@ -112,7 +112,7 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
             "the setting 'per_head' of method 'shapley' does nothing for this model; here it takes "
             "'pairs', 'replacement', 'seed', 'tolerance' or 'max_pairs'.",
         ),
-        ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' 'featu"),
+        ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' named 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),
         ("own", "rollout", {"layer": 1}, "method 'rollout' has no settings; got 'layer'."),
     ],

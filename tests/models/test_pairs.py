@@ -308,7 +308,7 @@ def test_both_texts_of_a_pair_need_words(pair, name):
     with pytest.raises(InputError, match=f"the {name} text of the pair has no words"):
         limelight.explain(loaded(), pair, "loo")
     function = limelight.wrap(overlap, classes=["apart", "alike"], pairs=True)
-    with pytest.raises(InputError, match="has no words"):
+    with pytest.raises(InputError, match=f"the {name} text of the pair has no words"):
         limelight.explain(function, pair, "loo")
 
 

@@ -155,6 +155,17 @@ def test_a_game_that_forgets_the_skip_would_be_noticed():
     np.testing.assert_allclose(gap[:, 0], values[:, 0].sum(axis=-1))
 
 
+def test_what_removed_positions_add_may_be_the_same_for_every_output():
+    removed = {"removed_logit": np.zeros((K, T)), "removed_value": np.zeros((C, K, T))}
+    arrays = np.zeros((K, T)), np.zeros((C, K, T))
+    one = pooling_game(*arrays, **removed, skip=np.ones(T), removed_skip=np.arange(T))
+    keep = np.zeros((1, T), bool)
+    np.testing.assert_allclose(value(one, keep)[:, 0], np.full(C, np.arange(T).sum()))
+
+
+_STAYS = {"groups": np.array([-1, *range(T - 1)])}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -164,6 +175,16 @@ def test_a_game_that_forgets_the_skip_would_be_noticed():
         ({"groups": np.zeros(3, int)}, "groups must be 7 whole numbers"),
         ({"logit": np.full((K, T), np.nan)}, "logit must be finite"),
         ({"value": np.zeros((C, K + 1, T))}, "value must have the axes"),
+        ({"value": "x"}, "value must be an array of numbers; got 'x'"),
+        (
+            {**_STAYS, "skip": np.zeros(T + 1)},
+            f"skip must have the axes (C, T) or (T,), here ({C},",
+        ),
+        (
+            {**_STAYS, "skip": np.zeros(T), "removed_skip": np.zeros((C + 1, T))},
+            "removed_skip must have the axes (C, T) or (T,)",
+        ),
+        ({**_STAYS, "removed_skip": np.zeros(T)}, "give skip beside removed_skip"),
     ],
 )
 def test_what_it_needs_is_said(change, sentence):

@@ -177,8 +177,8 @@ def _say_end(run: "Run") -> None:
         if failed == rows:
             raise InputError(f"none of the {len(run):,} texts could be explained: {first}")
         error_console().print(
-            f"{failed:,} of {rows:,} rows have an error instead of scores, the first: {first} "
-            "--retry tries them again.",
+            f"{failed:,} of {rows:,} rows {'has' if failed == 1 else 'have'} an error instead of "
+            f"scores, the first: {first} --retry tries them again.",
             markup=False,
         )
     said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"

@@ -115,7 +115,13 @@ def judge(
         column = text_column or "text"
         texts, marked = read_rationales(data, rationales, text_column=column, limit=limit)
     classifier = chosen_model(model, device, template, labels)
-    with ProgressShown("judging") as progress:
+    shown = ProgressShown("judging")
+
+    def say(ahead: object) -> None:
+        _say_estimate(ahead, bounded=budget is not None)
+        shown.estimate.leave_unsaid()
+
+    with shown as progress:
         found = judging.judge(
             classifier,
             texts,
@@ -129,7 +135,7 @@ def judge(
             budget=budget,
             seed=seed,
             progress=progress,
-            estimate=_say_estimate if progress is not None else None,
+            estimate=say,
             rationales=marked,
             **parsed_settings(set),
         )
@@ -148,11 +154,10 @@ def _judged(methods: str) -> list[str | object]:
     return [Run(name) if name and Path(name).is_dir() else name for name in given]
 
 
-def _say_estimate(foreseen: object) -> None:
+def _say_estimate(foreseen: object, *, bounded: bool) -> None:
     said = str(foreseen)
-    error_console().print(
-        f"{said[:1].upper()}{said[1:]}; --budget TIME shortens the search.", markup=False
-    )
+    advice = "." if bounded else "; --budget TIME shortens the search."
+    error_console().print(f"{said[:1].upper()}{said[1:]}{advice}", markup=False)
 
 
 def _put(found: Judgement, form: str, output: Path | None) -> None:

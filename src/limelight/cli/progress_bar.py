@@ -29,6 +29,10 @@ class Estimate:
         """Forget the pace of what was done before."""
         self._first: tuple[float, float] | None = None
 
+    def leave_unsaid(self) -> None:
+        """Say nothing: how long it takes has been said by somebody who knows better."""
+        self._said = True
+
     def heard(self, done: int | float, total: int | float) -> None:
         """Hear how much is done, and how much there is to do."""
         if self._first is None:
@@ -53,10 +57,10 @@ class ProgressShown:
 
     def __init__(self, doing: str) -> None:
         self._doing, self._console = doing, error_console()
-        self._estimate = Estimate(doing, self._console)
+        self.estimate = Estimate(doing, self._console)
 
     def __enter__(self) -> Callable[[int | float, int], None]:
-        self._estimate.begin()
+        self.estimate.begin()
         self._stack = contextlib.ExitStack()
         self._bar: tuple[Any, Any] | None = None
         return self._moved
@@ -65,7 +69,7 @@ class ProgressShown:
         self._stack.close()
 
     def _moved(self, done: int | float, total: int) -> None:
-        self._estimate.heard(done, total)
+        self.estimate.heard(done, total)
         if not self._console.file.isatty():
             return
         if self._bar is None and done < total:

@@ -4,6 +4,8 @@ __all__ = ["chosen_pair", "usual_pair"]
 
 from collections.abc import Iterable
 
+from limelight.errors import InputError
+
 _USUAL = (
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
@@ -34,8 +36,14 @@ def chosen_pair(
 ) -> tuple[str | None, str | None]:
     """Return the columns of the texts and of their second texts, by name or by guess.
 
-    Nothing is guessed where the column of the texts was named: it may be meant to stand alone.
+    Nothing is guessed where the column of the texts was named: it may be meant to stand alone. One
+    column for both is refused: every text would be paired with itself.
     """
+    if pair is not None and pair == (text or "text"):
+        raise InputError(
+            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
+            f"{pair!r}."
+        )
     found = usual_pair(names)
     if text is not None or found is None:
         return text, pair

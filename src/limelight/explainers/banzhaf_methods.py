@@ -89,6 +89,7 @@ def _found_in(settings: Banzhaf, one: Reading) -> Finding:
         tolerance=settings.tolerance,
         most=settings.max_samples // 2,
     )
+    plan.check_determined(d, 2 * fit.samples, fit.stderr)
     return Finding(
         scores=fit.scores[0],
         stderr=fit.stderr[0],

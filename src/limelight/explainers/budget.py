@@ -116,14 +116,14 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     """
     if budget is None or not any(chosen.way.counted for chosen in several):
         return list(several)
-    calls = budget.calls
+    whole = Allowance(str(budget), budget.calls or 0)
     if budget.seconds is not None:
-        calls = _calls_in(budget.seconds, one.game())
-    return _dealt(str(budget), calls or 0, several, len(one.features[0]))
+        whole = whole._replace(**_pace(budget.seconds, one.game()))
+    return _dealt(whole, several, len(one.features[0]))
 
 
-def _dealt(said: str, calls: int, several: Sequence[Chosen], d: int) -> list[Chosen]:
-    calls -= 1  # the text itself, which has been predicted
+def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
+    calls = whole.calls - 1  # the text itself, which has been predicted
     fixed, counting = 0, 0
     for one in several:
         if (counted := one.way.counted) is not None:
@@ -132,7 +132,7 @@ def _dealt(said: str, calls: int, several: Sequence[Chosen], d: int) -> list[Cho
             fixed += cost if cost <= calls else 0
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
-        one._replace(allowance=Allowance(said, left if counted.counts else calls))
+        one._replace(allowance=whole._replace(calls=left if counted.counts else calls))
         if (counted := one.way.counted) is not None
         else one
         for one in several
@@ -142,13 +142,13 @@ def _dealt(said: str, calls: int, several: Sequence[Chosen], d: int) -> list[Cho
 def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> None:
     """Refuse settings, or a number of calls, that cannot work for ``d`` features."""
     if budget is not None and budget.calls is not None:
-        several = _dealt(str(budget), budget.calls, several, d)
+        several = _dealt(Allowance(str(budget), budget.calls), several, d)
     for one in several:
         one.check_feasible(d)
 
 
-def _calls_in(seconds: float, game: TextGame) -> int:
-    """Return how many calls there is time for; finding out is part of the time.
+def _pace(seconds: float, game: TextGame) -> dict[str, Any]:
+    """Return how many calls there is time for, and what each takes; finding out is part of it.
 
     More and more are asked together, since a graphics card answers many in the time of one.
     """
@@ -163,5 +163,6 @@ def _calls_in(seconds: float, game: TextGame) -> int:
         if count >= min(_LAST, 2**d / 8) or took > _TRIED * seconds:
             break
         count *= 4
+    each = max(took, _GRAIN) / len(masks)
     left = seconds - (time.monotonic() - start)
-    return max(int(left * len(masks) / max(took, _GRAIN)), 0)
+    return {"calls": max(int(left / each), 0), "each": each}

@@ -5,9 +5,12 @@ __all__ = ["COINS_COUNTED", "CoinSamples"]
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
+
 from limelight.errors import DomainError, InputError
 from limelight.explainers.method import Counted
 from limelight.sampling import affordable
+from limelight.shapes import Float
 
 
 @final
@@ -70,6 +73,14 @@ class CoinSamples:
             raise DomainError(
                 f"{self.name} of {d} words need at least {self.rows * (d + 2)} samples; got "
                 f"{masks}. Set samples to {self._advised(d)} or more."
+            )
+
+    def check_determined(self, d: int, drawn: int, stderr: Float[np.ndarray, "..."]) -> None:
+        """Refuse a fit that some mask alone decides: how far off it is, nothing says."""
+        if not np.isfinite(stderr).all():
+            raise DomainError(
+                f"{drawn} samples do not determine the {self.name} of {d} words. Set samples to "
+                f"{max(self._advised(d), drawn + self._advised(d) // 2)} or more."
             )
 
     def _advised(self, d: int) -> int:

@@ -52,8 +52,8 @@ def _at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
     """
     if settings.steps > 1:
         return [_on_the_way(settings, one) for one in reading.apart()]
-    weights = reading.targets.weights(reading.outputs)
-    found = cast(Freezes, reading.model).frozen_times_input(reading.documents, weights)
+    model = cast(Freezes, reading.model)
+    found = model.frozen_times_input(reading.documents, reading.target_weights)
     findings = []
     for one, product, outputs in zip(reading.apart(), *found, strict=True):
         _check_same(one.outputs[0], outputs)

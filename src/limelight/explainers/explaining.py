@@ -28,7 +28,8 @@ def compared(
 ) -> Comparison:
     """Return what several methods find in the one document of ``reading``.
 
-    Unless ``strict``, one that is not defined for the text is left out with a notice.
+    Unless ``strict``, one that is not defined for the text is left out with a notice; where none
+    is left, these are the error.
     """
     found: list[Explanation] = []
     missing: list[str] = []
@@ -39,6 +40,8 @@ def compared(
             if strict:
                 raise
             missing.append(f"{chosen.method.label} is left out: {error}")
+    if not found:
+        raise DomainError(f"no method is left to compare. {' '.join(missing)}")
     matrices = reading.collapsed.attention_matrices()[0] if _drawn(reading, attention) else None
     return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
 

@@ -1,6 +1,13 @@
 """A ratio game fitted to a model around one text, and how far it is the model."""
 
-__all__ = ["FEWEST_MASKS", "SurrogateFit", "SurrogateGame", "SurrogatePlan", "fitted_surrogate"]
+__all__ = [
+    "FEWEST_MASKS",
+    "MOST_MASKS",
+    "SurrogateFit",
+    "SurrogateGame",
+    "SurrogatePlan",
+    "fitted_surrogate",
+]
 
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
@@ -16,6 +23,7 @@ from limelight.text import one_line
 from limelight.theory.ratio_game import RatioGame, value
 
 FEWEST_MASKS = 100  # masks: a fifth of them are left out at a time
+MOST_MASKS = 100_000  # masks: a fit holds all of them, and a few thousand say all that it can use
 _POOR = 0.5  # of the variance: a game that explains less is another game
 _ALIKE = 0.001  # of the variance: two fits that differ by less explain the same
 _MANY_HEADS = 8
@@ -76,8 +84,10 @@ class SurrogatePlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples is not None and self.samples < FEWEST_MASKS:
-            raise InputError(f"samples must be at least {FEWEST_MASKS}; got {self.samples}.")
+        if self.samples is not None and not FEWEST_MASKS <= self.samples <= MOST_MASKS:
+            raise InputError(
+                f"samples must be between {FEWEST_MASKS} and {MOST_MASKS}; got {self.samples}."
+            )
         if self.heads is not None and not 1 <= self.heads <= _MANY_HEADS:
             raise InputError(f"heads must be between 1 and {_MANY_HEADS}; got {self.heads}.")
         if self.seed < 0:

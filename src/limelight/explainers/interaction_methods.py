@@ -32,6 +32,7 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.namespace import host_array
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
+_OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
 @final
@@ -221,7 +222,7 @@ ROWS = (
                     "max_samples": "the most masks to draw",
                 },
                 calls=lambda settings, d: settings.plan.calls(d),
-                counted=COINS_COUNTED,
+                counted=COINS_COUNTED._replace(own=_OWN),
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check,
             ),

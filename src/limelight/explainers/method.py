@@ -11,6 +11,7 @@ __all__ = [
     "chosen_way",
     "refusal",
     "setting_defaults",
+    "setting_value",
 ]
 
 import math
@@ -35,19 +36,29 @@ class Counted(NamedTuple):
 
     ``fewest(settings, d)`` are the calls below which d features cannot be explained;
     ``fitted(settings, d, calls)`` are settings that ask no more than ``calls`` times. A way without
-    ``counts`` of its own always asks ``fewest`` times.
+    ``counts`` of its own always asks ``fewest`` times. ``own`` are the seconds that a way computes
+    by itself for each call and feature, where they are not small beside those of the model.
     """
 
     fewest: Callable[[Any, int], int]
     counts: tuple[str, ...] = ()
     fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+    own: float = 0.0
 
 
 class Allowance(NamedTuple):
-    """What a method may spend on a text: the budget as it was given, and calls of the model."""
+    """What a method may spend on a text: the budget as it was given, and calls of the model.
+
+    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
+    """
 
     said: str
     calls: int
+    each: float | None = None
+
+    def calls_beside(self, own: float) -> int:
+        """Return how many calls there is time for if each takes ``own`` seconds besides."""
+        return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
 
 
 @final
@@ -112,7 +123,7 @@ class Chosen(NamedTuple):
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:
             return self
-        said, calls = self.allowance
+        said, calls = self.allowance.said, self.allowance.calls_beside(d * counted.own)
         if calls < (fewest := counted.fewest(self.settings, d)):
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
@@ -162,12 +173,12 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     if isinstance(given, Mapping):
         _check_names(method, way, given)
         hints = _hints(cast(Any, method.settings))
-        fitted = {name: _fitting(name, hints[name], value) for name, value in given.items()}
+        fitted = {name: setting_value(name, hints[name], value) for name, value in given.items()}
         settings = method.settings(**fitted)
     else:
         hints = _hints(cast(Any, method.settings))
         for name, hint in hints.items():
-            _fitting(name, hint, getattr(given, name))
+            setting_value(name, hint, getattr(given, name))
         settings, unset = given, setting_defaults(method)
         _check_names(method, way, [n for n, value in unset.items() if getattr(given, n) != value])
     changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
@@ -198,7 +209,7 @@ def _check_names(method: Method, way: Way, names: Any) -> None:
             )
         if not way.settings:
             raise InputError(f"method {method.id!r} has no settings; got {name!r}.")
-        raise InputError(nearest(f"setting of method {method.id!r}", name, way.settings))
+        raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))
 
 
 def _listed(names: list[str]) -> str:
@@ -206,7 +217,7 @@ def _listed(names: list[str]) -> str:
     return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
 
 
-def _fitting(name: str, hint: Any, value: Any) -> Any:
+def setting_value(name: str, hint: Any, value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
     allowed = get_args(hint) or (hint,)
     if value is None and type(None) in allowed:

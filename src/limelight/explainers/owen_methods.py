@@ -16,6 +16,7 @@ from limelight.text import Features, features_of, one_line
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
 from limelight.theory.per_document import one_document
+from limelight.theory.reciprocal_sum import need_tolerance
 
 _SHOWN = 8  # sentences
 
@@ -26,6 +27,11 @@ class Owen:
     """Settings of Owen values."""
 
     tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        # Here, because a text's share of it is what the quadrature sees.
+        if self.tolerance is not None:
+            need_tolerance(self.tolerance)
 
 
 def _owen(settings: Owen, reading: Reading) -> list[Finding]:

@@ -11,6 +11,7 @@ import numpy as np
 from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.lime_regression import Regression
+from limelight.explainers.method import setting_value
 from limelight.explainers.reading import Reading
 from limelight.explainers.readings import is_one, listed, readings
 from limelight.models import Model, checked_model, resolved_replacement
@@ -55,6 +56,11 @@ def plan(
     ``sizes`` drawn "uniform"ly (the `lime` package), "balanced" or by "importance". The other
     arguments are those of :func:`limelight.explain`.
     """
+    for name, kind, value in (
+        *(("error", float, error), ("bandwidth", float, bandwidth)),
+        *(("pilot", int, pilot), ("seed", int, seed)),
+    ):
+        setting_value(name, kind, value)
     _check(text, error, bandwidth, sizes)
     (reading,) = readings(
         checked_model(model),

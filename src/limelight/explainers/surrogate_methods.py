@@ -12,6 +12,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.explainers.fitted_surrogate import (
     FEWEST_MASKS,
+    MOST_MASKS,
     SurrogateFit,
     SurrogatePlan,
     fitted_surrogate,
@@ -30,6 +31,7 @@ from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
 
 _TOLERANCE = 1e-6  # of the range of f: far below any standard error
+_OWN = 1e-4  # seconds of a core that fitting takes for each mask and word
 _ENDS = 2  # calls: the text, and what is left when all its words go
 _VALUES: dict[str, Callable[[RatioGame], Any]] = {
     "shapley": partial(shapley, tolerance=_TOLERANCE),
@@ -125,7 +127,8 @@ def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
 
 
 def _fitted(settings: Surrogate, _: int, calls: int) -> Surrogate:
-    return replace(settings, samples=(calls - _ENDS) // 2 * 2)  # they come in pairs
+    samples = min((calls - _ENDS) // 2 * 2, MOST_MASKS)  # they come in pairs
+    return replace(settings, samples=samples)
 
 
 ROWS = (
@@ -153,7 +156,7 @@ ROWS = (
                     "seed": "same seed, same scores",
                 },
                 calls=lambda settings, d: settings.plan.drawn(d),
-                counted=Counted(lambda *_: FEWEST_MASKS + _ENDS, ("samples",), _fitted),
+                counted=Counted(lambda *_: FEWEST_MASKS + _ENDS, ("samples",), _fitted, _OWN),
                 feasible=lambda settings, d: settings.plan.check_enough(d),
             ),
         ),

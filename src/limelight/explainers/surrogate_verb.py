@@ -5,9 +5,11 @@ __all__ = ["surrogate"]
 from collections.abc import Collection, Sequence
 
 from limelight.errors import InputError
-from limelight.explainers.fitted_surrogate import SurrogateGame, SurrogatePlan, fitted_surrogate
+from limelight.explainers.fitted_surrogate import SurrogateGame, fitted_surrogate
+from limelight.explainers.method import chosen
 from limelight.explainers.readings import is_one, listed, readings
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.explainers.surrogate_methods import ROWS, Surrogate
+from limelight.models import Model, checked_model
 from limelight.text import Given
 
 
@@ -39,8 +41,9 @@ def surrogate(
     """
     if not is_one(text):
         raise InputError(f"a surrogate is about one text, a string; got {type(text).__name__}.")
-    plan = SurrogatePlan(samples=samples, heads=heads, seed=seed)
-    name = resolved_replacement(checked_model(model), replacement)
+    (method,) = ROWS
+    given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
+    settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
     (reading,) = readings(
         model,
         listed(text),
@@ -52,6 +55,6 @@ def surrogate(
         side=side,
         window=window,
         progress=None,
-        feasible=plan.check_enough,
+        feasible=settings.plan.check_enough,
     )
-    return fitted_surrogate(reading, plan, name).game
+    return fitted_surrogate(reading, settings.plan, settings.replacement).game

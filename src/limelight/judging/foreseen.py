@@ -21,6 +21,7 @@ from limelight.sampling import watched
 
 _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes
+_GRAIN = 1e-6  # seconds that a clock may not see
 _ORDERS = 48  # that chance takes, as a rule
 _SETS = 256  # of words, which additivity asks about
 
@@ -43,13 +44,12 @@ def foreseen(trial: Trial, texts: list[Any]) -> Foreseen | None:
     if not tried:
         return None
     sizes = [len(one.features[0]) for one in tried]
-    questions = round(float(np.mean([_questions(trial, d) for d in sizes])) * len(texts))
+    counts = np.mean([_questions(trial, d) for d in sizes], axis=0) * len(texts)
+    needed, search = counts.tolist()
     cost = _seconds_of_one(tried[0].game(trial.replacements[0]))
-    seconds = questions * cost
-    if trial.budget is not None:
-        search = float(np.mean([_search(trial, d) for d in sizes])) * len(texts) * cost
-        seconds = seconds - min(search, seconds) + trial.budget
-    return Foreseen(questions, seconds)
+    if trial.budget is not None:  # it ends the search, and nothing else
+        search = min(search, trial.budget / cost)
+    return Foreseen(round(needed + search), (needed + search) * cost)
 
 
 def _tried(trial: Trial, texts: list[Any]) -> Iterator[Reading]:
@@ -65,30 +65,30 @@ def _seconds_of_one(game: TextGame) -> float:
     masks = rng.random((_QUESTIONS, d)) < rng.random((_QUESTIONS, 1))
     start = time.perf_counter()
     game(masks)
-    return (time.perf_counter() - start) / _QUESTIONS
+    return max(time.perf_counter() - start, _GRAIN) / _QUESTIONS
 
 
-def _questions(trial: Trial, d: int) -> int:
-    """Return how often the model is asked about a text of ``d`` words."""
+def _questions(trial: Trial, d: int) -> tuple[int, int]:
+    """Return how often the model must be asked about ``d`` words, and how often to search."""
     explained = sum(
         one.asks(d) * (1 + ("stability" in trial.columns and one.again is not None))
         for one in trial.candidates
         if one.asks is not None
     )
-    beside = (_SETS if "additivity" in trial.columns else 0) + d * ("loo_tau" in trial.columns)
-    beside += 20 * len(trial.candidates) * len({"eraser", "ferret"} & trial.columns)
-    # Answers are remembered, and there are no more than 2^d of them.
-    return min(
-        (1 + ("sanity" in trial.columns)) * explained + beside + _search(trial, d), 2 ** min(d, 60)
-    )
-
-
-def _search(trial: Trial, d: int) -> int:
-    """Return how often the curves, greedy search and chance ask about ``d`` words."""
     grounds = len(trial.replacements) if not trial.exact else 0
+    needed = (1 + ("sanity" in trial.columns)) * explained
+    needed += (_SETS if "additivity" in trial.columns else 0) + d * ("loo_tau" in trial.columns)
+    needed += 20 * len(trial.candidates) * len({"eraser", "ferret"} & trial.columns)
+    needed += grounds * 2 * len(trial.candidates) * len(read_at(d))  # the curves of the methods
+    most = 2 ** min(d, 60)  # answers are remembered, and there are no more of them
+    needed = min(needed, most)
+    return needed, min(grounds * _search(d), most - needed)
+
+
+def _search(d: int) -> int:
+    """Return how often greedy search and chance ask about ``d`` words."""
     steps = d if d <= EVERY_WORD else STEPS
-    curves = (2 * len(trial.candidates) + 2 + _ORDERS) * len(read_at(d))
-    return grounds * (curves + (d + 1) * steps // 2)
+    return (2 + _ORDERS) * len(read_at(d)) + (d + 1) * steps // 2
 
 
 def metered_trial(
@@ -116,7 +116,9 @@ class _Meter:
         self._progress, self._trial, self._total = progress, trial, len(texts)
         self._done, self._answers, self._said = 0, 0.0, 0.0
         sizes = [] if trial.exact else [len(one.features[0]) for one in _tried(trial, texts)]
-        self._of_a_text = float(np.mean([_questions(trial, d) for d in sizes])) if sizes else 1.0
+        self._of_a_text = (
+            float(np.mean([sum(_questions(trial, d)) for d in sizes])) if sizes else 1.0
+        )
 
     def expect(self, masks: int | float) -> None:
         """Hear that more will be asked; what a text takes in all is known from those before."""

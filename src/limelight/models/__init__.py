@@ -1,5 +1,6 @@
 """Models: the protocol of every classifier, and the families that follow it."""
 
+from limelight.models.collapsing import Collapsed, Collapses
 from limelight.models.engine import Engine
 from limelight.models.functions import Function
 from limelight.models.loading import load
@@ -10,8 +11,6 @@ from limelight.models.protocol import (
     Attended,
     Attends,
     Capability,
-    Collapsed,
-    Collapses,
     Cuts,
     Differentiated,
     Differentiates,

@@ -22,6 +22,7 @@ from limelight.models.protocol import SCALES, Capability, Link
 from limelight.sampling import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
+    SIDES,
     Document,
     Features,
     Given,
@@ -110,22 +111,23 @@ class Function:
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         whole, parts = joined(checked_given(text))
+        names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [
             (start + a, start + b)
-            for start, end in parts or [(0, len(whole))]
-            for a, b in self._words(whole[start:end])
+            for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True)
+            for a, b in self._words(name, whole[start:end])
         ]
         strings = tuple(whole[start:end] for start, end in spans)
         return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
 
-    def _words(self, text: str) -> list[Span]:
+    def _words(self, name: str, text: str) -> list[Span]:
         if self.words is None:
             found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
         else:
             found = self.words(text)
             _check_words(found, text)
         if not len(found):
-            raise InputError("the text has no words; give at least one word.")
+            raise InputError(f"{name} has no words; give at least one word.")
         return [(int(a), int(b)) for a, b in found]
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:

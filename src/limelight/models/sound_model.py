@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from limelight.errors import InputError, nearest
+from limelight.models.collapsing import Collapses
 from limelight.models.protocol import (
     CAPABILITIES,
     Attends,
-    Collapses,
     Cuts,
     Differentiates,
     Freezes,

@@ -40,6 +40,8 @@ def pooling_game(
     u = _values(value, ell)
     if (removed_logit is None) != (removed_value is None):
         raise InputError("give removed_logit and removed_value together, or neither.")
+    if skip is None and removed_skip is not None:
+        raise InputError("give skip beside removed_skip: it says what a position adds if it stays.")
     of_feature = _features(groups, ell.shape[1])
     if removed_logit is None:
         ell_h, u_h, there = ell, np.zeros_like(u), 0.0
@@ -82,8 +84,8 @@ def _with_skip(
     multiplied by (K + 1)/K and its own by K + 1.
     """
     C, K = game.N0.shape
-    kept = np.broadcast_to(_numbers("skip", skip, 2), (C, len(stays)))
-    gone = 0 * kept if removed is None else _numbers("removed_skip", removed, 2)
+    kept = _part("skip", skip, (C, len(stays)))
+    gone = 0 * kept if removed is None else _part("removed_skip", removed, kept.shape)
     more = (K + 1) / K
 
     def joined(values: np.ndarray, part: np.ndarray) -> np.ndarray:
@@ -100,9 +102,19 @@ def _with_skip(
     )
 
 
+def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """What positions add to the outputs, (C, T); one axis is (T,), the same for every output."""
+    array = _numbers(name, given, 2)
+    if array.shape not in (shape, (1, shape[1])):
+        raise InputError(
+            f"{name} must have the axes (C, T) or (T,), here {shape}; got shape {np.shape(given)}."
+        )
+    return np.broadcast_to(array, shape)
+
+
 def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
     """``given`` in double precision with ``axes`` axes, new ones in front."""
-    array = np.asarray(given, dtype=np.float64)
+    array = _doubles(name, given)
     if not 1 <= array.ndim <= axes or 0 in array.shape:
         raise InputError(f"{name} must have 1 to {axes} axes, none empty; got shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -110,9 +122,16 @@ def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
     return array.reshape((1,) * (axes - array.ndim) + array.shape)
 
 
+def _doubles(name: str, given: Any) -> np.ndarray:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
+
+
 def _values(value: Any, logit: np.ndarray) -> np.ndarray:
     """Values as (C, K, T); two axes are (C, T), the same for every head."""
-    array = np.asarray(value, dtype=np.float64)
+    array = _doubles("value", value)
     if array.ndim == 2:
         array = array[:, None, :]
     array = _numbers("value", array, 3)

@@ -11,12 +11,12 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.errors import InputError
 from limelight.models.engine import Engine
 from limelight.models.failing_texts import naming
 from limelight.models.given_text import check_listed
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.fitting_parts import check_known, check_parts
 from limelight.models.hugging_face.forward_pass import ForwardPass
 from limelight.models.hugging_face.frozen_network import (
     frozen_gradient,
@@ -70,19 +70,7 @@ class HuggingFace:
     half: bool = True
 
     def __post_init__(self) -> None:
-        if not getattr(self.tokenizer, "is_fast", False):
-            raise InputError(
-                "a model needs its fast tokenizer, which knows the place of every word; got "
-                f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
-            )
-        kinds = type(self.network).__mro__  # somebody's own class may stand on one of the library's
-        if not hasattr(self.network.config, "id2label") or not any(
-            "SequenceClassification" in kind.__name__ for kind in kinds
-        ):
-            raise InputError(
-                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
-                f"language model with template and labels; got {type(self.network).__name__}."
-            )
+        check_parts(self.network, self.tokenizer)
 
     def __repr__(self) -> str:
         network = type(self.network).__name__
@@ -145,12 +133,7 @@ class HuggingFace:
 
     def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know."""
-        if self._rows is not None and (most := int(ids.max(initial=0))) >= self._rows:
-            token = self.tokenizer.convert_ids_to_tokens(most)
-            raise InputError(
-                f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
-                f"model has {self._rows} rows; load the tokenizer that belongs to the model."
-            )
+        check_known(ids, self._rows, self.tokenizer)
 
     @cached_property
     def _rows(self) -> int | None:
@@ -282,7 +265,7 @@ class HuggingFace:
 
     def shuffled(self, seed: int) -> "HuggingFace":
         """Return a copy of the model with the numbers of every weight in random places."""
-        return HuggingFace(network=shuffled_network(self.network, seed), tokenizer=self.tokenizer)
+        return replace(self, network=shuffled_network(self.network, seed))
 
     @cached_property
     def engine(self) -> Engine:
