@@ -1,3 +1,4 @@
+import signal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,11 @@ import tiny_models
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("limelight")
+
+# A shell that runs the tests in the background has them ignore interrupts, and so would the
+# programs that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

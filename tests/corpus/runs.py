@@ -69,6 +69,7 @@ def texts_table(texts, first=0):
         "id": [f"id {row}" for row in rows],
         "text": texts,
         "label": ["1"] * len(texts),
+        "pair": [None] * len(texts),
         "error": [None] * len(texts),
     }
     return pa.table(columns, schema=input_schema())

@@ -56,6 +56,7 @@ def test_functions_answer_these_methods():
         "shapley",
         "banzhaf",
         "interactions",
+        "surrogate",
         "anchors",
     ]
 

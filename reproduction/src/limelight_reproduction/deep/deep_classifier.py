@@ -33,6 +33,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "pieces": _WORDS,
         "cuts": "the deep networks are explained on the window they were trained for",
         "shuffles": "the deep networks are explained as they were trained",
+        "pairs": "the deep networks of the paper read one text",
     }
 )
 
