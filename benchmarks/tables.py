@@ -26,6 +26,7 @@ ORDER = (
     "corpus_cuda",
     "datasets",
     "transformer_corpus_cuda",
+    "serving",
     "judging",
     "judging_every",
     "judging_deep",
