@@ -38,6 +38,7 @@ ORDER = (
     "live",
     "huggingface",
     "huggingface_cuda",
+    "model_speed",
     "model_speed_cuda",
     "coverage",
     "surrogate",
