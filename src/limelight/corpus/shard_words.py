@@ -49,8 +49,8 @@ class Vocabulary:
         """Return the numbers of ``words``; new ones get the next."""
         known = self._numbers
         found = list(map(known.get, words))  # most are known, and a loop in Python is slow
-        if None in found:
-            found = [known.setdefault(word, len(known)) for word in words]
+        for place in (i for i, number in enumerate(found) if number is None):
+            found[place] = known.setdefault(words[place], len(known))
         return np.array(found, dtype=np.int64)
 
     def words(self) -> list[Any]:

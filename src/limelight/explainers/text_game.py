@@ -157,6 +157,8 @@ class TextGame:
         Nothing happens where their model does not take texts together, or refuses: each text is
         then asked by itself, and an error is about that text.
         """
+        if len(games) < 2:
+            return
         new = [
             {bits.tobytes(): i for i, bits in enumerate(np.packbits(keep, axis=1))}
             for keep in masks

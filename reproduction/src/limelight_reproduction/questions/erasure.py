@@ -11,7 +11,7 @@ from limelight import AttentionClassifier, explain
 from limelight.shapes import Float, Int
 from limelight.text import features_of
 from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, canvas, plain
+from limelight_reproduction.drawing import canvas, plain, quartile_lines
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -118,13 +118,8 @@ def _orders(
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     figure, grid = canvas(8.4, 3.2, columns=2)
-    places = np.arange(len(ORDERS))
     for axes, (name, said) in zip(grid, MODELS.items(), strict=True):
-        low, middle, high = np.transpose([numbers[name]["shares"][o] for o in ORDERS])
-        axes.hlines(places, low, high, color=BLUE, linewidth=3, alpha=0.35)
-        axes.plot(middle, places, "o", color=BLUE)
-        axes.set_yticks(places, list(ORDERS.values()))
-        axes.invert_yaxis()
+        quartile_lines(axes, [numbers[name]["shares"][o] for o in ORDERS], list(ORDERS.values()))
         axes.set_xlim(0, 1)
         plain(axes, title=said, x="share of the words removed when the decision changes")
     grid[1].set_yticklabels([])

@@ -12,7 +12,7 @@ from limelight import AttentionClassifier, evaluate, explain
 from limelight.shapes import Int
 from limelight.text import token_strings
 from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, canvas, plain
+from limelight_reproduction.drawing import canvas, plain, quartile_lines
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -121,13 +121,8 @@ def _split(groups: Int[np.ndarray, " T"], d: int) -> np.ndarray:
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     of = numbers["trained"]["methods"]
     figure, axes = canvas(6.0, 2.4)
-    low, middle, high = np.transpose([of[name]["spearman"] for name in METHODS])
-    places = np.arange(len(METHODS))
-    axes.hlines(places, low, high, color=BLUE, linewidth=3, alpha=0.35)
-    axes.plot(middle, places, "o", color=BLUE)
-    axes.set_yticks(places, list(METHODS.values()))
+    quartile_lines(axes, [of[name]["spearman"] for name in METHODS], list(METHODS.values()))
     axes.set_xlim(0, 1.02)
-    axes.invert_yaxis()
     plain(axes, x="rank correlation of words with sums over their pieces")
     yield "pieces", "Words against their pieces on one model: median and quartiles.", figure
 

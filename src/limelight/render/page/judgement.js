@@ -1,6 +1,9 @@
 // The page reads without this script; it adds the table of texts and the curves of any of them.
 // Nothing that came from a text is ever read as markup: textContent only.
 
+import { drawn } from "./elements/nodes.js";
+import { HUES } from "./elements/shades.js";
+
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const byId = (id) => document.getElementById(id);
 const made = (tag, text, attributes = {}) => {
@@ -9,14 +12,8 @@ const made = (tag, text, attributes = {}) => {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   return node;
 };
-const drawn = (tag, attributes) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-};
 const written = (x, digits = 3) => Number(x.toPrecision(digits)).toString().replace("-", "−");
 const aligned = (x) => x.toFixed(3).replace("-", "−");
-const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 const DASHES = ["", "5 3", "1.5 2.5", "8 3 2 3"];
 const hue = (m) => HUES[m % HUES.length];
 const dash = (m) => DASHES[Math.floor(m / HUES.length) % DASHES.length];

@@ -8,8 +8,8 @@
 
 import { defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
+import { HUES } from "./shades.js";
 
-const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 const DASHES = { method: null, chance: "6 4", ceiling: "1.5 3" };
 const NARROWEST = 240, WIDEST = 1000, HEIGHT = 300, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 36;
 const LINE = 14; // what a line of an axis's numbers takes

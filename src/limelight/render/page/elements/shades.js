@@ -3,6 +3,9 @@
 const LEVELS = 10;
 const FAINTEST = 0.05; // weaker words stay plain: a review of grey boxes says nothing
 
+/** Hues of lines, one for each method, apart for colour-blind readers on light and dark. */
+export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
+
 export const isSigned = (e) => e.settings?.signed ?? true;
 export const labelOf = (e) => e.settings?.label ?? e.method;
 
