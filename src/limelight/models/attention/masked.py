@@ -92,15 +92,14 @@ class DeletionScorer:
         return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """f = N/D with g(word, place) = x_word y_place and u(word, place) = x'_word + y'_place."""
+        """f = N/D, with u(word, place) = x'_word + y'_place."""
         windows = self.windows(keep)
-        local = self._row[windows]
-        g, gu = self._words
-        y, y_value = self._places
-        D = np.einsum("ntk,tk->nk", (seen := g[local]), y)
-        N = np.einsum("ntck,tk->nck", gu[local], y) + np.einsum("ntk,tck->nck", seen, y_value)
-        sums = np.concatenate([D[:, None], N], axis=1).reshape(len(keep), -1)
-        return _ratio(sums, self.tables, lambda lost: windows[lost])
+        local, tables = self._row[windows], self.tables
+        g = self._weights[local, np.arange(windows.shape[1])]
+        N = np.einsum("ntk,ntck->nck", g, self._values[local])
+        N += np.einsum("ntk,tck->nck", g, tables.position_value)
+        sums = np.concatenate([g.sum(axis=1)[:, None], N], axis=1).reshape(len(keep), -1)
+        return _ratio(sums, tables, lambda lost: windows[lost])
 
     @cached_property
     def _used(self) -> Int[np.ndarray, " W"]:
@@ -114,16 +113,15 @@ class DeletionScorer:
         return row
 
     @cached_property
-    def _words(self) -> tuple[Float[np.ndarray, "W K"], Float[np.ndarray, "W C K"]]:
-        logit = self.tables.word_logit[self._used]
-        g = np.exp(logit - logit.max(axis=0))
-        return g, g[:, None] * self.tables.word_value[self._used]
+    def _weights(self) -> Float[np.ndarray, "W T_max K"]:
+        """g of each used word at each place."""
+        places = np.arange(len(self.tables.position_logit))
+        logit = self.tables.logit_at(self._used[:, None], places)
+        return np.exp(logit - logit.max(axis=(0, 1)))
 
     @cached_property
-    def _places(self) -> tuple[Float[np.ndarray, "T_max K"], Float[np.ndarray, "T_max C K"]]:
-        logit = self.tables.position_logit
-        y = np.exp(logit - logit.max(axis=0))
-        return y, y[:, None] * self.tables.position_value
+    def _values(self) -> Float[np.ndarray, "W C K"]:
+        return self.tables.word_value[self._used]
 
 
 def _ratio(
