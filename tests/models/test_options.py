@@ -209,7 +209,8 @@ def test_options_change_the_fingerprint():
         ({"b_q": np.zeros((3, 4))}, "b_q has shape (3, 4), but its axis d_att must be 5."),
         (
             {"attention": "additive"},
-            "additive attention needs both its name (attention) and the weights of its hidden units",
+            "additive attention needs both its name (attention) and the weights of its hidden "
+            "units (w_a).",
         ),
         ({"w_a": np.zeros((3, 5))}, "additive attention needs both its name (attention)"),
         ({"attention": "aditive"}, "no attention 'aditive'. Did you mean 'additive'?"),

@@ -11,7 +11,7 @@ from limelight.explainers import read
 from limelight.theory import integrated_gradients as module
 from limelight.theory import path_quadrature as quadrature
 from limelight.theory.integrated_gradients import integrated_gradients
-from limelight.theory.logit_path import LogitPath, UnitPath
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.path_quadrature import NODES, Outer
 from path_integrals import by_tanh_sinh
 

@@ -12,8 +12,8 @@ from limelight.theory.attention import attention, max_attention, mean_attention
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.gradient import gradient
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
-from limelight.theory.logit_path import LogitPath
 from limelight.theory.lime import lime
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.path_quadrature import Outer
 from limelight.theory.ratio_game import value
 from limelight_reproduction.drawing import (

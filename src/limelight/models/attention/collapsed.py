@@ -80,10 +80,9 @@ class CollapsedDocuments:
         if units is None:
             return LogitPath(self.base_logit, self.logit)
         places, ends = np.arange(self.model.T_max), (self.base_ids, self.ids)
-        given = [_heads_first(units.given(ids, places)) for ids in ends]
-        return LogitPath(
-            *(_positions_last(linear(ids, places)) for ids in ends), UnitPath(*given, units.weight)
-        )
+        start, end = (_positions_last(linear(ids, places)) for ids in ends)
+        given, given_end = (_heads_first(units.given(ids, places)) for ids in ends)
+        return LogitPath(start, end, UnitPath(given, given_end, units.weight))
 
     @cached_property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:

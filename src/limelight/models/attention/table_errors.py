@@ -28,8 +28,14 @@ class Doubts(NamedTuple):
 
     def only(self, i: int) -> "Doubts":
         """Return what is known of text ``i``."""
-        *known, positions = self
-        return Doubts(*(x[i : i + 1] for x in known), positions)
+        one = slice(i, i + 1)
+        return Doubts(
+            self.logit_error[one],
+            self.value_error[one],
+            self.low[one],
+            self.high[one],
+            self.positions,
+        )
 
     def of_outputs(self, smallest: Float[Any, "*n K"]) -> Float[Any, "*n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.

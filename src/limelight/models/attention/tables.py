@@ -11,7 +11,7 @@ Additive attention has its logits from hidden units, which split in the same way
 __all__ = ["Directions", "Tables", "collapse", "predicted_logits", "read_directions"]
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -117,8 +117,9 @@ def read_directions(
     asked = {"cls": cls, "cls_error": cls_error}
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
         offset, offset_error = _offset(W_l, b_v)
+        by_product = _dot_product(W_q, W_k, b_q=b_q, **asked) if w_a is None else _no_product(W_k)
         seen = Directions(
-            **(_dot_product(W_q, W_k, b_q=b_q, **asked) if w_a is None else _no_product(W_k)),
+            **by_product,
             value=np.einsum("kco,koe->cke", W_l, W_v),
             value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
             offset=offset,
@@ -139,7 +140,7 @@ def _dot_product(
     b_q: Float[np.ndarray, "K d_att"] | None,
     cls: Float[np.ndarray, " d_e"],
     cls_error: Float[np.ndarray, " d_e"],
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """How logits read an embedding where they are dot products, and what rounding made of it."""
     scale = 1 / np.sqrt(W_q.shape[1])
     bias = np.zeros(W_q.shape[:2]) if b_q is None else b_q
@@ -156,7 +157,7 @@ def _dot_product(
     }
 
 
-def _no_product(W_k: Float[np.ndarray, "K d_att d_e"]) -> dict[str, np.ndarray]:
+def _no_product(W_k: Float[np.ndarray, "K d_att d_e"]) -> dict[str, Any]:
     """The same where no logit is a dot product."""
     K, _, d_e = W_k.shape
     none = {name: np.zeros((K, d_e)) for name in ("key", "key_error", "asked")}
