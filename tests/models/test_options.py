@@ -18,47 +18,12 @@ from limelight.text import UNK
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import value
+from option_models import KINDS, model_with
 
 from tiny_models import SIZES, tiny_model
 
 TEXT = "w1 w5 never w5 w8 w2"
-KINDS = {
-    "biases": {"biases": True},
-    "skip of the mean": {"skip": "mean"},
-    "skip of [cls]": {"skip": "cls"},
-    "own embeddings": {"apart": True},
-    "all": {"biases": True, "skip": "mean", "apart": True},
-    "all, [cls]": {"biases": True, "skip": "cls", "apart": True},
-    "additive": {"additive": True},
-    "additive, all": {"additive": True, "biases": True, "skip": "mean", "apart": True},
-    "additive, [cls]": {"additive": True, "biases": True, "skip": "cls"},
-}
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-def model_with(kind, *, seed=3, outputs=2):
-    """A tiny model with the options of ``kind``."""
-    asked = KINDS[kind]
-    plain = tiny_model(seed, outputs=outputs, scale=0.6)
-    rng = np.random.default_rng(seed + 1)
-    size = SIZES | {"C": outputs}
-    K, wide = size["K"], size["d_e"] * (size["K"] if asked.get("apart") else 1)
-    changes = {name: getattr(plain, name) for name in ("W_q", "W_k", "W_v", "W_l")}
-    changes["embedding"] = 0.6 * rng.standard_normal((size["V"], wide))
-    if asked.get("biases"):
-        changes |= {name: rng.standard_normal((K, size["d_att"])) for name in ("b_q", "b_k")}
-        changes["b_v"] = rng.standard_normal((K, size["d_out"]))
-    if "skip" in asked:
-        changes |= {"skip": asked["skip"], "W_s": rng.standard_normal((outputs, wide))}
-    if asked.get("additive"):
-        changes |= {"attention": "additive", "w_a": rng.standard_normal((K, size["d_att"]))}
-    return limelight.AttentionClassifier(
-        **changes,
-        head_embeddings=bool(asked.get("apart")),
-        vocabulary=plain.vocabulary,
-        classes=plain.classes,
-        T_max=plain.T_max,
-    )
 
 
 def by_torch(model, ids, *, gradient_of=None):
@@ -237,15 +202,6 @@ def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
     place.write_text(json.dumps(config))
     with pytest.raises(InputError, match=f"unusable '{name}'"):
         limelight.load(tmp_path / "m")
-
-
-@kinds
-def test_a_page_without_python_refuses_options(kind):
-    from limelight.live.stored_tables import stored_tables
-
-    with pytest.raises(InputError, match="this model has options"):
-        stored_tables(model_with(kind))
-    stored_tables(tiny_model())
 
 
 @pytest.mark.parametrize("kind", ["all", "additive, all"])
