@@ -12,9 +12,9 @@ import limelight
 from limelight.checks import verify
 from limelight.errors import InputError
 from limelight.explainers import read
-from limelight.models.attention import encoded
+from limelight.models.attention import encoded, masked
 from limelight.models.attention.documents import padded_ids
-from limelight.text import UNK
+from limelight.text import UNK, features_of
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import value
@@ -101,6 +101,20 @@ def test_the_game_is_the_model_on_all_sets_of_words(kind):
         np.testing.assert_allclose(
             value(game, keep[None])[0, 0], by_torch(model, masked)[1], rtol=1e-9, atol=1e-11
         )
+
+
+@kinds
+@pytest.mark.parametrize("pairs", [1 << 18, 0], ids=["pairs", "the long way"])
+def test_deletion_is_the_prediction_of_the_shortened_text(kind, pairs, monkeypatch):
+    monkeypatch.setattr(masked, "_PAIRS", pairs)
+    model, words = model_with(kind), ["w1", "w5", "never", "w8", "w2"]
+    document = model.read(" ".join(words))
+    keep = np.array(list(product([True, False], repeat=len(words))))
+    found = model.game(document, features_of(document), "delete")(keep)
+    left = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
+    wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in left])
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    assert np.ptp(wanted[:, 0]) > 1e-3
 
 
 @kinds

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.theory import path_quadrature as quadrature
+from limelight.theory.hidden_logits import unit_logits
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitPath, Reach, UnitPath
 from limelight.theory.path_quadrature import Outer
+from limelight.theory.table_rounding import unit_logit_error
 from path_integrals import by_tanh_sinh
 
 LOGIT = Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
@@ -185,6 +187,20 @@ def test_without_the_tangent_a_logit_leaves_its_reach():
     leaning = np.abs(logit.imag).max(axis=(0, -1))
     assert (leaning > H * one.turn * np.abs(only.weight[:, 0])).all()
     assert (np.abs(slope).max(axis=(0, -1)) > one.reach(np.zeros(1)).steepest).all()
+
+
+@given(seeds, st.integers(1, 40))
+@settings(max_examples=25, deadline=None)
+def test_a_logit_of_units_rounds_no_further_than_said(seed, d_h):
+    rng = np.random.default_rng(seed)
+    h, w = 3 * rng.normal(size=(2, d_h))
+    with mpmath.workdps(30):
+        exact = mpmath.fsum(
+            mpmath.mpf(float(a)) * mpmath.tanh(mpmath.mpf(float(b)))
+            for a, b in zip(w, h, strict=True)
+        )
+        off = abs(mpmath.mpf(float(unit_logits(h, w))) - exact)
+    assert off <= unit_logit_error(w) < 1e-11
 
 
 def test_nothing_is_known_beyond_the_pole_of_a_unit():

@@ -34,9 +34,11 @@ class UnitPath(NamedTuple):
 class Reach(NamedTuple):
     """What logits do at heights |Im x| ≤ H: bounds for each head."""
 
-    phase: Float[np.ndarray, "n K"]  # φ: half the range of the imaginary parts of a head's logits
-    apart: Float[np.ndarray, "n K"]  # |ℓ′_t − c|, c one number for all positions t
-    steepest: Float[np.ndarray, "n K"]  # |ℓ′_t|
+    phase: Float[
+        np.ndarray, "*h n K"
+    ]  # φ: half the range of the imaginary parts of a head's logits
+    apart: Float[np.ndarray, "*#h n K"]  # |ℓ′_t − c|, c one number for all positions t
+    steepest: Float[np.ndarray, "*#h n K"]  # |ℓ′_t|
 
 
 @final
@@ -72,7 +74,7 @@ class LogitPath:
             slope + xp.sum(unit_slopes(h, weight) * y, axis=-1),
         )
 
-    def reach(self, H: Float[np.ndarray, " n"]) -> Reach:
+    def reach(self, H: Float[np.ndarray, "*h n"]) -> Reach:
         r"""Return the bounds at heights up to H of each document; infinite where a unit has a pole.
 
         With :math:`P_t` and :math:`N_t` the sums of :math:`|w_a| \tan(H |y_a|)` over the units with
@@ -85,7 +87,7 @@ class LogitPath:
         """
         moved = host_array(self.end - self.start)
         up, down, steep = self._of_units(H)
-        risen = H[:, None, None] * moved
+        risen = H[..., None, None] * moved
         swing = moved.max(axis=-1) - moved.min(axis=-1)
         return Reach(
             phase=((risen + up).max(axis=-1) + (down - risen).max(axis=-1)) / 2,
@@ -93,12 +95,12 @@ class LogitPath:
             steepest=(np.abs(moved) + steep).max(axis=-1),
         )
 
-    def _of_units(self, H: Float[np.ndarray, " n"]) -> Float[np.ndarray, "3 *n_K_T"]:
+    def _of_units(self, H: Float[np.ndarray, "*h n"]) -> Float[np.ndarray, "3 *h_n_K_T"]:
         """P_t, N_t and the bound of the units' slopes at height H."""
         if self.units is None:
             return np.zeros((3, 1, 1, 1))
         weight, y = self._weight_and_moves
-        slope = np.tan(H[:, None, None, None] * y)
+        slope = np.tan(H[..., None, None, None] * y)
         lean = weight * slope  # tan is odd: the sign is that of w y
         known = np.stack(
             [
@@ -107,7 +109,7 @@ class LogitPath:
                 (np.abs(weight * y) * (1 + slope * slope)).sum(axis=-1),
             ]
         )
-        return np.where((H[:, None] * self.turn < math.pi / 2)[..., None], known, np.inf)
+        return np.where((H[..., None] * self.turn < math.pi / 2)[..., None], known, np.inf)
 
     @cached_property
     def turn(self) -> Float[np.ndarray, "n K"]:

@@ -52,7 +52,7 @@ class PathSize(NamedTuple):
 
     logits: LogitPath
     heights: Float[np.ndarray, "h n"]  # H of several ellipses
-    reaches: tuple[Reach, ...]  # of the logits at each height
+    reach: Reach  # of the logits at each height
     steepest: Float[np.ndarray, "n K"]  # largest |ℓ′| on the path itself
     moved: Float[np.ndarray, "n C K"]  # largest |Δu|
     spread: Float[np.ndarray, "n C K"]  # the ranges of u at both ends, added
@@ -78,7 +78,7 @@ def path_size(
     return PathSize(
         logits=logits,
         heights=heights,
-        reaches=tuple(logits.reach(H) for H in heights),
+        reach=logits.reach(heights),
         steepest=level.steepest,
         moved=moved,
         spread=spread,
@@ -106,7 +106,7 @@ def quadrature_error(size: PathSize, panels: int, outer: Outer) -> Float[np.ndar
     b = 2 * H * panels
     rho = b + np.sqrt(1 + b * b)
     beyond = 1 + (rho - 1) / (2 * panels)  # at least |x| and |1 − x| on the ellipse
-    phase, halves, steepest = (np.stack(x)[:, :, None] for x in zip(*size.reaches, strict=True))
+    phase, halves, steepest = (x[..., None, :] for x in size.reach)
     with np.errstate(invalid="ignore", over="ignore"):  # past a pole nothing is known: ∞ · 0
         secant = np.where(phase < math.pi / 2, 1 / np.cos(phase), np.inf)
         apart = secant * beyond[..., None, None] * size.spread  # at least |u_t − f_i|

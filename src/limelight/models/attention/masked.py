@@ -16,6 +16,7 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
 _UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
+_PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take the long way too
 _CHUNK = 64  # masks whose windows are held at a time: they stay inside the cache
 
 
@@ -92,14 +93,13 @@ class DeletionScorer:
         return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """f = N/D, with u(word, place) = x'_word + y'_place."""
+        """f = N/D, every word at the place to which it moved up."""
         windows = self.windows(keep)
-        local, tables = self._row[windows], self.tables
-        g = self._weights[local, np.arange(windows.shape[1])]
-        N = np.einsum("ntk,ntck->nck", g, self._values[local])
-        N += np.einsum("ntk,tck->nck", g, tables.position_value)
-        sums = np.concatenate([g.sum(axis=1)[:, None], N], axis=1).reshape(len(keep), -1)
-        return _ratio(sums, tables, lambda lost: windows[lost])
+        T_max = windows.shape[1]
+        if len(self._used) * T_max > _PAIRS:
+            return predicted_logits(self.tables, windows)
+        sums = self._terms[self._row[windows] * T_max + np.arange(T_max)].sum(axis=1)
+        return _ratio(sums, self.tables, lambda lost: windows[lost])
 
     @cached_property
     def _used(self) -> Int[np.ndarray, " W"]:
@@ -113,15 +113,14 @@ class DeletionScorer:
         return row
 
     @cached_property
-    def _weights(self) -> Float[np.ndarray, "W T_max K"]:
-        """g of each used word at each place."""
-        places = np.arange(len(self.tables.position_logit))
-        logit = self.tables.logit_at(self._used[:, None], places)
-        return np.exp(logit - logit.max(axis=(0, 1)))
-
-    @cached_property
-    def _values(self) -> Float[np.ndarray, "W C K"]:
-        return self.tables.word_value[self._used]
+    def _terms(self) -> Float[np.ndarray, "W_T_max sums"]:
+        """g and g·u of each used word at each place: one row to gather for every place."""
+        tables, words = self.tables, self._used[:, None]
+        places = np.arange(len(tables.position_logit))
+        logit = tables.logit_at(words, places)
+        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+        u = tables.word_value[words] + tables.position_value[places]
+        return np.concatenate([g, g * u], axis=2).reshape(g.shape[0] * g.shape[1], -1)
 
 
 def _ratio(
