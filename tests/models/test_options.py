@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 import limelight
 from limelight.checks import verify
@@ -216,6 +217,27 @@ def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
     place.write_text(json.dumps(config))
     with pytest.raises(InputError, match=f"unusable '{name}'"):
         limelight.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("lost", ["attention", "w_a"])
+def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path):
+    """Read as dot products, it would be another model."""
+    folder = tmp_path / "m"
+    limelight.save_folder(model_with("additive"), folder)
+    if lost == "w_a":
+        tensors = load_file(folder / "model.safetensors")
+        del tensors["w_a"]
+        save_file(tensors, folder / "model.safetensors")
+    else:
+        config = json.loads((folder / "config.json").read_text())
+        del config["attention"]
+        (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError) as caught:
+        limelight.load(folder)
+    assert str(caught.value) == (
+        f"the model folder '{folder}' cannot be used: additive attention needs both its name "
+        "(attention) and the weights of its hidden units (w_a)."
+    )
 
 
 @pytest.mark.parametrize("kind", ["all", "additive, all"])

@@ -22,7 +22,7 @@ TEXT = "w1 w5 never w5 w8"
 
 def ig(reading, **changes):
     arguments = {
-        "logits": reading.collapsed.path,
+        "logits": reading.collapsed.path(slice(None)),
         "u": reading.collapsed.u,
         "base_u": reading.collapsed.base_u,
         "weigh": reading.targets.weights,

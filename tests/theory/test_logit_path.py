@@ -27,7 +27,7 @@ def random_path(seed, size, *, linear=0.0):
     rng = np.random.default_rng(seed)
     start, end = size * rng.normal(size=(2, 1, K, T, D_H))
     base, logit = linear * rng.normal(size=(2, 1, K, T))
-    return LogitPath(base, logit, UnitPath(start, end, rng.normal(size=(K, D_H))))
+    return LogitPath(base, logit, UnitPath(np.arange(T), start, end, rng.normal(size=(K, D_H))))
 
 
 def random_values(seed):
@@ -114,7 +114,7 @@ def sudden_unit(steepness=1500.0, where=0.345):
     """One head, two positions: a unit of small weight that switches on a thousandth of the way."""
     start = np.array([[[[-steepness * where], [0.0]]]])
     end = np.array([[[[steepness * (1 - where)], [0.0]]]])
-    units = UnitPath(start, end, np.array([[0.02]]))
+    units = UnitPath(np.arange(2), start, end, np.array([[0.02]]))
     values = np.array([[[[400.0, -100.0]]]]), np.array([[[[300.0, -100.0]]]])
     return LogitPath(np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), units), *values
 
@@ -181,7 +181,8 @@ def test_without_the_tangent_a_logit_leaves_its_reach():
     """Negative control: over a zero of a unit, Im tanh is tan θ, and not θ."""
     path = random_path(3, 1.0)
     H = 0.9 * np.pi / (path.swing + 2 * path.turn).max()
-    only = UnitPath(path.units.start[..., :1], path.units.end[..., :1], path.units.weight[:, :1])
+    units = path.units
+    only = UnitPath(units.places, *(x[..., :1] for x in units[1:]))
     one = replace(path, units=only)
     logit, slope = off_the_line(one, H, 0)
     leaning = np.abs(logit.imag).max(axis=(0, -1))
@@ -218,6 +219,27 @@ def test_units_that_hardly_move_are_dot_products():
     assert (close.swing >= linear.swing).all()  # units may undo each other; the bound adds them up
     np.testing.assert_allclose(
         ig(close, u, base_u).scores, ig(linear, u, base_u).scores, rtol=1e-5, atol=1e-7
+    )
+
+
+def test_places_whose_units_stand_still_may_be_left_out():
+    path, (u, base_u) = random_path(13, 1.0, linear=1.0), random_values(13)
+    units, still = path.units, [1]
+    units.end[:, :, still] = units.start[:, :, still]
+    constant = unit_logits(units.start, units.weight[:, None])[..., still]
+    start, end = path.start.copy(), path.end.copy()
+    start[..., still] += constant
+    end[..., still] += constant
+    places = np.array([0, 2])
+    moving = UnitPath(places, *(x[:, :, places] for x in units[1:3]), units.weight)
+    less = ig(LogitPath(start, end, moving), u, base_u)
+    whole = ig(path, u, base_u)
+    np.testing.assert_allclose(less.scores, whole.scores, rtol=1e-12, atol=1e-14)
+    assert less.quadrature == pytest.approx(whole.quadrature)
+    nothing = UnitPath(places[:0], *(x[:, :, :0] for x in units[1:3]), units.weight)
+    linear = ig(LogitPath(start, end), u, base_u)
+    np.testing.assert_array_equal(
+        ig(LogitPath(start, end, nothing), u, base_u).scores, linear.scores
     )
 
 

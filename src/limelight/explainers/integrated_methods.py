@@ -72,7 +72,7 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
     targets = reading.targets.only(i)
     return integrated_gradients(
-        arrays.path.only(i),
+        arrays.path(one),
         arrays.u[one],
         arrays.base_u[one],
         weigh=targets.weights,

@@ -42,9 +42,8 @@ class Collapsed(Protocol):
     def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
         """Values with every feature removed."""
 
-    @property
-    def path(self) -> LogitPath:
-        """Attention logits on the way from every feature removed to the text."""
+    def path(self, some: slice) -> LogitPath:
+        """Return the logits of some documents on the way there from every feature removed."""
 
     @property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:

@@ -17,17 +17,21 @@ from typing import NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.shapes import Array, Float
+from limelight.shapes import Array, Float, Int
 from limelight.theory.hidden_logits import unit_logits, unit_slopes
 from limelight.theory.namespace import array_namespace, host_array
 from limelight.theory.table_rounding import ROUNDING, unit_logit_error
 
 
 class UnitPath(NamedTuple):
-    """What hidden units are given at both ends of the way, and the weights of a logit for them."""
+    """What hidden units are given at both ends of the way, and the weights of a logit for them.
 
-    start: Float[Array, "n K T d_h"]
-    end: Float[Array, "n K T d_h"]
+    At the positions ``places`` alone: elsewhere units make the same logits all the way.
+    """
+
+    places: Int[Array, " S"]
+    start: Float[Array, "n K S d_h"]
+    end: Float[Array, "n K S d_h"]
     weight: Float[Array, "K d_h"]
 
 
@@ -50,15 +54,6 @@ class LogitPath:
     end: Float[Array, "n K T"]
     units: UnitPath | None = None
 
-    def only(self, i: int) -> "LogitPath":
-        """Return the way of document ``i``."""
-        one, units = slice(i, i + 1), self.units
-        return LogitPath(
-            self.start[one],
-            self.end[one],
-            None if units is None else UnitPath(units.start[one], units.end[one], units.weight),
-        )
-
     def at(
         self, x: Float[Array, "*m 1 1 1"]
     ) -> tuple[Float[Array, "*m n K T"], Float[Array, "*#m n K T"]]:
@@ -67,12 +62,12 @@ class LogitPath:
         logit, slope = self.start + x * moved, moved
         if (units := self.units) is None:
             return logit, slope
-        y, weight = units.end - units.start, units.weight[:, None]
-        xp, h = array_namespace(y), units.start + x[..., None] * y
-        return (
-            logit + unit_logits(h, weight),
-            slope + xp.sum(unit_slopes(h, weight) * y, axis=-1),
-        )
+        xp, y = array_namespace(logit), units.end - units.start
+        h, weight = units.start + x[..., None] * y, units.weight[:, None]
+        slope = xp.zeros_like(logit) + slope
+        logit[..., units.places] += unit_logits(h, weight)
+        slope[..., units.places] += xp.sum(unit_slopes(h, weight) * y, axis=-1)
+        return logit, slope
 
     def reach(self, H: Float[np.ndarray, "*h n"]) -> Reach:
         r"""Return the bounds at heights up to H of each document; infinite where a unit has a pole.
@@ -109,7 +104,14 @@ class LogitPath:
                 (np.abs(weight * y) * (1 + slope * slope)).sum(axis=-1),
             ]
         )
-        return np.where((H[..., None] * self.turn < math.pi / 2)[..., None], known, np.inf)
+        below = (H[..., None] * self.turn < math.pi / 2)[..., None]
+        return np.where(below, self._placed(known), np.inf)
+
+    def _placed(self, x: Float[np.ndarray, "*n S"]) -> Float[np.ndarray, "*n T"]:
+        """Numbers of the units' positions among all, 0 elsewhere."""
+        every = np.zeros((*x.shape[:-1], self.start.shape[-1]))
+        every[..., host_array(cast(UnitPath, self.units).places)] = x
+        return every
 
     @cached_property
     def turn(self) -> Float[np.ndarray, "n K"]:
@@ -117,7 +119,7 @@ class LogitPath:
         if self.units is None:
             return np.zeros(self.start.shape[:2])
         weight, y = self._weight_and_moves
-        return (np.abs(y) * (weight != 0)).max(axis=(-2, -1))
+        return (np.abs(y) * (weight != 0)).max(axis=(-2, -1), initial=0)
 
     @cached_property
     def swing(self) -> Float[np.ndarray, "n K"]:
@@ -126,7 +128,7 @@ class LogitPath:
         up = down = np.zeros((1, 1, 1))
         if self.units is not None:
             weight, y = self._weight_and_moves
-            up, down = (np.maximum(x * y, 0).sum(axis=-1) for x in (weight, -weight))
+            up, down = (self._placed(np.maximum(x * y, 0).sum(axis=-1)) for x in (weight, -weight))
         return (moved + up).max(axis=-1) + (down - moved).max(axis=-1)
 
     @property
@@ -153,7 +155,7 @@ class LogitPath:
             return (np.zeros(self.start.shape[:2]),) * 2
         weight, y = self._weight_and_moves
         ends = sum(np.abs(host_array(h)) for h in (self.units.start, self.units.end))
-        given = (np.abs(weight) * ends).sum(axis=-1).max(axis=-1)
-        steep = np.abs(weight * y).sum(axis=-1).max(axis=-1)
+        given = (np.abs(weight) * ends).sum(axis=-1).max(axis=-1, initial=0)
+        steep = np.abs(weight * y).sum(axis=-1).max(axis=-1, initial=0)
         own = unit_logit_error(host_array(self.units.weight))
         return 3 * ROUNDING * given + own, ROUNDING * (weight.shape[-1] + 24) * steep

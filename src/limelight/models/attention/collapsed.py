@@ -73,16 +73,19 @@ class CollapsedDocuments:
         """Values with every feature removed."""
         return _positions_last(self.model.tables.value(self.base_ids))
 
-    @cached_property
-    def path(self) -> LogitPath:
-        """The logits on the way from every feature removed to the documents."""
-        units, linear = self.model.tables.units, self.model.tables.linear_at
-        if units is None:
-            return LogitPath(self.base_logit, self.logit)
-        places, ends = np.arange(self.model.T_max), (self.base_ids, self.ids)
-        start, end = (_positions_last(linear(ids, places)) for ids in ends)
-        given, given_end = (_heads_first(units.given(ids, places)) for ids in ends)
-        return LogitPath(start, end, UnitPath(given, given_end, units.weight))
+    def path(self, some: slice) -> LogitPath:
+        """The logits of some documents on the way there from every feature removed."""
+        start, end = self.base_logit[some], self.logit[some]
+        if (units := self.model.tables.units) is None:
+            return LogitPath(start, end)
+        ids, base_ids = self.ids[some], self.base_ids[some]
+        (places,) = np.nonzero((ids != base_ids).any(axis=0))
+        given, start, end = [], start.copy(), end.copy()
+        for logit, words in ((start, base_ids), (end, ids)):
+            there = words[:, places]
+            logit[..., places] = _positions_last(self.model.tables.linear_at(there, places))
+            given.append(_heads_first(units.given(there, places)))
+        return LogitPath(start, end, UnitPath(places, given[0], given[1], units.weight))
 
     @cached_property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
