@@ -177,6 +177,24 @@ def test_logits_off_the_real_line_stay_within_their_reach(seed, share, linear):
     assert (total <= more / np.cos(reach.phase)).all()
 
 
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_the_reach_is_attained_where_units_switch_together(share):
+    """Two positions whose units pass 0 at the same x, one upwards and one downwards."""
+    y, w = 3.0, 0.7
+    half = np.array([y / 2, -y / 2])[None, None, :, None]
+    path = LogitPath(
+        np.zeros((1, 1, 2)),
+        np.zeros((1, 1, 2)),
+        UnitPath(np.arange(2), -half, half, np.array([[w]])),
+    )
+    H = share * np.pi / 2 / y
+    logit = w * np.tanh(1j * H * np.array([y, -y]))
+    reach = path.reach(np.array([H]))
+    assert np.ptp(logit.imag) == pytest.approx(2 * reach.phase[0, 0], rel=1e-12)
+    slope = w * y * (1 - np.tanh(1j * H * y) ** 2)
+    assert abs(slope) == pytest.approx(reach.steepest[0, 0], rel=1e-12)
+
+
 def test_without_the_tangent_a_logit_leaves_its_reach():
     """Negative control: over a zero of a unit, Im tanh is tan θ, and not θ."""
     path = random_path(3, 1.0)

@@ -7,7 +7,7 @@ position; its tanh does not, and is taken where a word meets a place.
 
 __all__ = ["UnitDirections", "UnitTables", "unit_directions", "unit_errors", "unit_tables"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import final
 
@@ -40,13 +40,11 @@ class UnitDirections:
 
     def with_idle_head(self) -> "UnitDirections":
         """Return the same with one more head, all of whose logits are 0."""
-        return UnitDirections(
-            **{
-                name: np.concatenate([array, np.zeros_like(array[:1])])
-                for name in self.__slots__
-                for array in [getattr(self, name)]
-            }
-        )
+
+        def longer(x: np.ndarray) -> np.ndarray:
+            return np.concatenate([x, np.zeros_like(x[:1])])
+
+        return UnitDirections(*(longer(getattr(self, one.name)) for one in fields(self)))
 
 
 @final

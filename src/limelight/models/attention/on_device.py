@@ -35,8 +35,9 @@ class DeviceTables:
             )
         )
         self._by_word = self._sent(errors.by_word)
-        units = tables.units
-        self._units = units and [self._sent(x) for x in (units.word, units.position, units.weight)]
+        self._units: list[Any] | None = None
+        if (units := tables.units) is not None:
+            self._units = [self._sent(x) for x in (units.word, units.position, units.weight)]
 
     def outputs(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         """Return f for every document: the mean over heads of Σ_t α_t u_t."""
