@@ -19,7 +19,7 @@ from limelight.models import Model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
-from limelight.text import Given
+from limelight.text import Given, side_names
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
@@ -84,6 +84,7 @@ def plan(
     return SamplingPlan(
         text=reading.documents[0].text,
         features=reading.features[0].strings,
+        sides=side_names(reading.features[0].spans, reading.documents[0].parts),
         deviation=deviation,
         error=error,
         overhead=_overhead(len(reading.features[0]), bandwidth, sizes),
