@@ -1,6 +1,7 @@
 """Pairs of texts: one document with two parts, encoded as the tokenizer encodes a pair."""
 
 import functools
+import inspect
 import io
 import itertools
 from dataclasses import replace
@@ -321,6 +322,35 @@ def test_models_of_one_text_refuse_a_pair_and_say_what_to_do(verb):
     function = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
     with pytest.raises(InputError, match="wrap it with pairs=True"):
         verb(function, PAIR)
+
+
+MIXED = ["a film", PAIR, "a plot"]
+ODD = [PAIR, ("a", "b", "c"), PAIR]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "given", "sentence"),
+    [
+        (False, MIXED, "text 1 (counting from 0): a pair came, and this function takes one text"),
+        (
+            True,
+            [PAIR, "a film"],
+            "text 1 (counting from 0): this function takes pairs; give a tuple",
+        ),
+        (False, [PAIR], "a pair came, and this function takes one text"),
+        (None, ODD, "text 1 (counting from 0): a tuple is a pair of two texts; got a tuple of 3"),
+        (None, ODD[1:2], "a tuple is a pair of two texts; got a tuple of 3"),
+    ],
+)
+def test_of_several_texts_the_one_that_is_of_another_kind_is_named(pairs, given, sentence):
+    def odds(texts):
+        return [[0.3, 0.7] for _ in texts]
+
+    model = loaded() if pairs is None else limelight.wrap(odds, classes=["a", "b"], pairs=pairs)
+    unchecked = inspect.unwrap(type(model).logits)  # types are checked while tests run
+    with pytest.raises(InputError) as caught:
+        unchecked(model, given)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_windows_cut_one_text_and_no_pair():
