@@ -122,6 +122,10 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
         ({"bandwidth": -1.0}, "bandwidth must be positive; got -1.0."),
         ({"sizes": "balance"}, "no sizes 'balance'. Did you mean 'balanced'? Choose from: "),
         ({"scale": "probability", "pilot": 9}, "a pilot for 8 features needs at least "),
+        (
+            {"pilot": 10**12},
+            "a pilot has at most 1,000,000 samples, which tell the standard errors to",
+        ),
     ],
 )
 def test_what_a_plan_needs_is_said(changes, sentence):
