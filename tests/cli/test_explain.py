@@ -256,3 +256,16 @@ def test_a_pair_that_cannot_be_used_is_refused_in_one_sentence(limelight, given,
     outcome = limelight("explain", *given)
     assert outcome.code == 2
     assert sentence in " ".join(outcome.err.split())
+
+
+def test_one_side_of_the_pairs_of_a_file_is_judged(limelight, tmp_path):
+    data = tmp_path / "pairs.csv"
+    data.write_text("premise,hypothesis\na superb film,the film is bad\na plot,a bad day\n")
+    asked = ("--data", data, "--model", pair_folder(tmp_path), "--methods", "loo")
+    outcome = limelight(
+        "judge", *asked, "--side", "second", "--columns", "none", "--format", "json"
+    )
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["settings"]["side"] == "second"
+    assert [text["d"] for text in found["texts"]] == [4, 3]

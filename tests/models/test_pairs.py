@@ -422,6 +422,33 @@ def test_judging_pairs_names_words_with_their_side():
     assert heard[0] == PAIR
 
 
+def test_one_side_of_pairs_is_judged_by_its_own_words():
+    model, whole = loaded(), limelight.explain(loaded(), PAIR, "loo")
+    half = limelight.explain(model, PAIR, "loo", side="second")
+    other = limelight.explain(model, PAIR, "loo", side="first")
+    several = {"whole": [whole], "half": [half], "other": [other], "loo": "loo"}
+    found = limelight.judge(model, [PAIR], several, side="second", target=1, columns=[])
+    (text,) = found.texts
+    assert found.settings["side"] == "second"
+    assert text.words == tuple(f"{word} (second)" for word in WORDS[3:])
+    keep = np.argsort(text.curves[0].words)[None, :] >= np.arange(5)[:, None]
+    outputs = limelight.game(model, PAIR, side="second")(keep)
+    f = outputs[:, 1] - outputs[:, 0] if len(model.classes) == 2 else outputs[:, 1]
+    names = [one.method for one in found.methods]
+    areas = dict(zip(names, text.deletion.areas, strict=True))
+    assert areas["whole"] == pytest.approx(f[0] - f[1:].mean(), rel=1e-3, abs=1e-4)
+    assert areas["half"] == areas["whole"] == pytest.approx(areas["loo"])
+    assert areas["other"] is None
+    assert "side" not in limelight.judge(model, [PAIR], ["loo"], columns=[]).settings
+
+
+def test_judging_a_side_of_single_texts_is_refused():
+    with pytest.raises(InputError, match="side 'first' is about pairs of texts; these are single"):
+        limelight.judge(loaded(), ["a superb film", "a film"], ["loo"], side="first")
+    with pytest.raises(InputError, match="no side 'third'"):
+        limelight.judge(loaded(), [PAIR], ["loo"], side="third")
+
+
 def test_verify_refuses_a_pair():
     with pytest.raises((InputError, DomainError), match="trained on pairs"):
         list(limelight.verify(tiny_model(), PAIR))
