@@ -282,6 +282,27 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
 
 
+@pytest.mark.parametrize("limit", [1, 5, 7])
+def test_a_limit_takes_the_first_rows_as_a_run_of_them_alone_would(model, tmp_path, limit):
+    few = explained(model, tmp_path / "few", limit=limit)
+    alone = {name: column[:limit] for name, column in DATA.items()}
+    same = explained(model, tmp_path / "alone", alone)
+    assert contents(few.path / "shards") == contents(same.path / "shards") != {}
+    assert len(few) == limit
+    with pytest.raises(InputError, match=f"it is about the first {limit} rows of its data, not all"):
+        explained(model, few.path)
+    again = explained(model, few.path, limit=limit)
+    assert contents(again.path) == contents(few.path)
+
+
+def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
+    run = explained(model, tmp_path / "run", limit=10**6)
+    assert run.record == Run(whole).record
+    for limit in (0, -3):
+        with pytest.raises(InputError, match=f"limit must be at least 1; got {limit}"):
+            explained(model, tmp_path / "none", limit=limit)
+
+
 def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path):
     record = Run(whole).record
     sizes = []

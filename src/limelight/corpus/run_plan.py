@@ -38,6 +38,7 @@ def plan_run(
     question: Question,
     *,
     texts_kept: bool,
+    limit: int | None,
     shard_texts: int | None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
@@ -45,7 +46,7 @@ def plan_run(
         raise InputError("groups of tokens are for one text; over many, name the features.")
     chosen = _chosen(model, method, settings)
     size = _shard_size(chosen, shard_texts)
-    found = data.record(texts_kept=texts_kept)
+    found = data.record(texts_kept=texts_kept, limit=limit)
     source = source_of(model)
     return RunRecord(
         schema="limelight.run/1",

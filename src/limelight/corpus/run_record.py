@@ -86,16 +86,17 @@ class DataColumns(_Record, frozen=True):
 
 
 class DataRecord(_Record, frozen=True):
-    """The data files, in order."""
+    """The data files, in order; with a ``limit``, only so many rows from the first on."""
 
     files: list[DataFileRecord]
     columns: DataColumns
     texts_kept: bool
+    limit: int | None = None
 
     @property
     def rows(self) -> int:
         """The number of texts."""
-        return sum(file.rows for file in self.files)
+        return sum(file.rows for file in self.files) if self.limit is None else self.limit
 
 
 class ShardPlan(_Record, frozen=True):
@@ -179,9 +180,15 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
         if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
+    if old.rows != new.rows:
+        yield f"it is about {_rows(old)} of its data, not {_rows(new)}"
     if old.texts_kept != new.texts_kept:
         kept = {True: "it stores the texts", False: "it stores no texts"}
         yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
+
+
+def _rows(data: DataRecord) -> str:
+    return "all rows" if data.limit is None else f"the first {data.limit:,} rows"
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -44,6 +44,7 @@ def explain_data(
     id_column: str | None = None,
     label_column: str | None = None,
     texts_kept: bool = True,
+    limit: int | None = None,
     shard_texts: int | None = None,
     executor: Executor | Engine | None = None,
     workers: int | None = None,
@@ -88,6 +89,8 @@ def explain_data(
         The column of labels; by default one of a usual name, else there are none.
     texts_kept
         Store the texts with their explanations.
+    limit
+        Explain so many rows, the first ones; by default all.
     shard_texts
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
@@ -122,6 +125,7 @@ def explain_data(
         settings,
         question,
         texts_kept=texts_kept,
+        limit=limit,
         shard_texts=shard_texts,
     )
     work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)
