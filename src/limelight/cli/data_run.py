@@ -97,11 +97,6 @@ class DataRun:
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
-        if asking.budget is not None:
-            raise InputError(
-                "--budget is about single texts; of a data set say how much is sampled with --set, "
-                "such as --set pairs=5."
-            )
         if asking.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
@@ -136,6 +131,7 @@ class DataRun:
                 pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
+                budget=asking.budget,
                 texts_kept=not self.no_texts,
                 limit=self.limit,
                 shard_texts=self.shard_texts,

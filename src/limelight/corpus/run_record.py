@@ -116,6 +116,7 @@ class RunRecord(_Record, frozen=True):
     question: Question
     data: DataRecord
     shards: ShardPlan
+    budget: str | None = None  # calls of the model that all methods together may spend on a text
 
     @property
     def targets_per_text(self) -> int:
@@ -167,7 +168,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"its methods are {ours}, not {theirs}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
-    yield from _unequal("its {}", _fields(old.question), _fields(new.question))
+    asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
+    yield from _unequal("its {}", *asked)
     yield from _other_data(old.data, new.data)
     if old.shards != new.shards:
         yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
