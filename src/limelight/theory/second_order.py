@@ -116,7 +116,9 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     sizes = _Sizes(*_tables(game, moments, fill=(1.0, 0.0, 0.0, 0.0, 0.0)))
     common, single = _tables(game, values, fill=(0.0, 0.0))
     mean = _mean_text(game, sizes.x)
-    rest, further = _remainder(mean, sizes)
+    # What a unit of |f| at size n can do to v_j, where word j is kept and where it is removed.
+    kept, removed = xp.abs(common + single * (1 - sizes.x)), xp.abs(common - single * sizes.x)
+    rest, further = _remainder(mean, sizes, kept=kept, removed=removed)
     bend = further / mean.D
     by_word = _weighed(mean, single * sizes.second) - mean.move * _weighed(
         mean, single * sizes.third * bend
@@ -125,9 +127,7 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     at_mean = xp.sum(common * mean.f, axis=-1) - xp.sum(bent, axis=-1)
     real = _real(game)
     scores = _centred(by_word, real) + at_mean[..., None] * real
-    # What a unit of |f| at size n can do to v_j, where word j is kept and where it is removed.
-    kept, removed = xp.abs(common + single * (1 - sizes.x)), xp.abs(common - single * sizes.x)
-    bound = xp.sum(xp.maximum(kept, removed) * rest, axis=-1)
+    bound = xp.sum(rest, axis=-1)
     if game.error is not None:
         reach = xp.sum(sizes.x * kept + (1 - sizes.x) * removed, axis=-1)
         bound = bound + reach * game.error
@@ -141,12 +141,13 @@ def distance_bound(scores: Float[Array, "*batch C d"], near: Valued) -> Float[Ar
 
 
 def _remainder(
-    mean: _MeanText, sizes: _Sizes
+    mean: _MeanText, sizes: _Sizes, *, kept: Array, removed: Array
 ) -> tuple[Float[Array, "*batch C K sizes"], Float[Array, "*batch C K sizes"]]:
-    """Bounds on E|f − expansion| by size, and 1 where the second order is worth its while, else 0.
+    """Bounds on E|κ (f − expansion)| by size, and 1 where it goes to second order, else 0.
 
-    To second order √(E[L²] E[η⁴])/(D̄ min D), to first √(E[L²] E[η²])/min D, or what any text can be
-    off by, max|f − f̄| + √E[L²], where one word holds nearly all weight.
+    |κ| is ``kept`` or ``removed``. To second order max|κ| √(E[L²] E[η⁴])/(D̄ min D), to first
+    max|κ| √(E[L²] E[η²])/min D, or, where one word holds nearly all weight, what any text can be
+    off by, E|κ| max|f − f̄| + √(E[κ²] E[L²]).
     """
     xp = array_namespace(mean.D)
     both, gains = xp.sum(mean.gain * mean.move, axis=-1), xp.sum(mean.gain**2, axis=-1)
@@ -161,11 +162,15 @@ def _remainder(
     L = xp.sqrt(sizes.second * steps) / inside
     eta = xp.sqrt(sizes.second * squares)
     eta2 = xp.sqrt(sizes.fourth * fourths + sizes.squared * squares**2) / inside
-    near = L * xp.minimum(eta, eta2) / mean.least
-    further = (eta2 < eta) & (near < mean.reach + L)
-    rest = xp.minimum(near, mean.reach + L)
-    noise = mean.size * (1 + further * xp.sqrt(squares) / inside)
-    return (1 + slack) * rest + slack * noise, xp.astype(further, rest.dtype)
+    most, x = xp.maximum(kept, removed), sizes.x
+    near = most * L * xp.minimum(eta, eta2) / mean.least
+    far = (x * kept + (1 - x) * removed) * mean.reach + L * xp.sqrt(
+        x * kept**2 + (1 - x) * removed**2
+    )
+    further = (eta2 < eta) & (near < far)
+    noise = most * mean.size * (1 + further * xp.sqrt(squares) / inside)
+    rest = (1 + slack) * xp.minimum(near, far) + slack * noise
+    return rest, xp.astype(further, rest.dtype)
 
 
 def _weighed(mean: _MeanText, weight: Float[Array, "..."]) -> Float[Array, "*batch C K d"]:
@@ -204,7 +209,8 @@ def _mean_text(game: RatioGame, x: Float[Array, "*batch 1 1 sizes"]) -> _MeanTex
         f=f,
         gain=_centred(game.A - game.B, real),
         move=_centred(a - b, real),
-        reach=xp.maximum(high - f, f - low),
+        # Infinite for a value without weight; a size of weight 0 shall not make that 0 · ∞.
+        reach=xp.clip(xp.maximum(high - f, f - low), max=1e300),
         size=mean(xp.abs(N0), xp.abs(game.A), xp.abs(game.B)) / D
         + xp.abs(f)
         + xp.abs(top[..., None]),
