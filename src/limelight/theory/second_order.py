@@ -157,18 +157,16 @@ def _remainder(
     # Σ h̃² from three sums that serve all sizes; they may cancel, and their rounding is added.
     terms = gains + mean.f**2 * squares
     steps = xp.maximum(terms - 2 * mean.f * both, 0 * terms) + slack * terms
-    # With no word or all words kept there is no L and no η, and D̄ may be too small to divide by.
-    inside = xp.where(sizes.second > 0, mean.D, xp.inf)
-    L = xp.sqrt(sizes.second * steps) / inside
+    L = xp.sqrt(sizes.second * steps) / mean.D
     eta = xp.sqrt(sizes.second * squares)
-    eta2 = xp.sqrt(sizes.fourth * fourths + sizes.squared * squares**2) / inside
+    eta2 = xp.sqrt(sizes.fourth * fourths + sizes.squared * squares**2) / mean.D
     most, x = xp.maximum(kept, removed), sizes.x
     near = most * L * xp.minimum(eta, eta2) / mean.least
     far = (x * kept + (1 - x) * removed) * mean.reach + L * xp.sqrt(
         x * kept**2 + (1 - x) * removed**2
     )
     further = (eta2 < eta) & (near < far)
-    noise = most * mean.size * (1 + further * xp.sqrt(squares) / inside)
+    noise = most * mean.size * (1 + further * xp.sqrt(squares) / mean.D)
     rest = (1 + slack) * xp.minimum(near, far) + slack * noise
     return rest, xp.astype(further, rest.dtype)
 
