@@ -45,6 +45,7 @@ def errors_and_bounds() -> Picture:
     told = ", ".join(
         f"{exponent(WINDOWS, e)} ({name})" for (name, *_), e in zip(FORMS, errors, strict=True)
     )
+    above = float((bounds / errors)[0].max()) - 1
     kept = int(np.sum(points[:, 1] <= points[:, 2]))
     return Picture(
         figure=figure,
@@ -53,9 +54,9 @@ def errors_and_bounds() -> Picture:
         "Right: error and bound of the second order rise with the ratio of the largest to the "
         "smallest denominator, the bound levelling off.",
         caption=f"Left, marks are errors and lines are bounds: the errors' exponents are {told}, "
-        f"and the bound of the first order is at most {share(float((bounds / errors)[0].max()) - 1)}"
-        f" above its error. Right: {kept} of {len(points)} errors keep their bounds. On three texts "
-        f"under the shipped model (stars) the bound is {share(texts[:, 2].min())} to "
+        f"and the bound of the first order is at most {share(above)} above its error. Right: {kept} "
+        f"of {len(points)} errors keep their bounds. On three texts under the shipped model (stars) "
+        f"the bound is {share(texts[:, 2].min())} to "
         f"{share(texts[:, 2].max())} of the largest score.",
     )
 
