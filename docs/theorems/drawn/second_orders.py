@@ -54,10 +54,9 @@ def errors_and_bounds() -> Picture:
         "Right: error and bound of the second order rise with the ratio of the largest to the "
         "smallest denominator, the bound levelling off.",
         caption=f"Left, marks are errors and lines are bounds: the errors' exponents are {told}, "
-        f"and the bound of the first order is at most {share(above)} above its error. Right: {kept} "
-        f"of {len(points)} errors keep their bounds. On three texts under the shipped model (stars) "
-        f"the bound is {share(texts[:, 2].min())} to "
-        f"{share(texts[:, 2].max())} of the largest score.",
+        f"and the bound of the first order is at most {share(above)} above its error. Right: "
+        f"{kept} of {len(points)} errors keep their bounds. On three texts under the shipped model "
+        f"(stars) the bound is {share(texts[:, 2].min())} to {share(texts[:, 2].max())} of the largest score.",
     )
 
 
