@@ -56,7 +56,8 @@ def errors_and_bounds() -> Picture:
         caption=f"Left, marks are errors and lines are bounds: the errors' exponents are {told}, "
         f"and the bound of the first order is at most {share(above)} above its error. Right: "
         f"{kept} of {len(points)} errors keep their bounds. On three texts under the shipped model "
-        f"(stars) the bound is {share(texts[:, 2].min())} to {share(texts[:, 2].max())} of the largest score.",
+        f"(stars) the bound is {share(texts[:, 2].min())} to {share(texts[:, 2].max())} of "
+        "the largest score.",
     )
 
 
