@@ -148,5 +148,5 @@ _CURVE = (
 def _console() -> Html:
     return raw(
         element("p", "The same numbers for scripts; spans count code points."),
-        element("pre", element("code", _CONSOLE)),
+        element("pre", element("code", _CONSOLE), tabindex=0, role="region", aria_label="Code"),
     )

@@ -56,6 +56,7 @@ def _curves_place() -> Html:
         "Words removed: ",
         element("output", id="removed"),
         element("input", type="range", id="step", min=0, value=0),
+        for_="step",  # or it would name the output, which comes first
     )
     return element(
         "div",

@@ -44,7 +44,7 @@ def prediction(e: Explanation) -> Html:
             "div",
             element("dt", outcome.name),
             element("dd", *_sure(outcome)),
-            "" if outcome.probability is None else _meter(outcome.probability),
+            raw() if outcome.probability is None else _meter(outcome.probability),
             class_="outcome chosen" if outcome.chosen else "outcome",
         )
         for outcome in outcomes(e)
@@ -68,14 +68,13 @@ def _sure(outcome: Outcome) -> list[Html]:
 
 
 def _meter(share: float) -> Html:
-    return element(
+    drawn = element(
         "svg",
         element("rect", width=f"{100 * share:.2f}", height="4", rx="0"),
         viewBox="0 0 100 4",
         preserveAspectRatio="none",
-        class_="meter",
-        aria_hidden="true",
     )
+    return element("dd", drawn, class_="meter", aria_hidden="true")
 
 
 def notice_list(explanations: Sequence[Explanation], more: Sequence[str] = ()) -> Html:
