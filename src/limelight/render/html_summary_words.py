@@ -25,7 +25,7 @@ def word_bars(
         _row(one, None if first is None else first + i, peak, signed, hidden=i >= _FIRST)
         for i, one in enumerate(found)
     ]
-    head = ("", "", "mean", "interval", "texts")
+    head = ("word", "", "mean", "interval", "texts")
     more = element("button", f"Show more of {len(found):,}", type="button", class_="more")
     return element(
         "div",
