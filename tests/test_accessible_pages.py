@@ -8,6 +8,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="a run is stored with pyarrow (extra data)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
+from docs_site.paper_page import paper_page
+
 import limelight
 from limelight.live import live_page
 
@@ -30,6 +32,7 @@ def made(tmp_path_factory):
         "pairs": limelight.explain(model, TEXT, "interactions").as_html(),
         "sampled": limelight.explain(model, TEXT, "lime-sampled", samples=200).as_html(),
         "live": live_page(model),
+        "paper": paper_page(model),
     }
     judged = limelight.judge(model, TEXTS, ["shapley", "gxi", "alpha-avg"], columns="all")
     (folder / "judgement.json").write_text(judged.to_json())
@@ -49,7 +52,7 @@ def stumbles(page):
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
 @pytest.mark.parametrize(
-    "name", ["comparison", "cut", "pairs", "sampled", "live", "judgement", "summary"]
+    "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgement", "summary"]
 )
 def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa: F811
     size = {"width": width, "height": 900}

@@ -20,6 +20,7 @@ globalThis.limelight = Object.freeze({
   predict: (text) => explainer.predict(text),
   explain: (text, method, settings) => explainer.explain(text, method, settings),
   faithfulness: (text, method, settings) => explainer.faithfulness(text, method, settings),
+  heads: (text, settings) => explainer.heads(text, settings),
   get classes() { return explainer.classes; },
   get methods() { return explainer.methods; },
   model: data.fingerprint,
