@@ -144,7 +144,7 @@ def answer(outcome: Outcome) -> str:
 
 def rounded_up(bound: float) -> str:
     """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
-    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(bound))
+    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
     return f"{float(up):.1e}"
 
 
