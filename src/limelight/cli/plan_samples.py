@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from limelight.cli.console import output_console
 from limelight.cli.question_options import QuestionOptions
 from limelight.cli.result import write
+from limelight.cli.second_text import with_second
 from limelight.cli.texts import given_texts
 from limelight.errors import InputError
 from limelight.explainers import plan_verb
@@ -24,6 +25,7 @@ def plan(
     sizes: str = "uniform",
     pilot: int = 1000,
     seed: int = 0,
+    pair: str | None = None,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
     model: Path | None = None,
     device: str | None = None,
@@ -45,6 +47,9 @@ def plan(
         Samples from which the errors are estimated where they cannot be computed.
     seed
         Seed of the pilot.
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
     file
         Read the text from this file.
     model
@@ -58,9 +63,10 @@ def plan(
     texts = given_texts(text, file)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    (given,) = with_second(pair, tabs=False, lines=False)(texts)
     found = plan_verb.plan(
         load(model, device=device),
-        texts[0],
+        given,
         error=error,
         **question.keywords(),
         bandwidth=bandwidth,
