@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import limelight
-from limelight.explainers.exact_games import rounded_up
+from limelight.render.wording import rounded_up
 
 from tiny_models import tiny_model
 
@@ -47,6 +47,10 @@ def test_the_mean_field_says_how_near_it_is(method, of, settings, said):
     assert said in e.notices[-1]
 
 
+@example(3e-12)
+@example(0.2449)
 @given(st.floats(1e-12, 1e6))
 def test_a_bound_in_words_is_no_less_than_it_is(bound):
-    assert bound <= float(rounded_up(bound)) <= 1.1 * bound
+    up = rounded_up(bound)
+    assert bound <= up <= 1.1 * bound
+    assert up == float(f"{up:.1e}") == float(f"{up:.2g}")

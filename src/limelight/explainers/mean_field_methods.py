@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.errors import InputError
-from limelight.explainers.exact_games import need_logit, rounded_up
+from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
+from limelight.render.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Array, Float
 from limelight.theory.mean_field import (
@@ -57,7 +58,7 @@ def _findings(
     reading: Reading, scores: Float[Array, "B 1 d"], bounds: Float[Array, "B 1"], what: str
 ) -> list[Finding]:
     rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
-    said = "A mean-field formula: every score is within {} of {} (proven)."
+    said = "A mean-field formula: every score is within {:.2g} of {} (proven)."
     return [
         Finding(
             scores=row[0, : len(features)],

@@ -11,6 +11,7 @@ __all__ = [
     "outcomes",
     "percent",
     "precision_sentence",
+    "rounded_up",
     "said",
     "sureness",
     "written",
@@ -19,6 +20,7 @@ __all__ = [
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import final
 
 import numpy as np
@@ -148,8 +150,15 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
-        return f"No sampling; every score is within {e.bound:.1e} of the exact value (proven)."
+        up = rounded_up(e.bound)
+        return f"No sampling; every score is within {up:.1e} of the exact value (proven)."
     return "No sampling error."
+
+
+def rounded_up(bound: float) -> float:
+    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
+    # By its shortest decimal form: 3e-12 is a little more than 3 · 10⁻¹², and shall stay as it is.
+    return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(str(float(bound))))
 
 
 def notices(explanations: Iterable[Explanation]) -> list[str]:
