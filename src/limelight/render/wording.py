@@ -11,7 +11,6 @@ __all__ = [
     "outcomes",
     "percent",
     "precision_sentence",
-    "rounded_up",
     "said",
     "sureness",
     "written",
@@ -143,6 +142,12 @@ def answer(outcome: Outcome) -> str:
     return percent(outcome.probability) + logit
 
 
+def rounded_up(bound: float) -> str:
+    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
+    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
+    return f"{float(up):.1e}"
+
+
 def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
@@ -150,15 +155,10 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
-        up = rounded_up(e.bound)
-        return f"No sampling; every score is within {up:.1e} of the exact value (proven)."
+        return (
+            f"No sampling; every score is within {rounded_up(e.bound)} of the exact value (proven)."
+        )
     return "No sampling error."
-
-
-def rounded_up(bound: float) -> float:
-    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
-    # By its shortest decimal form: 3e-12 is a little more than 3 · 10⁻¹², and shall stay as it is.
-    return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(str(float(bound))))
 
 
 def notices(explanations: Iterable[Explanation]) -> list[str]:
