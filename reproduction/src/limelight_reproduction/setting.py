@@ -1,6 +1,6 @@
 """What an experiment is given: data, models, how much to do, and where to say how far it is."""
 
-__all__ = ["CARRIED", "PAPER_SEEDS", "Setting"]
+__all__ = ["CARRIED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
+from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -21,10 +21,14 @@ CLASSES = {
     "imdb": SENTIMENT,
     "sst2": SENTIMENT,
     "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
+    "sick": ("contradiction", "neutral", "entailment"),
 }
 PAPER_SEEDS = range(7)
 # A model of the recipe, seed 3, trained on a processor: see `collapsed_folder` for its form.
 CARRIED = Path(__file__).parent / "paper_model"
+# "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
+# sentence pairs.
+Need = Literal["gpu", "sick", "pair-model"]
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
 
 
@@ -33,7 +37,8 @@ _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
 class Setting:
     """One run of the reproduction.
 
-    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2`` and ``ag_news``.
+    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2``, ``ag_news`` and
+    ``sick``.
     ``tick(done, total)`` is called by whatever takes long.
     """
 
@@ -44,6 +49,7 @@ class Setting:
     seed: int = 0
     device: str = "cpu"
     paper_model: Path | None = None
+    pair_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     _read: dict[tuple[str, str], LabelledTexts] = field(
         default_factory=dict, init=False, repr=False
@@ -67,6 +73,25 @@ class Setting:
     def paper(self) -> AttentionClassifier:
         """The model of the paper's recipe that the experiments look at: given, or carried along."""
         return _classifier(CARRIED if self.paper_model is None else self.paper_model)
+
+    @cached_property
+    def of_pairs(self) -> Model:
+        """The classifier of sentence pairs, which must be given."""
+        if self.pair_model is None:
+            raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
+        return _pair_classifier(self.pair_model, self.device)
+
+    def has(self, need: Need) -> bool:
+        """Whether there is what a part may need."""
+        if need == "gpu":
+            return self.device.startswith("cuda")
+        if need == "sick":
+            return _file(self.data / "sick", "test") is not None
+        return self.pair_model is not None
+
+    def unfinished(self, name: str) -> Path:
+        """Return the folder in which a part that takes long keeps what it has done."""
+        return self.models.parent / "unfinished" / name
 
     def paper_of_seed(self, seed: int) -> AttentionClassifier:
         """Return the model of the paper's recipe with this seed, trained now if need be."""
@@ -132,6 +157,19 @@ def _classifier(folder: Path) -> AttentionClassifier:
             f"'{folder}' knows {', '.join(model.classes)}."
         )
     return replace(model, classes=SENTIMENT)
+
+
+def _pair_classifier(folder: Path, device: str) -> Model:
+    """Return the model in ``folder``, which must read pairs and know SICK's classes."""
+    model: Model = load(folder, device=device)
+    if (why := model.capabilities.get("pairs", "it does not say that it can")) is not None:
+        raise InputError(f"'{folder}' must hold a model that reads two texts together, and {why}.")
+    if model.classes != CLASSES["sick"]:
+        raise InputError(
+            f"the model of pairs must know SICK's classes, {', '.join(CLASSES['sick'])}, in this "
+            f"order; '{folder}' knows {', '.join(model.classes)}."
+        )
+    return model
 
 
 def _file(home: Path, part: str) -> Path | None:
