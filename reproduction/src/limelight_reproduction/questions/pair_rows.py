@@ -35,6 +35,7 @@ _ASKED = ("alpha-avg", "alpha-max", "generic-attention", "g-l1", "gxi", "lrp", "
 SIGNED = frozenset(("gxi", "lrp", "ig", "loo", "lime", "shapley"))
 NEGATIONS = frozenset(("no", "not", "n't", "nobody", "none", "never", "nothing", "without"))
 _CHUNK = 20  # pairs that are kept together
+_ORDERS = 64  # random ones for each pair
 _VERSION = 1  # of a row
 
 
@@ -95,12 +96,17 @@ def _row(
     return {
         "label": label,
         "decision": decision,
+        "words": features.strings,
         "second": second.astype(int),
         "negation": [int(word.lower() in NEGATIONS) for word in features.strings],
         "same": _same(features.strings, second),
         "scores": scores,
         "interactions": whole.interactions,
         "variation": whole.variation,
+        "linear": whole.linear_share,
+        # The class with neither sentence, the first alone, the second alone and both; and f.
+        "alone": [int(one.argmax()) for one in whole.sentences],
+        "sentences": whole.sentences[:, decision],
         **_orders(whole, scores),
         **_attention(model, pair),
     }
@@ -127,9 +133,15 @@ def _orders(whole: WholeGame, scores: dict[str, Float[np.ndarray, " d"]]) -> dic
         "flips": {name: whole.flips_after(order) for name, order in orders.items()},
         "fewest": whole.fewest,
         "single": whole.single_flips.astype(int),
-        # Which class it is with neither sentence, the first alone, the second alone, and both.
-        "alone": [int(one.argmax()) for one in whole.sentences],
+        "random": _mean_flip(whole),
     }
+
+
+def _mean_flip(whole: WholeGame) -> float:
+    """Return the share of the words that go before the decision changes, in a random order."""
+    rng = np.random.default_rng(0)
+    steps = [whole.flips_after(rng.permutation(whole.d)) for _ in range(_ORDERS)]
+    return float(np.mean([whole.d if step is None else step for step in steps])) / whole.d
 
 
 def _attention(model: Model, pair: Pair) -> dict[str, Any]:
@@ -141,7 +153,7 @@ def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     feature = np.append(features.of_token, -1)[attends.places(document)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
     read = np.einsum("s,lhst->lt", attended.reads, attended.alpha) / attended.alpha.shape[1]
-    mean = attended.alpha.mean(axis=(0, 1))
-    # What a piece of one word pays to all pieces of the other, either way.
-    paid = (belongs / belongs.sum(axis=0)).T @ mean @ belongs
-    return {"looks": read @ belongs, "pays": (paid + paid.T) / 2}
+    # What a piece of one word pays to all pieces of the other, either way, in every layer.
+    paid = (belongs / belongs.sum(axis=0)).T @ attended.alpha.mean(axis=1) @ belongs
+    both_ways = (paid + paid.transpose(0, 2, 1)) / 2
+    return {"looks": read @ belongs, "pays": compact(both_ways, digits=3)}

@@ -70,9 +70,18 @@ class WholeGame:
         return shapley_of_all_masks(self._played, self.d)[0]
 
     @cached_property
+    def _fitted(self) -> Any:
+        return lime_of_all_masks(self._played, self.d)
+
+    @property
     def lime(self) -> Float[np.ndarray, " d"]:
         """LIME in the limit of all samples, bandwidth 0.25."""
-        return lime_of_all_masks(self._played, self.d).scores[0]
+        return self._fitted.scores[0]
+
+    @property
+    def linear_share(self) -> float:
+        """R² of LIME's linear model, under LIME's weights."""
+        return float(self._fitted.r2[0])
 
     @cached_property
     def leave_one_out(self) -> Float[np.ndarray, " d"]:
