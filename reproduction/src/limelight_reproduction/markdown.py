@@ -72,7 +72,7 @@ def _minutes(rows: Sequence[Row]) -> dict[str, float]:
     took = {"cpu": 0.0, "gpu": 0.0}
     for row in rows:
         for part in row.experiment.parts:
-            where = "gpu" if part.needs == "gpu" else "cpu"
+            where = "gpu" if "gpu" in part.needs else "cpu"
             took[where] += stored()[row.experiment.name][part.name].seconds / 60
     return took
 

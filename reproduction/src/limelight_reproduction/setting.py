@@ -86,7 +86,7 @@ class Setting:
         if need == "gpu":
             return self.device.startswith("cuda")
         if need == "sick":
-            return _file(self.data / "sick", "test") is not None
+            return all(_file(self.data / "sick", part) for part in ("train", "test"))
         return self.pair_model is not None
 
     def unfinished(self, name: str) -> Path:

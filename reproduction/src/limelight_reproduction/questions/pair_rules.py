@@ -2,10 +2,12 @@
 
 __all__ = [
     "AGREES",
+    "BETTER",
     "BETWEEN",
     "FAITHFUL",
     "FOUND",
     "GIVEN_AWAY",
+    "TELLS",
     "Interval",
     "Zones",
     "counted",
@@ -37,6 +39,10 @@ class Zones:
 AGREES = Zones(borders=(0.5,), words=("differ", "agree"))
 # The share that an order of words has of the way from guessing to the best order there is.
 FAITHFUL = Zones(borders=(0.25, 0.5), words=("no", "in part", "holds"))
+# That share of one order less that of another, on the same pairs.
+BETTER = Zones(borders=(0.0,), words=("does not hold", "holds"))
+# A mean rank correlation of the attention between words and of how far they interact.
+TELLS = Zones(borders=(0.25, 0.5), words=("no", "in part", "holds"))
 # The share of what the model's answer varies by that words of both sentences do together.
 BETWEEN = Zones(borders=(0.1, 0.25), words=("hardly", "in part", "holds"))
 # Accuracy from one sentence alone, less that of always saying the most frequent class.
