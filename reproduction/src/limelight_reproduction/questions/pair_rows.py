@@ -54,39 +54,44 @@ def short_pairs(setting: Setting) -> tuple[list[tuple[Pair, int]], float]:
     return short, len(short) / looked
 
 
-def measured_rows(setting: Setting, pairs: Sequence[tuple[Pair, int]]) -> Iterator[dict[str, Any]]:
+def measured_rows(
+    setting: Setting, pairs: Sequence[tuple[Pair, int]], *, replacement: str
+) -> Iterator[dict[str, Any]]:
     """Yield a row for every pair; a run that is killed keeps what it has measured."""
     model = setting.of_pairs
-    name = f"pairs-{_VERSION}-{model.fingerprint[:12]}-{setting.seed}-{len(pairs)}"
+    name = f"pairs-{_VERSION}-{model.fingerprint[:12]}-{replacement}-{setting.seed}-{len(pairs)}"
     folder = setting.unfinished(name)
     folder.mkdir(parents=True, exist_ok=True)
     for start in range(0, len(pairs), _CHUNK):
         setting.tick(start, len(pairs))
         path = folder / f"{start:05d}.json"
         if not path.exists():
-            rows = _rows(model, pairs[start : start + _CHUNK])
+            rows = _rows(model, pairs[start : start + _CHUNK], replacement)
             write_whole(path, json.dumps(rows, allow_nan=False) + "\n")
         yield from json.loads(path.read_text("utf-8"))
 
 
-def _rows(model: Model, pairs: Sequence[tuple[Pair, int]]) -> list[dict[str, Any]]:
+def _rows(
+    model: Model, pairs: Sequence[tuple[Pair, int]], replacement: str
+) -> list[dict[str, Any]]:
     texts = [pair for pair, _ in pairs]
     asked = {name: [one.scores for one in explain(model, texts, name)] for name in _ASKED}
+    scores = [{name: of[i] for name, of in asked.items()} for i in range(len(pairs))]
     return [
-        compact(_row(model, pair, label, {name: of[i] for name, of in asked.items()}), digits=6)
-        for i, (pair, label) in enumerate(pairs)
+        compact({"label": label, **_row(model, pair, own, replacement)}, digits=6)
+        for (pair, label), own in zip(pairs, scores, strict=True)
     ]
 
 
 def _row(
-    model: Model, pair: Pair, label: int, asked: dict[str, Float[np.ndarray, " d"]]
+    model: Model, pair: Pair, asked: dict[str, Float[np.ndarray, " d"]], replacement: str
 ) -> dict[str, Any]:
     document = model.read(pair)
     features = features_of(document)
     start = document.parts[1][0]
     second = np.array([spans[0][0] >= start for spans in features.spans])
     decision = int(model.outputs([document])[0].argmax())
-    game = model.game(document, features, model.replacements[0])
+    game = model.game(document, features, replacement)
     whole = asked_whole(game, second, target=decision)
     scores = asked | {
         "loo": whole.leave_one_out,
@@ -94,7 +99,6 @@ def _row(
         "shapley": whole.shapley,
     }
     return {
-        "label": label,
         "decision": decision,
         "words": features.strings,
         "second": second.astype(int),
@@ -115,9 +119,7 @@ def _row(
 def _same(words: Sequence[str], second: np.ndarray) -> list[list[int]]:
     """Return the words that stand in both sentences, as pairs of their places."""
     places = {word: j for j, word in enumerate(words) if second[j]}
-    return [
-        [i, places[word]] for i, word in enumerate(words) if not second[i] and word in places
-    ]
+    return [[i, places[word]] for i, word in enumerate(words) if not second[i] and word in places]
 
 
 def _orders(whole: WholeGame, scores: dict[str, Float[np.ndarray, " d"]]) -> dict[str, Any]:

@@ -173,9 +173,7 @@ def _flips(of: Rows) -> Numbers:
         return (steps or _d(row)) / _d(row)
 
     return {
-        "first": {
-            name: of.mean(lambda row, n=name: row["flips"][n] == 1) for name in METHODS
-        }
+        "first": {name: of.mean(lambda row, n=name: row["flips"][n] == 1) for name in METHODS}
         | {
             "random": of.mean(lambda row: float(np.mean(row["single"]))),
             "best": of.mean(lambda row: float(np.max(row["single"]))),
@@ -211,9 +209,7 @@ def _interacting(every: Rows, rows: Sequence[Row]) -> Numbers:
             "same": every.mean(_same_size),
         },
         "pays": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0))),
-        "pays_other": every.mean(
-            lambda row: _paid(row, np.mean(row["pays"], axis=0), same=False)
-        ),
+        "pays_other": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0), same=False)),
         "pays_by_layer": [
             every.mean(lambda row, k=layer: _paid(row, np.array(row["pays"][k])))
             for layer in range(layers)

@@ -3,6 +3,7 @@
 __all__ = ["EXPERIMENT"]
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,11 @@ _COLOURS = (BLUE, ORANGE, GREY, VERMILLION)
 _THREE = ("alpha-avg lime", "g-l1 lime", "alpha-avg g-l1")
 
 
-def measure_words(setting: Setting) -> Numbers:
+def measure_words(setting: Setting, *, replacement: str) -> Numbers:
     """Return what explanations say of short pairs, against all that can be asked about them."""
     pairs, part = short_pairs(setting)
-    return summarised(list(measured_rows(setting, pairs)), share=part, seed=setting.seed)
+    rows = list(measured_rows(setting, pairs, replacement=replacement))
+    return summarised(rows, share=part, seed=setting.seed)
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
@@ -200,9 +202,14 @@ EXPERIMENT = Experiment(
     parts=(
         Part(
             name="words",
-            measure=measure_words,
+            measure=partial(measure_words, replacement="mask"),
             needs=("gpu", "sick", "pair-model"),
             quick_needs=("sick", "pair-model"),
+        ),
+        Part(
+            name="deleted",
+            measure=partial(measure_words, replacement="delete"),
+            needs=("gpu", "sick", "pair-model"),
         ),
         Part(name="hidden", measure=measure_hidden, needs=("sick", "pair-model")),
         Part(name="one-layer", measure=measure_one_layer, needs=("sick",)),
