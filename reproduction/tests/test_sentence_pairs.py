@@ -25,7 +25,8 @@ from limelight_reproduction.questions.pair_rules import (
     differing,
     zoned,
 )
-from limelight_reproduction.questions.pair_statistics import Rows, summarised
+from limelight_reproduction.questions.pair_statistics import summarised
+from limelight_reproduction.questions.resampled_rows import Rows
 from limelight_reproduction.setting import Setting
 
 from tiny_transformers import tiny
@@ -112,14 +113,14 @@ def test_the_interval_of_a_mean_is_that_of_many_draws():
     assert mean == pytest.approx(values.mean())
     wide = 1.96 * values.std() / math.sqrt(400)
     assert (mean - low, high - mean) == pytest.approx((wide, wide), rel=0.1)
-    assert rows.mean(lambda one: None) is None
+    assert rows.mean(lambda _: None) is None
     half = rows.mean(lambda one: one["value"] if one["value"] > 0 else None)
     assert half[0] == pytest.approx(values[values > 0].mean())
 
 
 def test_agreement_is_of_sizes_and_a_reversed_order_is_seen():
     same = [-4.0, 3.0, -2.0, 1.0]
-    found = told(row(scores=dict.fromkeys(METHODS, [4.0, 3.0, 2.0, 1.0]) | {
+    found = told(row(scores=row()["scores"] | {
         "gxi": same, "alpha-avg": [1.0, 2.0, 3.0, 4.0]}))  # fmt: skip
     assert found["rank"]["gxi"][0] == pytest.approx(1.0)
     assert found["rank"]["alpha-avg"][0] == pytest.approx(-1.0)
@@ -127,6 +128,13 @@ def test_agreement_is_of_sizes_and_a_reversed_order_is_seen():
     assert found["top"]["alpha-avg"][0] == pytest.approx(2 / 3, abs=1e-4)
     assert found["second"]["alpha-avg"][0] == pytest.approx(0.7)
     assert found["second"]["gxi"][0] == pytest.approx(0.3)
+
+
+def test_words_of_one_sentence_only_are_told_apart():
+    found = told(row())["unshared"]  # the first word is the last one too
+    assert found["contradiction"]["words"][0] == 0.5
+    assert found["all"]["lime"][0] == pytest.approx(5 / 10)
+    assert told(row(same=[]))["unshared"]["all"]["words"][0] == 1.0
 
 
 def test_special_tokens_take_what_words_do_not():
@@ -153,7 +161,7 @@ def test_attention_between_words_is_ranked_against_their_interaction_across_only
 
 
 def test_the_negation_is_looked_for_where_the_model_says_contradiction():
-    misses = row(scores=dict.fromkeys(METHODS, [4.0, 3.0, 2.0, 1.0]) | {
+    misses = row(scores=row()["scores"] | {
         "lime": [-4.0, 3.0, 2.0, 1.0], "alpha-avg": [0.1, 0.2, 0.3, 0.4]})  # fmt: skip
     found = told(row(), misses, row(decision=1), row(negation=[0, 0, 0, 0]))["negation"]
     assert (found["pairs"], found["contradictions"]) == (2, 3)
@@ -265,7 +273,9 @@ def test_what_was_measured_is_not_measured_again(setting, few, monkeypatch):
 
     monkeypatch.setattr(pair_rows, "_CHUNK", 2)
     monkeypatch.setattr(pair_rows, "_rows", rows)
-    first = next(pair_rows.measured_rows(setting, pairs, replacement="mask"))  # and the run is killed
+    first = next(
+        pair_rows.measured_rows(setting, pairs, replacement="mask")
+    )  # and the run is killed
     assert asked == [2]
     again = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
     assert asked == [2, 1]

@@ -107,7 +107,7 @@ def test_the_fewest_words_that_change_the_decision(seed):
 
 
 def test_a_decision_that_never_changes_has_no_such_number():
-    outputs = np.zeros((2**D, CLASSES)) + [0.0, 0.0, 1.0]
+    outputs = np.tile([0.0, 0.0, 1.0], (2**D, 1))
     game = WholeGame(outputs=outputs, second=SECOND, target=2)
     assert (game.fewest, game.flips_after(np.arange(D))) == (None, None)
     assert not game.single_flips.any()

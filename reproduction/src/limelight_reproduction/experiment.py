@@ -39,7 +39,7 @@ class Part:
     """Of what is measured: a higher one than that of numbers on disk measures them again."""
 
     def lacks(self, setting: Setting) -> tuple[Need, ...]:
-        """Return which of its needs are not met; what they are depends on how much is to be done."""
+        """Return which of its needs are not met; a quick run may need less than a full one."""
         reduced = self.quick_needs if setting.quick else None
         needs = self.needs if reduced is None else reduced
         return tuple(need for need in needs if not setting.has(need))

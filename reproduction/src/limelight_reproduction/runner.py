@@ -66,10 +66,10 @@ def reproduce(
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
-    ("figure-4.paper"). Parts that need a graphics card, or a ``pair_model`` and SICK, are taken from
-    the results that the package carries where there is none, and the report says so; ``planned``
-    hears beforehand which those are, and how long the others took before. The report is written
-    anew after every experiment.
+    ("figure-4.paper"). Parts that need a graphics card, or a ``pair_model`` and SICK, are taken
+    from the results that the package carries where there is none, and the report says so;
+    ``planned`` hears beforehand which those are, and how long the others took before. The report is
+    written anew after every experiment.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")

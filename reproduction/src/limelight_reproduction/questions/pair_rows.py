@@ -1,6 +1,6 @@
 """What is kept of every sentence pair: its explanations, and its game, asked in full."""
 
-__all__ = ["METHODS", "MOST_WORDS", "SIGNED", "short_pairs", "measured_rows"]
+__all__ = ["METHODS", "SIGNED", "measured_rows", "short_pairs"]
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,13 +1,12 @@
 """Sentences about sentence pairs: numbers in, words out."""
 
-__all__ = ["meaning", "measured", "share", "value"]
+__all__ = ["MEANING", "measured", "share", "value"]
 
 from collections.abc import Mapping, Sequence
 
 from limelight_reproduction.experiment import Numbers
 from limelight_reproduction.questions.one_sentence import READ
 from limelight_reproduction.questions.pair_rows import METHODS
-from limelight_reproduction.questions.pair_rules import BETWEEN, zoned
 from limelight_reproduction.setting import CLASSES
 
 
@@ -27,15 +26,17 @@ def share(interval: Sequence[float] | None) -> str:
     return f"{middle:.0%}" + (f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]" if ends else "")
 
 
-def _each(found: Mapping[str, Sequence[float] | None], form: object = None) -> str:
+def _each(found: Mapping[str, Sequence[float] | None]) -> str:
     """Return what was found for every method, without intervals."""
-    return ", ".join(
-        f"{said} {found[name][0]:.2f}" for name, said in METHODS.items() if found[name] is not None
-    )
+    known = {said: found[name] for name, said in METHODS.items()}
+    return ", ".join(f"{said} {one[0]:.2f}" for said, one in known.items() if one is not None)
 
 
-def measured(numbers: Mapping[str, Numbers]) -> list[str]:
-    """Return what was measured, a sentence or two for each question."""
+def measured(numbers: Mapping[str, Numbers], verdicts: int, changed: Sequence[str]) -> list[str]:
+    """Return what was measured, a sentence or two for each question.
+
+    Of so many ``verdicts``, the ``changed`` ones are others where words are deleted.
+    """
     words, hidden, trained = (numbers[part] for part in ("words", "hidden", "one-layer"))
     return [
         _which(words, hidden),
@@ -46,6 +47,7 @@ def measured(numbers: Mapping[str, Numbers]) -> list[str]:
         _between(words),
         _pays(words),
         *_negation(words),
+        _deleted(numbers["deleted"], verdicts, changed),
         _hidden(hidden),
         _trained(trained, hidden),
     ]
@@ -67,10 +69,16 @@ def _which(words: Numbers, hidden: Numbers) -> str:
 
 
 def _orders(words: Numbers) -> str:
+    by_class = ", ".join(
+        f"{name} {value(of['alpha-avg'])}"
+        for name, of in words["faithful_by"].items()
+        if of["alpha-avg"] is not None
+    )
     return (
         "Way from a random order (0) to the best of all orders (1): "
         + _each(words["faithful"])
-        + f". LIME's is {share(words['lime_over_attention'])} longer than that of α-avg."
+        + f". α-avg by the model's answer: {by_class}. LIME comes "
+        f"{value(words['lime_over_attention'])} further than α-avg."
     )
 
 
@@ -87,10 +95,20 @@ def _places(words: Numbers) -> str:
     first, last = words["special"][0], words["special"][-1]
     return (
         f"{share(words['second_words'][:1])} of the words stand in the second sentence; of the "
-        f"sizes of scores {_each(words['second'])}. Special tokens take "
+        f"sizes of scores {_each(words['second'])}. {_unshared(words)} Special tokens take "
         f"{share(first)} of the attention of [CLS] in the first layer, "
         f"{share(max(words['special']))} where it is most, and {share(last)} in the last."
     )
+
+
+def _unshared(words: Numbers) -> str:
+    told = [
+        f"{name} {of['words'][0]:.0%} of the words, {of['alpha-avg'][0]:.0%} of α-avg, "
+        f"{of['shapley'][0]:.0%} of Shapley values"
+        for name, of in words["unshared"].items()
+        if name != "all" and of["words"] is not None
+    ]
+    return f"On words that only one sentence has lie: {'; '.join(told)}."
 
 
 def _flips(words: Numbers) -> str:
@@ -158,18 +176,32 @@ def _negation(words: Numbers) -> list[str]:
     ]
 
 
+def _deleted(of: Numbers, verdicts: int, changed: Sequence[str]) -> str:
+    told = (
+        f"The same {of['pairs']} pairs with words deleted and not masked: the way to the best "
+        f"order is {share(of['faithful']['alpha-avg'])} for α-avg, {share(of['faithful']['lime'])} "
+        f"for LIME and {share(of['faithful']['shapley'])} for Shapley values, "
+        f"{share(of['variation']['all']['across'])} of the variance lies between the sentences, "
+        f"and attention between words has rank correlation {value(of['pays'])} with their "
+        "interaction. "
+    )
+    if not changed:
+        return told + f"All {verdicts} verdicts about words are the same."
+    return told + (
+        f"{verdicts - len(changed)} of {verdicts} verdicts about words are the same; another is "
+        f"{'; '.join(changed)}."
+    )
+
+
 def _hidden(of: Numbers) -> str:
-    contradiction = of["becomes"]["exchanged"][0]
+    contradictions = of["becomes"]["exchanged"][0]
+    stay = contradictions[0] / max(sum(contradictions), 1)
     return (
         f"With the second sentence masked MiniLM gets {of['right']['first']:.1%} right, with the "
         f"first masked {of['right']['second']:.1%} (always “neutral”: {of['frequent']:.1%}), and "
         f"decides as before in {of['stays']['first']:.0%} and {of['stays']['second']:.0%}. With "
-        f"the second sentence of another pair {of['stays']['exchanged']:.0%} of the decisions "
-        f"stay; of {sum(contradiction):,} contradictions {contradiction[0] / sum(contradiction):.0%}"
-        " remain contradictions."
-        if sum(contradiction)
-        else f"With a sentence masked MiniLM gets {of['right']['first']:.1%} right from the first "
-        f"and {of['right']['second']:.1%} from the second."
+        f"the second sentence of another pair {of['stays']['exchanged']:.0%} of its decisions "
+        f"stay; of {sum(contradictions):,} contradictions {stay:.0%} remain contradictions."
     )
 
 
@@ -181,8 +213,20 @@ def _trained(of: Numbers, hidden: Numbers) -> str:
     )
 
 
-def meaning(numbers: Mapping[str, Numbers]) -> str:
-    """Return what follows, where the numbers allow it."""
-    words = numbers["words"]
-    across = zoned(words["variation"]["all"]["across"], BETWEEN)
-    return f"TO BE WRITTEN ({across})."
+MEANING = (
+    "Where two sentences are compared, what is attended to and what decides come apart. Attention "
+    "of the last layer lies on the words that only one sentence has. That is half the way where "
+    "the model finds the pair neutral, and hardly any way where it finds a contradiction or an "
+    "entailment: the negation, without which every contradiction that has one is given up, is to "
+    "attention a word like any other, while LIME, Shapley values, integrated gradients and LRP "
+    "name it first. In the layers before, [CLS] looks at special tokens and little else. Shapley "
+    "values and LIME are the best orders that scores of words give and still leave almost a third "
+    "of the way, since a quarter of what the answer varies by is what words of both sentences do "
+    "together, most of all in entailments, and most of all the same word in both. The method "
+    "`interactions` shows such pairs; attention between two words hardly tells them, and is not "
+    "their degree of association in this sense. The model does compare: with the second sentence "
+    "of another pair nearly everything becomes neutral, and neither one sentence nor one layer of "
+    "attention over both comes near it. All this is one model and one data set, whose "
+    "contradictions are mostly negations, on its shorter half; and the model calls a pair of "
+    "[MASK]s alone a contradiction, which is why everything was measured with deletion as well."
+)

@@ -1,21 +1,18 @@
 """Rows of sentence pairs, taken together: means over pairs with 95 % intervals."""
 
-__all__ = ["COMPARED", "Rows", "summarised"]
+__all__ = ["COMPARED", "summarised"]
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, final
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from limelight.shapes import Float
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.questions.pair_rows import METHODS, SIGNED
+from limelight_reproduction.questions.resampled_rows import Row, Rows
 from limelight_reproduction.questions.whole_games import VARIATION
 from limelight_reproduction.setting import CLASSES
 from limelight_reproduction.spread import rank_correlation
 
-_DRAWS = 2000
 _TOP = 3
 # The three families of the paper, every two of them; and the two that remove words.
 COMPARED = {
@@ -24,57 +21,12 @@ COMPARED = {
     "alpha-avg g-l1": "α-avg and G-l1",
     "shapley lime": "Shapley values and LIME",
 }
-Row = Mapping[str, Any]
-
-
-@final
-class Rows:
-    """Rows with the draws of a bootstrap over pairs, the same for every number."""
-
-    def __init__(self, rows: Sequence[Row], *, seed: int) -> None:
-        self.rows = rows
-        self._seed = seed
-
-    def of(self, wanted: Callable[[Row], bool]) -> "Rows":
-        """Return the rows for which ``wanted`` holds."""
-        return Rows([row for row in self.rows if wanted(row)], seed=self._seed)
-
-    @cached_property
-    def _weights(self) -> Float[np.ndarray, "draws n"]:
-        n = len(self.rows)
-        rng = np.random.default_rng([self._seed, 29])
-        return rng.multinomial(n, np.full(n, 1 / n), size=_DRAWS).astype(np.float64)
-
-    def mean(self, value: Callable[[Row], float | None]) -> list[float] | None:
-        """Return the mean of ``value`` over pairs and its interval; pairs without one are left out.
-
-        None where no pair has one.
-        """
-        return self.ratio(value, lambda row: 1.0)
-
-    def ratio(
-        self, gain: Callable[[Row], float | None], room: Callable[[Row], float]
-    ) -> list[float] | None:
-        """Return Σ gain/Σ room over pairs, and the 95 % interval of a bootstrap."""
-        known = [gain(row) for row in self.rows]
-        there = np.array([one is not None for one in known])
-        if not there.any():
-            return None
-        top = np.array([0.0 if one is None else one for one in known])
-        bottom = np.array([room(row) for row in self.rows]) * there
-        drawn = self._weights @ bottom
-        found = (self._weights @ top)[drawn > 0] / drawn[drawn > 0]
-        low, high = np.quantile(found, [0.025, 0.975])
-        return [float(top.sum() / bottom.sum()), float(low), float(high)]
 
 
 def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
     """Return all numbers that are shown; ``share`` is that of test pairs as short as these."""
     every = Rows(rows, seed=seed)
-    by_class = {
-        name: every.of(lambda row, k=k: row["decision"] == k)
-        for k, name in enumerate(CLASSES["sick"])
-    }
+    by_class = {name: every.of(_decided_as(k)) for k, name in enumerate(CLASSES["sick"])}
     return compact(
         {
             "pairs": len(rows),
@@ -89,6 +41,7 @@ def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
             "top_chance": every.mean(lambda row: _TOP / _d(row)),
             "second": {name: every.mean(_second(name)) for name in METHODS},
             "second_words": every.mean(lambda row: float(np.mean(row["second"]))),
+            "unshared": {said: _unshared(of) for said, of in {"all": every, **by_class}.items()},
             "special": _layers(every, rows),
             "faithful": {name: every.ratio(*_gained(name)) for name in METHODS},
             "lime_over_attention": every.ratio(
@@ -109,6 +62,10 @@ def summarised(rows: Sequence[Row], *, share: float, seed: int) -> Numbers:
         },
         digits=4,
     )
+
+
+def _decided_as(number: int) -> Callable[[Row], bool]:
+    return lambda row: row["decision"] == number
 
 
 def _d(row: Row) -> int:
@@ -148,13 +105,33 @@ def _second(name: str) -> Callable[[Row], float | None]:
     return found
 
 
+def _unshared(of: Rows) -> Numbers:
+    """Return how much of the words, and of the scores, is of words in one sentence only."""
+
+    def alone(row: Row) -> np.ndarray:
+        shared = {place for both in row["same"] for place in both}
+        return np.array([place not in shared for place in range(_d(row))])
+
+    def mass(name: str) -> Callable[[Row], float | None]:
+        def found(row: Row) -> float | None:
+            size = np.abs(row["scores"][name])
+            return float(size @ alone(row) / size.sum()) if size.any() else None
+
+        return found
+
+    return {
+        **{name: of.mean(mass(name)) for name in METHODS},
+        "words": of.mean(lambda row: float(alone(row).mean())),
+    }
+
+
 def _layers(every: Rows, rows: Sequence[Row]) -> list[list[float] | None]:
     """Return for every layer how much of the attention that is read goes to special tokens."""
-    layers = len(rows[0]["looks"])
-    return [
-        every.mean(lambda row, k=layer: 1 - float(np.sum(row["looks"][k])))
-        for layer in range(layers)
-    ]
+
+    def special(layer: int) -> Callable[[Row], float]:
+        return lambda row: 1 - float(np.sum(row["looks"][layer]))
+
+    return [every.mean(special(layer)) for layer in range(len(rows[0]["looks"]))]
 
 
 def _gained(name: str) -> tuple[Callable[[Row], float], Callable[[Row], float]]:
@@ -168,20 +145,24 @@ def _gained(name: str) -> tuple[Callable[[Row], float], Callable[[Row], float]]:
 def _flips(of: Rows) -> Numbers:
     """Return how often the decision changes when one word goes, and after how many it does."""
 
+    def at_once(name: str) -> Callable[[Row], float]:
+        return lambda row: float(row["flips"][name] == 1)
+
     def needed(row: Row, steps: int | None) -> float:
         # Where no removal changes the decision, all words are not enough.
         return (steps or _d(row)) / _d(row)
 
+    def in_its_order(name: str) -> Callable[[Row], float]:
+        return lambda row: needed(row, row["flips"][name])
+
     return {
-        "first": {name: of.mean(lambda row, n=name: row["flips"][n] == 1) for name in METHODS}
-        | {
+        "first": {
+            **{name: of.mean(at_once(name)) for name in METHODS},
             "random": of.mean(lambda row: float(np.mean(row["single"]))),
             "best": of.mean(lambda row: float(np.max(row["single"]))),
         },
         "needed": {
-            name: of.mean(lambda row, n=name: needed(row, row["flips"][n])) for name in METHODS
-        }
-        | {
+            **{name: of.mean(in_its_order(name)) for name in METHODS},
             "random": of.mean(lambda row: row["random"]),
             "best": of.mean(lambda row: needed(row, row["fewest"])),
         },
@@ -199,10 +180,13 @@ def _difference(row: Row) -> float | None:
 
 def _interacting(every: Rows, rows: Sequence[Row]) -> Numbers:
     """Return where interactions are strong, and whether attention between words tells."""
-    layers = len(rows[0]["pays"])
+
+    def of_layer(layer: int) -> Callable[[Row], float | None]:
+        return lambda row: _paid(row, np.array(row["pays"][layer]))
+
     return {
-        "strongest_across": every.mean(lambda row: _strongest_pair_is_across(row)),
-        "pairs_across": every.mean(lambda row: _cross_share(row)),
+        "strongest_across": every.mean(_strongest_pair_is_across),
+        "pairs_across": every.mean(_cross_share),
         "size": {
             "across": every.mean(lambda row: _sizes(row, across=True)),
             "within": every.mean(lambda row: _sizes(row, across=False)),
@@ -210,10 +194,7 @@ def _interacting(every: Rows, rows: Sequence[Row]) -> Numbers:
         },
         "pays": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0))),
         "pays_other": every.mean(lambda row: _paid(row, np.mean(row["pays"], axis=0), same=False)),
-        "pays_by_layer": [
-            every.mean(lambda row, k=layer: _paid(row, np.array(row["pays"][k])))
-            for layer in range(layers)
-        ],
+        "pays_by_layer": [every.mean(of_layer(layer)) for layer in range(len(rows[0]["pays"]))],
     }
 
 

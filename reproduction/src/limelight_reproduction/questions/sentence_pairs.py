@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
 from limelight_reproduction.questions.one_sentence import measure_hidden, measure_one_layer
 from limelight_reproduction.questions.pair_rows import METHODS, measured_rows, short_pairs
@@ -24,7 +24,7 @@ from limelight_reproduction.questions.pair_rules import (
     differing,
     zoned,
 )
-from limelight_reproduction.questions.pair_sentences import measured, meaning, share, value
+from limelight_reproduction.questions.pair_sentences import MEANING, measured, share, value
 from limelight_reproduction.questions.pair_statistics import COMPARED, summarised
 from limelight_reproduction.questions.whole_games import VARIATION
 from limelight_reproduction.setting import CLASSES, Setting
@@ -52,7 +52,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     if words["negation"]["first"]:
         _with_intervals(right, words["negation"]["first"])
         right.axvline(words["negation"]["chance"][0], color=GREY, linewidth=1, linestyle=":")
-    right.set_xlim(0, 1)
+    right.set_xlim(-0.03, 1.03)
     right.set_yticks(range(len(METHODS)), [""] * len(METHODS))
     plain(right, title="contradictions with a negation", x="how often it comes first")
     yield (
@@ -88,6 +88,7 @@ def _stacked(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     words = numbers["words"]
     faithful, variation = words["faithful"], words["variation"]["all"]
+    at_once = words["flips"]["all"]["first"]
     return Findings(
         headline=(
             f"On pairs of sentences α-avg goes {share(faithful['alpha-avg'])} of the way from a "
@@ -97,19 +98,19 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             "of single words can show."
         ),
         verdicts=_verdicts(numbers),
-        measured=measured(numbers),
-        meaning=meaning(numbers),
+        measured=measured(numbers, *_same_verdicts(numbers)),
+        meaning=MEANING,
         table=Table(
             columns=(
-                "method", "way to the best order", *CLASSES["sick"], "rank correlation with Shapley",
-                "decision changed by its first word", "mass in the second sentence",
+                "method", "way to the best order", *CLASSES["sick"],
+                "rank correlation with Shapley values", "decision changed by its first word",
+                "negation comes first", "mass in the second sentence",
             ),
             rows=[[said, *_line(words, name)] for name, said in METHODS.items()]
             + [
-                ["random order", 0.0, 0.0, 0.0, 0.0, None,
-                 words["flips"]["all"]["first"]["random"][0], words["second_words"][0]],
-                ["best possible", 1.0, 1.0, 1.0, 1.0, None,
-                 words["flips"]["all"]["first"]["best"][0], None],
+                ["random order", *[0.0] * 4, None, at_once["random"][0],
+                 (words["negation"]["chance"] or [None])[0], words["second_words"][0]],
+                ["best there is", *[1.0] * 4, None, at_once["best"][0], None, None],
             ],
             digits=2,
         ),
@@ -125,6 +126,7 @@ def _line(words: Numbers, name: str) -> list[float | None]:
             *by_class,
             words["rank"][name],
             words["flips"]["all"]["first"][name],
+            words["negation"]["first"].get(name),
             words["second"][name],
         )
     ]
@@ -132,9 +134,20 @@ def _line(words: Numbers, name: str) -> list[float | None]:
 
 def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
     words, trained = numbers["words"], numbers["one-layer"]
+    given_away = Verdict(
+        claim="One sentence gives the label away (Gururangan et al., 2018)",
+        holds=zoned(trained["gain"]["second"], GIVEN_AWAY),
+        number=f"{trained['right']['second']:.1%} right from the second sentence, "
+        f"{trained['frequent']:.1%} by saying “neutral”",
+    )
+    return [*_of_words(words), given_away]
+
+
+def _of_words(words: Numbers) -> list[Verdict]:
+    """Return the verdicts that depend on what stands for a removed word."""
     compared = {both: words["compared"][both] for both in _THREE}
-    negation, variation = words["negation"], words["variation"]["all"]
-    found = [
+    across = words["variation"]["all"]["across"]
+    return [
         Verdict(
             claim="Attention, gradients and LIME see different things, on sentence pairs too",
             holds=differing(compared),
@@ -148,8 +161,7 @@ def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
             "the best",
         ),
         Verdict(
-            claim="LIME explains inferences better than attention (Thorne et al., 2019, in "
-            "Section 1.1)",
+            claim="LIME explains inferences better than attention (Thorne et al., 2019)",
             holds=zoned(words["lime_over_attention"], BETTER),
             number=f"{share(words['lime_over_attention'])} of that way more",
         ),
@@ -160,34 +172,37 @@ def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
         ),
         Verdict(
             claim="What decides lies between the sentences, out of reach of scores of words",
-            holds=zoned(variation["across"], BETWEEN),
-            number=f"{share(variation['across'])} of the variance, single words "
-            f"{share(_single(variation))}",
+            holds=zoned(across, BETWEEN),
+            number=f"{share(across)} of the variance",
         ),
-        Verdict(
-            claim="One sentence gives the label away (Gururangan et al., 2018)",
-            holds=zoned(trained["gain"]["second"], GIVEN_AWAY),
-            number=f"{trained['right']['second']:.1%} right from the second sentence, "
-            f"{trained['frequent']:.1%} by saying “neutral”",
-        ),
+        *_of_negation(words["negation"]),
     ]
-    if negation["first"]:
-        finds = counted(negation["first"], FOUND, "finds it")
-        misses = counted(negation["first"], FOUND, "misses it")
-        found.append(
-            Verdict(
-                claim="Every method finds the negation of a contradiction",
-                holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
-                number=f"{misses} put another word first more often; α-avg "
-                f"{share(negation['first']['alpha-avg'])}, LIME {share(negation['first']['lime'])}",
-            )
+
+
+def _of_negation(negation: Numbers) -> list[Verdict]:
+    if not negation["first"]:
+        return []
+    finds = counted(negation["first"], FOUND, "finds it")
+    return [
+        Verdict(
+            claim="Every method finds the negation of a contradiction",
+            holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
+            number=f"it comes first in {share(negation['first']['lime'])} with LIME, in "
+            f"{share(negation['first']['alpha-avg'])} with α-avg",
         )
-    return found
+    ]
 
 
-def _single(variation: Mapping[str, Interval]) -> list[float]:
-    """Return the share of single words, of either sentence; its interval is not known."""
-    return [variation["first"][0] + variation["second"][0]]
+def _same_verdicts(numbers: Mapping[str, Numbers]) -> tuple[int, list[str]]:
+    """Return how many verdicts depend on removed words, and those that are others for deletion."""
+    masked, deleted = (_of_words(numbers[part]) for part in ("words", "deleted"))
+    others = {one.claim: one.holds for one in deleted}
+    changed = [
+        f"“{one.claim}” ({others.get(one.claim, 'not measured')})"
+        for one in masked
+        if others.get(one.claim) != one.holds
+    ]
+    return len(masked), changed
 
 
 EXPERIMENT = Experiment(

@@ -149,7 +149,7 @@ class WholeGame:
         return float(self.f[-1] - least[-1] / self.d)
 
     def flips_after(self, order: Int[np.ndarray, " d"]) -> int | None:
-        """Return how many words of ``order`` go before the decision changes; None: it never does."""
+        """Return how many words of ``order`` change the decision by going; None: all do not."""
         return words_to_flip(self.outputs[self._along(order)])
 
     @cached_property
