@@ -136,6 +136,18 @@ def test_variance_goes_to_words_to_sentences_or_between_them(function, wanted):
     )
 
 
+def test_two_words_are_told_from_more():
+    two, three = (of_signs(f).variation for f in (lambda z: z[0] * z[1], lambda z: z[:3].prod()))
+    assert (two["across_two"], three["across_two"]) == pytest.approx((1.0, 0.0))
+    inside = of_signs(lambda z: z[1] * z[3] + z[1] * z[3] * z[4]).variation
+    assert (inside["within_two"], inside["within"]) == pytest.approx((0.5, 1.0))
+
+
+def test_sentences_alone_are_first_then_second():
+    game = of_signs(lambda z: z[0] + 10 * z[1])
+    assert game.sentences[:, 0].tolist() == [-11.0, -9.0, 9.0, 11.0]
+
+
 def test_other_sentences_make_another_division():
     product = of_signs(lambda z: z[0] * z[1], second=np.array([False, False, True, True, True]))
     assert product.variation["within"] == pytest.approx(1.0)

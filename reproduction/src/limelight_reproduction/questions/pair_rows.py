@@ -17,7 +17,7 @@ from limelight_reproduction.experiment import compact
 from limelight_reproduction.questions.whole_games import WholeGame, asked_whole
 from limelight_reproduction.setting import Setting
 
-PAIRS, QUICK_PAIRS = 600, 12
+PAIRS, QUICK_PAIRS = 600, 10
 MOST_WORDS, QUICK_WORDS = 16, 9  # distinct ones of each side; every one doubles the questions
 METHODS = {
     "alpha-avg": "α-avg",
