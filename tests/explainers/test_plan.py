@@ -7,7 +7,6 @@ import pytest
 
 import limelight
 from limelight import DomainError, InputError, SamplingPlan
-from limelight.explainers import plan_verb
 
 from tiny_models import tiny_model
 
@@ -109,9 +108,9 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
     plan = limelight.plan(MODEL, TEXT, error=0.02, bandwidth=np.inf)
     assert SamplingPlan.from_json(plan.to_json(indent=2)) == plan
     frame = plan.to_frame()
-    assert list(frame.columns) == ["feature", "deviation", "samples"]
+    assert list(frame.columns) == ["feature", "deviation", "samples", "side"]
     assert frame["samples"].max() == plan.needed
-    assert plan.to_csv().startswith("feature,deviation,samples\nw1,")
+    assert plan.to_csv().startswith("feature,deviation,samples,side\nw1,")
     assert "\n" not in repr(plan)
     assert "(unk)" in plan.notices[-1]
 
@@ -123,6 +122,10 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
         ({"bandwidth": -1.0}, "bandwidth must be positive; got -1.0."),
         ({"sizes": "balance"}, "no sizes 'balance'. Did you mean 'balanced'? Choose from: "),
         ({"scale": "probability", "pilot": 9}, "a pilot for 8 features needs at least "),
+        (
+            {"pilot": 10**12},
+            "a pilot has at most 1,000,000 samples, which tell the standard errors to",
+        ),
     ],
 )
 def test_what_a_plan_needs_is_said(changes, sentence):
@@ -145,7 +148,7 @@ def test_a_plan_needs_one_text_of_two_words():
     with pytest.raises(DomainError, match="at least 2 distinct words; this text has 1"):
         limelight.plan(MODEL, "w1")
     with pytest.raises(InputError, match="one text, a string; got list"):
-        plan_verb._check(["w1 w2"], 0.1, 0.25, "uniform")
+        inspect.unwrap(limelight.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_the_command_says_how_many(limelight):
     as_json = limelight("plan", "a good film", "--format", "json", "--error", "0.1")
     assert SamplingPlan.from_json(as_json.out).error == 0.1
     as_csv = limelight("plan", "a good film", "--format", "csv")
-    assert as_csv.out.splitlines()[0] == "feature,deviation,samples"
+    assert as_csv.out.splitlines()[0] == "feature,deviation,samples,side"
 
 
 def test_the_command_refuses_in_a_sentence(limelight):

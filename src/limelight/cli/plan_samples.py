@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console
-from limelight.cli.question import number_or_name
+from limelight.cli.question_options import QuestionOptions
 from limelight.cli.result import write
+from limelight.cli.second_text import with_second
 from limelight.cli.texts import given_texts
 from limelight.errors import InputError
 from limelight.explainers import plan_verb
@@ -19,16 +20,12 @@ from limelight.models import load
 def plan(
     *text: str,
     error: float = 0.01,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    against: str | None = None,
-    features: str = "words",
-    scale: str = "logit",
-    protect: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    window: str | None = None,
+    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
     sizes: str = "uniform",
     pilot: int = 1000,
     seed: int = 0,
+    pair: str | None = None,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
     model: Path | None = None,
     device: str | None = None,
@@ -42,18 +39,6 @@ def plan(
         The text; "-" reads standard input.
     error
         The standard error that no word may exceed.
-    target
-        Class to explain, by name or number, or "predicted".
-    against
-        Explain the target against this class, by name or number.
-    features
-        "words", "positions" or "sentences".
-    scale
-        Explain the "logit" of the class or its "probability".
-    protect
-        Word that stays as it is and gets no score. May be repeated.
-    window
-        For texts that are longer than a Hugging Face model reads: tokens in a window, or "auto".
     bandwidth
         Width of LIME's kernel; 0.25 is the lime package's.
     sizes
@@ -62,6 +47,9 @@ def plan(
         Samples from which the errors are estimated where they cannot be computed.
     seed
         Seed of the pilot.
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
     file
         Read the text from this file.
     model
@@ -75,16 +63,12 @@ def plan(
     texts = given_texts(text, file)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    (given,) = with_second(pair, tabs=False, lines=False)(texts)
     found = plan_verb.plan(
         load(model, device=device),
-        texts[0],
+        given,
         error=error,
-        target=number_or_name(target),
-        against=number_or_name(against),
-        features=features,
-        scale=scale,
-        protect=protect,
-        window=number_or_name(window),
+        **question.keywords(),
         bandwidth=bandwidth,
         sizes=sizes,
         pilot=pilot,

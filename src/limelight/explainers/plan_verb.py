@@ -4,7 +4,7 @@ __all__ = ["plan"]
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.method import setting_value
+from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import is_one, listed, readings
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.explainers.readings import one_reading
+from limelight.models import Model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
-from limelight.text import Given
+from limelight.text import Given, side_names
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
@@ -28,6 +29,7 @@ _HOLDS = (
     "It holds for words that are replaced in place ({}), for a regression on all of them, and for "
     "a penalty that is small beside the samples: selecting words changes the errors."
 )
+_MOST = 1_000_000  # samples: a standard error from n of them is itself known to about 1/√(2n)
 _ALL = "It holds for a regression on all words: selecting some changes the errors."
 
 
@@ -61,10 +63,8 @@ def plan(
         *(("pilot", int, pilot), ("seed", int, seed)),
     ):
         setting_value(name, kind, value)
-    _check(text, error, bandwidth, sizes)
-    (reading,) = readings(
-        checked_model(model),
-        listed(text),
+    _check(error, bandwidth, sizes, pilot)
+    question = Question(
         target=target,
         against=against,
         features=features,
@@ -72,9 +72,9 @@ def plan(
         protect=protect,
         side=side,
         window=window,
-        progress=None,
-        feasible=lambda d: _check_words(d, bandwidth),
     )
+    feasible = partial(_check_words, bandwidth=bandwidth)
+    reading = one_reading(model, text, question, about="a plan", feasible=feasible)
     exact = reading.collapses and reading.targets.scale == "logit"
     replacement = resolved_replacement(reading.model, "auto")
     deviation, notices = (
@@ -85,6 +85,7 @@ def plan(
     return SamplingPlan(
         text=reading.documents[0].text,
         features=reading.features[0].strings,
+        sides=side_names(reading.features[0].spans, reading.documents[0].parts),
         deviation=deviation,
         error=error,
         overhead=_overhead(len(reading.features[0]), bandwidth, sizes),
@@ -101,15 +102,18 @@ def plan(
     )
 
 
-def _check(text: Any, error: float, bandwidth: float, sizes: str) -> None:
-    if not is_one(text):
-        raise InputError(f"a plan is about one text, a string; got {type(text).__name__}.")
+def _check(error: float, bandwidth: float, sizes: str, pilot: int) -> None:
     if not 0 < error < math.inf:
         raise InputError(f"error must be positive and finite; got {error}.")
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")
     if sizes not in SIZES:
         raise InputError(nearest("sizes", sizes, SIZES))
+    if pilot > _MOST:
+        raise InputError(
+            f"a pilot has at most {_MOST:,} samples, which tell the standard errors to about 0.1%; "
+            f"got {pilot:,}."
+        )
 
 
 def _check_words(d: int, bandwidth: float) -> None:

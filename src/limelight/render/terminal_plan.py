@@ -37,7 +37,7 @@ def plan_text(plan: SamplingPlan) -> RenderableType:
         table.add_column(f"± with {_USUAL:,}", justify="right", no_wrap=True)
     order = np.argsort(-plan.deviation, kind="stable")[:_SHOWN].tolist()
     for j in order:
-        cells = [Text(visible(plan.features[j])), Text(f"{plan.samples[j]:,}")]
+        cells = [Text(visible(plan.names[j])), Text(f"{plan.samples[j]:,}")]
         if usual:
             cells.append(Text(f"{plan.stderr(_USUAL)[j]:.2g}"))
         table.add_row(*cells)

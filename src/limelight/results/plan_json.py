@@ -12,12 +12,16 @@ from limelight.errors import InputError
 from limelight.results.sampling_plan import SamplingPlan
 
 
-class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One feature of a plan; ``samples`` follows from the rest and is there for readers."""
+class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
+
+    Only features of a pair have a ``side``.
+    """
 
     text: str
     deviation: float
     samples: int
+    side: Literal["", "first", "second"] = ""
 
 
 class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -53,8 +57,8 @@ def plan_to_json(plan: SamplingPlan, *, indent: int | None = None) -> str:
         needed=plan.needed,
         bandwidth="inf" if plan.bandwidth == math.inf else plan.bandwidth,
         features=[
-            PlannedFeature(text=row["feature"], deviation=row["deviation"], samples=row["samples"])
-            for row in plan.rows()
+            PlannedFeature(text=feature, deviation=deviation, samples=samples, side=side)
+            for feature, deviation, samples, side in map(dict.values, plan.rows())
         ],
         notices=list(plan.notices),
     )
@@ -74,6 +78,7 @@ def plan_from_json(content: str | bytes) -> SamplingPlan:
         **{name: getattr(record, name) for name in (*_SAME, *_ALSO)},
         bandwidth=float(record.bandwidth),
         features=tuple(row.text for row in record.features),
+        sides=tuple(row.side for row in record.features),
         deviation=np.array([row.deviation for row in record.features], dtype=np.float64),
         notices=tuple(record.notices),
     )

@@ -12,12 +12,12 @@ from limelight.errors import InputError
 from limelight.results.data_frame import data_frame
 from limelight.results.equality import equal_fields
 from limelight.shapes import Float, Int
-from limelight.text import one_line
+from limelight.text import SIDES, one_line, with_sides
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-PLAN_COLUMNS = ("feature", "deviation", "samples")
+PLAN_COLUMNS = ("feature", "deviation", "samples", "side")
 
 
 @final
@@ -28,11 +28,13 @@ class SamplingPlan:
     With n samples the standard error of feature j is ``deviation[j]`` / √(n − ``overhead``):
     ``deviation`` is the limit of √n times it, and ``overhead`` what a regression of so many words
     costs, (d + 1) samples of mean weight. ``pilot`` is None where the deviations were computed
-    without sampling, else the number of samples from which they were estimated.
+    without sampling, else the number of samples from which they were estimated. ``sides`` are those
+    of an explanation: the text of a pair in which each feature stands, "" where there is one text.
     """
 
     text: str
     features: tuple[str, ...]
+    sides: tuple[str, ...] = ()
     deviation: Float[np.ndarray, " d"]
     error: float
     overhead: int
@@ -58,6 +60,13 @@ class SamplingPlan:
             )
         if not (np.isfinite(own) & (own >= 0)).all():
             raise InputError("a deviation must be finite and not negative.")
+        sides = self.sides or ("",) * len(own)
+        if len(sides) != len(own) or not (set(sides) <= set(SIDES) or set(sides) == {""}):
+            raise InputError(
+                f"sides must be {' or '.join(map(repr, SIDES))} for each of the {len(own)} "
+                f"features of a pair; got {self.sides}."
+            )
+        object.__setattr__(self, "sides", sides)
         own.setflags(write=False)
         object.__setattr__(self, "deviation", own)
 
@@ -65,6 +74,11 @@ class SamplingPlan:
         return equal_fields(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features as a reader can tell them apart: those of a pair with their side."""
+        return with_sides(self.features, self.sides)
 
     @property
     def exact(self) -> bool:
@@ -104,7 +118,7 @@ class SamplingPlan:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per feature, in the order of the text."""
-        columns = (self.features, self.deviation.tolist(), self.samples.tolist())
+        columns = (self.features, self.deviation.tolist(), self.samples.tolist(), self.sides)
         return [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def to_frame(self) -> Any:

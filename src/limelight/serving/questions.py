@@ -2,12 +2,13 @@
 
 __all__ = ["MOST_BYTES", "MOST_CHARACTERS", "TextQuestion", "question_of"]
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from limelight.errors import InputError
+from limelight.explainers.question import Question
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -26,7 +27,7 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     tab: _Short
     place: _Short
-    text: Annotated[str, Meta(max_length=MOST_CHARACTERS)]
+    text: str  # whose length question_of bounds, in a sentence that a reader understands
     model: Annotated[int, Meta(ge=0, le=9)] = 0
     methods: Annotated[list[_Short], Meta(max_length=40)] = []
     target: _Short | None = None
@@ -37,13 +38,27 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     changes: Annotated[list[Change], Meta(max_length=200)] = []
     parts: Annotated[list[_Short], Meta(max_length=10)] = []
 
+    @property
+    def asked(self) -> Question:
+        """What is asked of the model about the text."""
+        return Question(
+            target=self.target,
+            against=self.against,
+            features=self.features,
+            scale=self.scale,
+            protect=self.protect,
+        )
 
-Question = TypeVar("Question", bound=msgspec.Struct)
 
-
-def question_of(body: bytes, kind: type[Question]) -> Question:
+def question_of(body: bytes) -> TextQuestion:
     """Return the question in ``body``; what is not one is refused in a sentence."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
+    if (length := len(question.text)) > MOST_CHARACTERS:
+        raise InputError(
+            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
+            f"{length:,}. Longer ones are for limelight explain --file."
+        )
+    return question
