@@ -226,7 +226,7 @@ def setting(files, tmp_path):
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(pair_rows, "QUICK_PAIRS", 3)
+    monkeypatch.setattr(pair_rows, "QUICK_PAIRS", 2)
     monkeypatch.setattr(pair_rows, "QUICK_WORDS", 6)
     monkeypatch.setattr(one_sentence, "QUICK_PAIRS", 12)
 
@@ -235,7 +235,7 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
     pairs, share = pair_rows.short_pairs(setting)
     assert 0 < share <= 1
     rows = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
-    assert len(rows) == 3
+    assert len(rows) == 2
     model = setting.of_pairs
     for (pair, label), found in zip(pairs, rows, strict=True):
         assert (found["label"], len(found["words"]) <= 6) == (label, True)
@@ -245,12 +245,18 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
             np.testing.assert_allclose(found["scores"][name], one.scores, rtol=1e-4, atol=1e-5)
             assert one.signed == (name in pair_rows.SIGNED)
         assert ["first" if not own else "second" for own in found["second"]] == list(one.sides)
-        (judged,) = limelight.judge(model, [pair], list(METHODS), columns=()).texts
-        areas = dict(zip(METHODS, judged.deletion.areas, strict=True))
-        assert found["areas"] == pytest.approx(areas, rel=1e-3, abs=1e-4)
-        assert found["ceiling"] >= judged.deletion.ceiling - 1e-4
-        error = 5 * (judged.deletion.stderr or 0) + 1e-3
-        assert found["chance"] == pytest.approx(judged.deletion.chance, abs=error)
+
+
+def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
+    pairs, _ = pair_rows.short_pairs(setting)
+    (found,) = pair_rows.measured_rows(setting, pairs[:1], replacement="mask")
+    names = ["alpha-avg", "gxi", "loo"]
+    (judged,) = limelight.judge(setting.of_pairs, [pairs[0][0]], names, columns=()).texts
+    areas = dict(zip(names, judged.deletion.areas, strict=True))
+    assert {name: found["areas"][name] for name in names} == pytest.approx(areas, abs=1e-4)
+    assert found["ceiling"] >= judged.deletion.ceiling - 1e-4
+    error = 5 * (judged.deletion.stderr or 0) + 1e-3
+    assert found["chance"] == pytest.approx(judged.deletion.chance, abs=error)
 
 
 def test_attention_of_words_is_that_of_their_pieces(setting, few):
@@ -271,19 +277,19 @@ def test_what_was_measured_is_not_measured_again(setting, few, monkeypatch):
         asked.append(len(some))
         return [{"label": label} for _, label in some]
 
-    monkeypatch.setattr(pair_rows, "_CHUNK", 2)
+    monkeypatch.setattr(pair_rows, "_CHUNK", 1)
     monkeypatch.setattr(pair_rows, "_rows", rows)
-    first = next(
-        pair_rows.measured_rows(setting, pairs, replacement="mask")
-    )  # and the run is killed
-    assert asked == [2]
+    killed = pair_rows.measured_rows(setting, pairs, replacement="mask")
+    first = next(killed)
+    assert asked == [1]
     again = list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
-    assert asked == [2, 1]
+    assert asked == [1, 1]
     assert again[0] == first
     assert [one["label"] for one in again] == [label for _, label in pairs]
+    list(pair_rows.measured_rows(setting, pairs, replacement="delete"))  # other numbers
     setting.seed = 1  # other pairs
     list(pair_rows.measured_rows(setting, pairs, replacement="mask"))
-    assert asked == [2, 1, 2, 1]
+    assert asked == [1] * 6
 
 
 def test_a_hidden_sentence_says_nothing(setting, few):
