@@ -231,6 +231,7 @@ def few(monkeypatch):
     monkeypatch.setattr(one_sentence, "QUICK_PAIRS", 12)
 
 
+@pytest.mark.slow
 def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
     pairs, share = pair_rows.short_pairs(setting)
     assert 0 < share <= 1
@@ -247,6 +248,7 @@ def test_rows_say_what_the_library_says_of_the_same_pair(setting, few):
         assert ["first" if not own else "second" for own in found["second"]] == list(one.sides)
 
 
+@pytest.mark.slow
 def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
     pairs, _ = pair_rows.short_pairs(setting)
     (found,) = pair_rows.measured_rows(setting, pairs[:1], replacement="mask")
