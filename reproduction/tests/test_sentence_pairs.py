@@ -299,7 +299,7 @@ def test_a_hidden_sentence_says_nothing(setting, few):
         """Made up: “not” in the second sentence is a contradiction, else it is neutral."""
         return [[float("not" in b.split()), 0.5, 0.0] for _, b in pairs]
 
-    setting.__dict__["of_pairs"] = limelight.wrap(
+    setting._held["pair model"] = limelight.wrap(
         decides, classes=CLASSES, scale="score", mask="x", pairs=True
     )
     found = one_sentence.measure_hidden(setting)

@@ -5,9 +5,8 @@ __all__ = ["CARRIED", "PAPER_SEEDS", "Need", "Setting"]
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
@@ -29,7 +28,10 @@ CARRIED = Path(__file__).parent / "paper_model"
 # "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
 # sentence pairs.
 Need = Literal["gpu", "sick", "pair-model"]
+# Inputs, beside "imdb test" and such.
+SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
+T = TypeVar("T")
 
 
 @final
@@ -38,8 +40,8 @@ class Setting:
     """One run of the reproduction.
 
     ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2``, ``ag_news`` and
-    ``sick``.
-    ``tick(done, total)`` is called by whatever takes long.
+    ``sick``. ``tick(done, total)`` is called by whatever takes long. Models and texts are its
+    inputs: each is read once, and ``used`` names those that were asked for.
     """
 
     data: Path
@@ -51,35 +53,55 @@ class Setting:
     paper_model: Path | None = None
     pair_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
-    _read: dict[tuple[str, str], LabelledTexts] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    used: set[str] = field(default_factory=set, init=False, repr=False)
+    _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
 
-    @cached_property
+    @property
     def review(self) -> Review:
         """The document of Figures 4 and 6, looked for once."""
-        return the_review(self.texts("imdb", "test"))
+        texts = self.texts("imdb", "test")
+        return self._once("review", lambda: the_review(texts))
 
-    @cached_property
+    @property
     def shipped(self) -> AttentionClassifier:
         """The model of this package."""
-        return load()
+        return self._input(SHIPPED_MODEL, load)
 
-    @cached_property
+    @property
     def paper(self) -> AttentionClassifier:
         """The model of the paper's recipe that the experiments look at: given, or carried along."""
-        return _classifier(CARRIED if self.paper_model is None else self.paper_model)
+        folder = CARRIED if self.paper_model is None else self.paper_model
+        return self._input(PAPER_MODEL, lambda: _classifier(folder))
 
-    @cached_property
+    def fingerprint(self, name: str) -> str:
+        """Return what tells the input ``name`` ("paper model", "imdb test") from any other."""
+        if name == SHIPPED_MODEL:
+            return self.shipped.fingerprint
+        if name == PAPER_MODEL:
+            return self.paper.fingerprint
+        if name == PAIR_MODEL:
+            return self.of_pairs.fingerprint
+        return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
+
+    def _input(self, name: str, read: Callable[[], T]) -> T:
+        self.used.add(name)
+        return self._once(name, read)
+
+    def _once(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._held:
+            self._held[name] = read()
+        return cast(T, self._held[name])
+
+    @property
     def of_pairs(self) -> Model:
         """The classifier of sentence pairs, which must be given."""
-        if self.pair_model is None:
+        if (folder := self.pair_model) is None:
             raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
-        return _pair_classifier(self.pair_model, self.device)
+        return self._input(PAIR_MODEL, lambda: _pair_classifier(folder, self.device))
 
     def has(self, need: Need) -> bool:
         """Whether there is what a part may need."""
@@ -111,11 +133,10 @@ class Setting:
 
     def texts(self, name: str, part: str) -> LabelledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
-        if (name, part) not in self._read:
-            self._read[name, part] = read_labelled(
-                self._place(name, part), CLASSES[name], part=_part(part)
-            )
-        return self._read[name, part]
+        return self._input(
+            f"{name} {part}",
+            lambda: read_labelled(self._place(name, part), CLASSES[name], part=_part(part)),
+        )
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:
         """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""
