@@ -91,10 +91,13 @@ def judged_signs(of: Mapping[str, Float[np.ndarray, " n"]]) -> dict[str, dict[st
         rank = rank_correlation(of[name][half:], rho) or 0.0
         # Fisher's interval; for ranks its standard error is that of Fieller et al. (1957).
         reach = _NORMAL_99 * np.sqrt(1.06 / max(len(rho) - 3, 1))
-        low, high = np.tanh(np.arctanh(np.clip(rank, -0.999, 0.999)) + [-reach, reach])
+        centre = np.arctanh(np.clip(rank, -0.999, 0.999))
+        low, high = float(np.tanh(centre - reach)), float(np.tanh(centre + reach))
         good = direction * of[name][half:] > direction * np.median(of[name][:half])
+        # A sign that is the same everywhere divides nothing: both sides are the whole then.
         inside, outside = (
-            float(np.median(rho[rows])) if rows.any() else float("nan") for rows in (good, ~good)
+            float(np.median(rho[rows] if 0 < good.sum() < len(rho) else rho))
+            for rows in (good, ~good)
         )
         tells = (low if direction > 0 else -high) > 0 and inside - outside >= ENOUGH
         found[name] = {
