@@ -37,6 +37,7 @@ def main() -> None:
         "benchmark": f"drives_{given.model}",
         "command": " ".join(["python", *sys.argv]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "smoke": False,
         **measured(given.run, SPOKEN[given.model]),
     }
     path = given.output or RESULTS / f"drives_{given.model}.json"

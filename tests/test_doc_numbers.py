@@ -101,7 +101,8 @@ SPOKEN = {
         "*edie* has no effect ({edie})",
         "*seagal* {seagal} instead of {shipped_seagal}",
         "*mst3k* {mst3k} instead of {shipped_mst3k}",
-        "*vampire* ({vampire}, {vampire_texts} texts) and *vampires* ({vampires}, {vampires_texts})",
+        "*vampire* ({vampire}, {vampire_texts} texts)",
+        "*vampires* ({vampires}, {vampires_texts})",
     ),
 }
 

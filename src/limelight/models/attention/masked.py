@@ -95,48 +95,29 @@ class DeletionScorer:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
         # One small table per token, looked up for all masks, stays in the nearest cache; looking
         # words up window by window took two to four times as long.
-        first, padding, words = self._sums
-        y, yu = self._places
-        T_max, everywhere = len(y), np.ones(len(keep), bool)
-        place, sums = np.ones(len(keep), np.intp), np.tile(first, (len(keep), 1))
+        T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
+        place, sums = np.ones(len(keep), np.intp), np.tile(self._terms(CLS)[0], (len(keep), 1))
         at_place = np.zeros((T_max + 1, sums.shape[1]))  # the last row: removed, or cut off
-        inside = at_place[:-1]
-        for (g, gu), feature in zip(words, self.of_token, strict=True):
+        for word, feature in zip(self.ids, self.of_token, strict=True):
             stays = keep[:, feature] if feature >= 0 else everywhere
-            np.multiply(g, yu, out=inside)
-            inside += gu * y
+            at_place[:-1] = self._terms(word)
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
             place = np.minimum(place + stays, T_max)
-        sums += padding[place]
+        at_place[:-1] = np.cumsum(self._terms(UNK)[::-1], axis=0)[::-1]
+        sums += at_place[place]  # padding from there to the end of the window
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
-    @cached_property
-    def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What [cls] adds to D and N, what padding adds from every place on, and every word's g
-        and g·u, which times y and y·u of its place are what it adds there."""
-        rows = np.array([CLS, UNK, *self.ids])
-        logit, value = self.tables.word_logit[rows], self.tables.word_value[rows]
-        g = np.exp(logit - logit.max(axis=0))[:, None]
-        none = np.zeros_like(g)
-        words = np.stack(
-            [
-                np.repeat(g, 1 + value.shape[1], axis=1).reshape(len(g), -1),
-                np.concatenate([none, g * value], axis=1).reshape(len(g), -1),
-            ],
-            axis=1,
-        )
-        y, yu = self._places
-        cls, unk = (of[0] * yu + of[1] * y for of in words[:2])
-        behind = np.cumsum(unk[::-1], axis=0)[::-1]
-        return cls[0], np.concatenate([behind, np.zeros((1, behind.shape[1]))]), words[2:]
+    def _terms(self, word: int) -> Float[np.ndarray, "T_max sums"]:
+        """g and g·u of a word at every place."""
+        g = np.exp(self.tables.word_logit[word] + self._places)[:, None]
+        u = self.tables.word_value[word] + self.tables.position_value
+        return np.concatenate([g, g * u], axis=1).reshape(len(g), -1)
 
     @cached_property
-    def _places(self) -> tuple[Float[np.ndarray, "T_max sums"], Float[np.ndarray, "T_max sums"]]:
-        """y = exp of every place's logit, for D and for each class; and 1 and its u times y."""
-        logit, value = self.tables.position_logit, self.tables.position_value
-        y = np.exp(logit - logit.max(axis=0))[:, None]
-        yu = np.concatenate([y, y * value], axis=1).reshape(len(y), -1)
-        return np.repeat(y, 1 + value.shape[1], axis=1).reshape(len(y), -1), yu
+    def _places(self) -> Float[np.ndarray, "T_max K"]:
+        """Logits of the places, less the largest that a word can have at any of them."""
+        words = self.tables.word_logit[np.array([CLS, UNK, *self.ids])]
+        return self.tables.position_logit - (words.max(0) + self.tables.position_logit.max(0))
 
 
 def _ratio(
