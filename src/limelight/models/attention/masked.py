@@ -98,7 +98,7 @@ class DeletionScorer:
         T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
         place, sums = np.ones(len(keep), np.intp), np.tile(self._terms(CLS)[0], (len(keep), 1))
         at_place = np.zeros((T_max + 1, sums.shape[1]))  # the last row: removed, or cut off
-        for word, feature in zip(self.ids, self.of_token, strict=True):
+        for word, feature in zip(self.ids.tolist(), self.of_token.tolist(), strict=True):
             stays = keep[:, feature] if feature >= 0 else everywhere
             at_place[:-1] = self._terms(word)
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
