@@ -33,7 +33,8 @@ from transformer_rivals import LogOdds, rivals
 SHARES = "judging_cuda_every"
 SLOW = ("shapley, pairs=25", "surrogate", "lime-sampled", "interactions", "anchors")
 SMOKE = ("shapley, pairs=2", "lrp")
-_NEAR = (0.4, 0.02)  # decades of time, and shares: labels of points that are closer would overlap
+_LETTER, _HEIGHT, _POINT = 0.026, 0.026, 0.0031  # decades, shares, shares: of labels as drawn here
+_DOT = 0.02  # decades: half a point
 SHORT = "a short text , to begin with ."
 
 
@@ -168,26 +169,39 @@ def draw(measures: list[Measure], path: Path) -> None:
     names = sorted((name for name in value if f"{name} seconds" in value), key=value.__getitem__)
     figure, axes = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
     axes.set(xscale="log", xlabel="seconds for a text", ylabel="share (0: chance, 1: best found)")
-    axes.margins(x=0.25)
-    right, last = True, (1e-9, -math.inf)
+    axes.margins(x=0.25, y=0.1)
+    points = [(math.log10(value[f"{name} seconds"]), value[name]) for name in names]
+    taken = [(x - _DOT, x + _DOT, y - _DOT / 2, y + _DOT / 2) for x, y in points]
     for name in names:
         ours, at = name in EVERY, (value[f"{name} seconds"], value[name])
         axes.plot(*at, "o" if ours else "s", color="#1f6f8b" if ours else "#b5651d", ms=5)
-        near = abs(math.log10(at[0] / last[0])) < _NEAR[0] and at[1] - last[1] < _NEAR[1]
-        right, last = not right if near else True, at  # of two that are close, one on each side
+        dx, dy = free_place(name, math.log10(at[0]), at[1], taken)
+        side = "left" if dx > 0 else "right"
         axes.annotate(
-            name,
-            at,
-            xytext=(5 if right else -5, 0),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            va="center",
-            fontsize=7,
+            name, at, (dx, dy), textcoords="offset points", ha=side, va="center", fontsize=7
         )
     axes.xaxis.set_major_formatter("{x:g}")
     axes.axhline(0, color="0.7", lw=0.8)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def free_place(
+    name: str, x: float, y: float, taken: list[tuple[float, float, float, float]]
+) -> tuple[float, float]:
+    """Return where the label of a point goes, in points from it: the first place that is free.
+
+    ``taken`` holds the boxes of points and labels, in decades and shares, and gains this one.
+    """
+    width = _LETTER * len(name)
+    tries = [(dx, dy) for dy in (0, 8, -8, 16, -16, 24, -24) for dx in (5, -5)]
+    for dx, dy in tries:
+        left, low = x + 2 * _DOT if dx > 0 else x - 2 * _DOT - width, y + dy * _POINT - _HEIGHT / 2
+        box = (left, left + width, low, low + _HEIGHT)
+        if all(box[1] < a or b < box[0] or box[3] < c or d < box[2] for a, b, c, d in taken):
+            break
+    taken.append(box)
+    return dx, dy
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def main() -> None:
     start, used = time.perf_counter(), time.process_time()
     methods: Any = list(METHODS)
     if arguments.every:
-        methods = EVERY if deep else shipped_methods(model)
+        methods = chosen_of(arguments) if deep else shipped_methods(model)
     found = limelight.judge(model, texts, methods, **settings)
     seconds, used = time.perf_counter() - start, time.process_time() - used
     for line in shares(found):
@@ -85,6 +85,12 @@ def main() -> None:
         arguments,
         data=f"{len(texts)} reviews{settings_note and ', '}{settings_note}",
     )
+
+
+def chosen_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the methods of ``--every``, or those of them that ``--methods`` names."""
+    names = arguments.methods.split(";") if arguments.methods else list(EVERY)
+    return {name: EVERY[name] for name in names}
 
 
 def shipped_methods(model: Model) -> list[str]:
@@ -110,6 +116,7 @@ def parsed() -> argparse.Namespace:
     """Return the arguments."""
     parser = parser_of(__doc__ or "")
     parser.add_argument("--every", action="store_true", help="every method, at several costs")
+    parser.add_argument("--methods", help="some of every method, by name, with semicolons")
     parser.add_argument("--pairs", type=int, default=25, help="of orders, for Shapley values")
     parser.add_argument("--samples", type=int, default=1000, help="of LIME")
     parser.add_argument("--columns", default="", help="other measures, with commas")

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
 
-from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, agreed_budget, allotted, checked_counts
 from limelight.explainers.explaining import compared, explanations
 from limelight.explainers.keywords import Keywords
 from limelight.explainers.progress import Progress, metered
-from limelight.explainers.readings import Texts, is_one, listed, readings
+from limelight.explainers.question import Question
+from limelight.explainers.readings import Texts, is_one, listed, one_reading, readings
 from limelight.explainers.registry import method_table
 from limelight.explainers.several_methods import COMPARED, method_and_budget, several_methods
 from limelight.explainers.text_game import TextGame
@@ -102,10 +102,7 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
-    texts, found = listed(text), Explanations()
-    for reading in readings(
-        model,
-        texts,
+    question = Question(
         target=target,
         against=against,
         features=features,
@@ -113,6 +110,12 @@ def explain(
         protect=protect,
         side=side,
         window=window,
+    )
+    texts, found = listed(text), Explanations()
+    for reading in readings(
+        model,
+        texts,
+        question,
         progress=progress,
         chosen=[chosen],
         feasible=partial(checked_counts, spent, [chosen]),
@@ -152,21 +155,24 @@ def explain_classes(
     those of :func:`explain`.
     """
     chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
-    texts, found = listed(text), list[dict[str, Explanation]]()
-    for reading in readings(
-        model,
-        texts,
-        target=0,
+    question = Question(
+        all_classes=True,
         features=features,
         scale=scale,
         protect=protect,
         side=side,
         window=window,
+    )
+    texts, found = listed(text), list[dict[str, Explanation]]()
+    for reading in readings(
+        model,
+        texts,
+        question,
         progress=progress,
         feasible=partial(checked_counts, spent, [chosen]),
         alone=spent is not None,
     ):
-        aims = [reading.aimed(i) for i in range(len(model.classes))]
+        aims = reading.aims()
         (within,) = allotted(spent, [chosen], reading)
         with metered(progress, [within], reading, aims=len(aims), total=len(texts)):
             by_class = [explanations(within, aimed) for aimed in aims]
@@ -231,10 +237,7 @@ def compare(
     """
     several = several_methods(checked_model(model), methods, settings)
     spent = agreed_budget(budget, several, settings)
-    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
-    for reading in readings(
-        model,
-        texts,
+    question = Question(
         target=target,
         against=against,
         features=features,
@@ -242,6 +245,12 @@ def compare(
         protect=protect,
         side=side,
         window=window,
+    )
+    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
+    for reading in readings(
+        model,
+        texts,
+        question,
         progress=progress,
         feasible=partial(checked_counts, spent, several) if strict else None,
         alone=spent is not None,
@@ -269,20 +278,8 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    if not is_one(text):
-        raise InputError(f"a game is about one text, a string; got {type(text).__name__}.")
-    (reading,) = readings(
-        checked_model(model),
-        listed(text),
-        target=0,
-        features=features,
-        scale=_own_scale(model),
-        protect=protect,
-        side=side,
-        window=window,
-        progress=None,
-    )
-    return reading.game(replacement)
+    question = Question(features=features, protect=protect, side=side, window=window)
+    return one_reading(model, text, question, about="a game").game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:
@@ -291,7 +288,3 @@ def methods(model: Model | None = None) -> MethodTable:
     With a ``model``, how each is computed for it, or why it is not.
     """
     return method_table(None if model is None else checked_model(model))
-
-
-def _own_scale(model: Model) -> str:
-    return "score" if model.link == "none" else "logit"

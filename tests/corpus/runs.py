@@ -11,25 +11,15 @@ from limelight.corpus.run_record import (
     DataRecord,
     MethodRecord,
     ModelRecord,
-    QuestionRecord,
     RunRecord,
     ShardPlan,
 )
 from limelight.corpus.shard_work import input_schema
 from limelight.corpus.word_sums import Moments
+from limelight.explainers.question import Question
 from limelight.explainers.registry import configured
 
 from tiny_models import tiny_model
-
-QUESTION = {
-    "target": None,
-    "against": None,
-    "all_classes": False,
-    "features": "words",
-    "scale": "logit",
-    "protect": [],
-    "window": None,
-}
 
 
 def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
@@ -52,7 +42,7 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
             )
             for one in chosen
         ],
-        question=QuestionRecord(**{**QUESTION, **question}),
+        question=Question(**question),
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),

@@ -7,7 +7,6 @@ import pytest
 
 import limelight
 from limelight import DomainError, InputError, SamplingPlan
-from limelight.explainers import plan_verb
 
 from tiny_models import tiny_model
 
@@ -145,7 +144,7 @@ def test_a_plan_needs_one_text_of_two_words():
     with pytest.raises(DomainError, match="at least 2 distinct words; this text has 1"):
         limelight.plan(MODEL, "w1")
     with pytest.raises(InputError, match="one text, a string; got list"):
-        plan_verb._check(["w1 w2"], 0.1, 0.25, "uniform")
+        inspect.unwrap(limelight.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console, output_console
-from limelight.cli.question import Question, number_or_name
+from limelight.cli.question_options import Asking, QuestionOptions
 from limelight.cli.result import parsed_settings
 from limelight.cli.run_bar import run_shown
 from limelight.errors import InputError, nearest
@@ -77,7 +77,7 @@ class DataRun:
     shard_texts: int | None = None
     log: str | None = None
 
-    def given(self, text: tuple[str, ...], question: Question) -> bool:
+    def given(self, text: tuple[str, ...], asking: Asking) -> bool:
         """Return whether a data set is to be explained; refuse options that mean nothing then."""
         if not self.data:
             for field in fields(self):
@@ -86,20 +86,20 @@ class DataRun:
             return False
         for name, there in (
             ("a text", bool(text)),
-            ("--file", question.file is not None),
-            ("--lines", question.lines),
-            ("--tabs", question.tabs),
-            ("--pair", question.pair is not None),
-            ("--format", question.format is not None),
+            ("--file", asking.file is not None),
+            ("--lines", asking.lines),
+            ("--tabs", asking.tabs),
+            ("--pair", asking.pair is not None),
+            ("--format", asking.format is not None),
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
-        if question.budget is not None:
+        if asking.budget is not None:
             raise InputError(
                 "--budget is about single texts; of a data set say how much is sampled with --set, "
                 "such as --set pairs=5."
             )
-        if question.output is None:
+        if asking.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
             raise InputError(nearest("engine", self.engine, ENGINES))
@@ -107,27 +107,28 @@ class DataRun:
             raise InputError(nearest("log", self.log, ["json"]))
         return True
 
-    def explain(self, methods: str | None, question: Question, *, all_classes: bool) -> None:
+    def explain(
+        self,
+        methods: str | None,
+        question: QuestionOptions,
+        asking: Asking,
+        *,
+        all_classes: bool,
+    ) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = question.chosen_model()
+        model = asking.chosen_model()
         names = None if methods is None else [name.strip() for name in methods.split(",")]
-        output = Path(question.output or "")
+        output = Path(asking.output or "")
         with run_shown(output, self.log) as shown:
             run = explain_data(
                 model,
                 list(self.data),
                 names if names is None or len(names) > 1 else names[0],
                 output=output,
-                target=number_or_name(question.target),
-                against=number_or_name(question.against),
                 all_classes=all_classes,
-                features=question.features,
-                scale=question.scale,
-                protect=question.protect,
-                side=question.side,
-                window=number_or_name(question.window),
+                **question.keywords(),
                 text_column=self.text_column,
                 pair_column=self.pair_column,
                 id_column=self.id_column,
@@ -136,8 +137,8 @@ class DataRun:
                 shard_texts=self.shard_texts,
                 retry=self.retry,
                 progress=shown,
-                **self._where(question.device),
-                **parsed_settings(question.set),
+                **self._where(asking.device),
+                **parsed_settings(asking.set),
             )
         _say_end(run)
 

@@ -3,13 +3,15 @@
 __all__ = ["explain"]
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from limelight import verbs
 from limelight.cli.data_run import DataRun
-from limelight.cli.question import Question, number_or_name
+from limelight.cli.lines import Answers
+from limelight.cli.question_options import Asking, QuestionOptions
 from limelight.cli.result import only, show, write
 from limelight.errors import InputError
 from limelight.results import Explanation
@@ -20,7 +22,8 @@ def explain(
     *text: str,
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
-    question: Question = Question(),  # noqa: B008  (it is frozen)
+    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
+    asking: Asking = Asking(),  # noqa: B008
     data_run: DataRun = DataRun(),  # noqa: B008
 ) -> None:
     """Show which words of a text move the model, by one method; or of a whole data set, by several.
@@ -39,45 +42,41 @@ def explain(
         raise InputError("give --target or --all-classes, not both.")
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
-    if data_run.given(text, question):
-        data_run.explain(method, question, all_classes=all_classes)
+    if data_run.given(text, asking):
+        data_run.explain(method, question, asking, all_classes=all_classes)
         return
-    form = question.form  # refused before any work is done
+    form = asking.form  # refused before any work is done
     if method is not None and "," in method:
         raise InputError(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
             "for a whole data set."
         )
-    _explain_texts(text, method, form, question, all_classes=all_classes)
-
-
-def _explain_texts(
-    text: tuple[str, ...], method: str | None, form: str, question: Question, *, all_classes: bool
-) -> None:
+    asked = question.keywords()
     if all_classes:
-        answers = question.asked(verbs.explain_classes, text, method)
-    else:
-        target = number_or_name(question.target)
-        against = number_or_name(question.against)
-        answers = question.asked(verbs.explain, text, method, target=target, against=against)
+        del asked["target"], asked["against"]
+    verb = verbs.explain_classes if all_classes else verbs.explain
+    _show_answers(asking.asked(verb, text, method, **asked), form, asking.output)
+
+
+def _show_answers(answers: Answers[Any], form: str, output: Path | None) -> None:
     numbered = _numbered(answers)
     explanations = (e for _, e in numbered)
     match form:
         case "terminal":
-            show(explanations, question.output, go_on=answers.how_to_go_on)
+            show(explanations, output, go_on=answers.how_to_go_on)
         case "json":
             parts = (e.to_json() + "\n" for e in explanations)
-            write(parts, question.output, go_on=answers.how_to_go_on)
+            write(parts, output, go_on=answers.how_to_go_on)
         case "csv":
-            write(explanations_csv(numbered), question.output, go_on=answers.how_to_go_on)
+            write(explanations_csv(numbered), output, go_on=answers.how_to_go_on)
         case "html":
-            write([only(explanations, form).as_html()], question.output)
+            write([only(explanations, form).as_html()], output)
         case _:
             from limelight.render.figures import bar_chart, interaction_heatmap, save_figure
 
             one = only(explanations, form)
             drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)
-            save_figure(drawn, str(question.output))
+            save_figure(drawn, str(output))
     answers.finish(said=form in ("terminal", "json", "html"))
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from limelight.cli.console import error_console
 from limelight.cli.model_choice import chosen_model
 from limelight.cli.progress_bar import ProgressShown
-from limelight.cli.question import number_or_name
+from limelight.cli.question_options import number_or_name
 from limelight.cli.result import (
     FIGURES,
     chosen_format,

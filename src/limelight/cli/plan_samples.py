@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console
-from limelight.cli.question import number_or_name
+from limelight.cli.question_options import QuestionOptions
 from limelight.cli.result import write
 from limelight.cli.texts import given_texts
 from limelight.errors import InputError
@@ -19,12 +19,7 @@ from limelight.models import load
 def plan(
     *text: str,
     error: float = 0.01,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    against: str | None = None,
-    features: str = "words",
-    scale: str = "logit",
-    protect: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    window: str | None = None,
+    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
     sizes: str = "uniform",
     pilot: int = 1000,
@@ -42,18 +37,6 @@ def plan(
         The text; "-" reads standard input.
     error
         The standard error that no word may exceed.
-    target
-        Class to explain, by name or number, or "predicted".
-    against
-        Explain the target against this class, by name or number.
-    features
-        "words", "positions" or "sentences".
-    scale
-        Explain the "logit" of the class or its "probability".
-    protect
-        Word that stays as it is and gets no score. May be repeated.
-    window
-        For texts that are longer than a Hugging Face model reads: tokens in a window, or "auto".
     bandwidth
         Width of LIME's kernel; 0.25 is the lime package's.
     sizes
@@ -79,12 +62,7 @@ def plan(
         load(model, device=device),
         texts[0],
         error=error,
-        target=number_or_name(target),
-        against=number_or_name(against),
-        features=features,
-        scale=scale,
-        protect=protect,
-        window=number_or_name(window),
+        **question.keywords(),
         bandwidth=bandwidth,
         sizes=sizes,
         pilot=pilot,

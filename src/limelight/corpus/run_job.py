@@ -130,22 +130,9 @@ class RunJob:
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    question = work.record.question
     for one in data_texts(usable, work.model.classes)[0]:
         try:
-            reading = readings(
-                work.model,
-                [one.given],
-                target=question.target,
-                against=question.against,
-                features=question.features,
-                scale=question.scale,
-                protect=question.protect,
-                side=question.side,
-                window=question.window,
-                progress=None,
-            )
-            next(reading)
+            next(readings(work.model, [one.given], work.record.question))
         except InputError as error:
             if not error.one_text:
                 raise

@@ -2,23 +2,24 @@
 
 __all__ = ["plan_run"]
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from limelight import __version__
 from limelight.corpus.data_set import DataSet
 from limelight.corpus.run_record import (
     MethodRecord,
     ModelRecord,
-    QuestionRecord,
     RunRecord,
     ShardPlan,
 )
 from limelight.errors import InputError
 from limelight.explainers.method import Chosen
+from limelight.explainers.question import Question
 from limelight.explainers.registry import configured
 from limelight.explainers.several_methods import default_method, several_methods
-from limelight.explainers.targets import explained_scale
 from limelight.models import Model
 from limelight.models.loading import source_of
 from limelight.results.plain_values import plain_value, written_value
@@ -34,25 +35,13 @@ def plan_run(
     data: DataSet,
     method: Any,
     settings: Mapping[str, Any],
+    question: Question,
     *,
-    target: str | int | None,
-    against: str | int | None,
-    all_classes: bool,
-    features: str,
-    scale: str,
-    protect: Collection[str],
-    side: str | None,
-    window: str | int | None,
     texts_kept: bool,
     shard_texts: int | None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
-    for name, given in (("target", target), ("against", against)):
-        if all_classes and given is not None:
-            raise InputError(f"give {name} or all_classes, not both.")
-    if isinstance(protect, str):
-        raise InputError(f"protect takes a list of words; got one string. Write [{protect!r}].")
-    if not isinstance(features, str):
+    if not isinstance(question.features, str):
         raise InputError("groups of tokens are for one text; over many, name the features.")
     chosen = _chosen(model, method, settings)
     size = _shard_size(chosen, shard_texts)
@@ -68,16 +57,7 @@ def plan_run(
             source=None if source is None else source.path,
         ),
         methods=[_method_record(one) for one in chosen],
-        question=QuestionRecord(
-            target=target,
-            against=against,
-            all_classes=all_classes,
-            features=features,
-            scale=explained_scale(scale, model.link),
-            protect=sorted(protect),
-            side=side,
-            window=window,
-        ),
+        question=msgspec.structs.replace(question.to(model), protect=sorted(question.protect)),
         data=found,
         shards=ShardPlan(texts=size, count=-(-found.rows // size)),
     )

@@ -7,7 +7,6 @@ __all__ = [
     "DataRecord",
     "MethodRecord",
     "ModelRecord",
-    "QuestionRecord",
     "RunRecord",
     "ShardPlan",
     "difference",
@@ -22,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from limelight.errors import InputError
+from limelight.explainers.question import Question
 from limelight.files import write_whole
 from limelight.parsing import bounded_bytes
 
@@ -50,19 +50,6 @@ class MethodRecord(_Record, frozen=True):
     label: str
     signed: bool
     settings: dict[str, Any]
-
-
-class QuestionRecord(_Record, frozen=True):
-    """What is asked of every text, whatever the method."""
-
-    target: str | int | None
-    against: str | int | None
-    all_classes: bool
-    features: str
-    scale: str
-    protect: list[str]
-    window: str | int | None
-    side: str | None = None
 
 
 class DataFileRecord(_Record, frozen=True):
@@ -125,7 +112,7 @@ class RunRecord(_Record, frozen=True):
     version: str
     model: ModelRecord
     methods: list[MethodRecord]
-    question: QuestionRecord
+    question: Question
     data: DataRecord
     shards: ShardPlan
 
@@ -203,8 +190,9 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
             yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
 
 
-def _fields(record: _Record) -> dict[str, Any]:
-    return msgspec.structs.asdict(record)
+def _fields(record: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields as they are written."""
+    return msgspec.json.decode(msgspec.json.encode(record), type=dict[str, Any])
 
 
 def _ids(record: RunRecord) -> str:

@@ -19,6 +19,7 @@ from limelight.corpus.shard_task import Engine, finished_by
 from limelight.corpus.shard_work import ShardWork
 from limelight.corpus.stored_run import Run
 from limelight.errors import InputError
+from limelight.explainers.question import Question
 from limelight.explainers.settings import Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
@@ -103,12 +104,7 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     checked_model(model)
-    opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
-    record = plan_run(
-        model,
-        opened,
-        method,
-        settings,
+    question = Question(
         target=target,
         against=against,
         all_classes=all_classes,
@@ -117,6 +113,14 @@ def explain_data(
         protect=protect,
         side=side,
         window=window,
+    )
+    opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
+    record = plan_run(
+        model,
+        opened,
+        method,
+        settings,
+        question,
         texts_kept=texts_kept,
         shard_texts=shard_texts,
     )

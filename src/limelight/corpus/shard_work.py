@@ -48,13 +48,12 @@ class ShardWork:
         self.chosen: list[Chosen] = [
             configured(one.id, model, read_value(one.settings)) for one in record.methods
         ]
-        every = record.question.all_classes
-        self._aims = list(range(len(model.classes))) if every else [None]
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
         asked, errors = data_texts(texts, self.model.classes)
-        found: list[list[Found]] = [[error or ""] * self._per_text for error in errors]
+        each = self.record.rows_per_text
+        found: list[list[Found]] = [[error or ""] * each for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
         usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
@@ -69,21 +68,17 @@ class ShardWork:
             if heard is not None:
                 heard(done, failed)
         names = texts.column_names[len(_INPUT) :]
-        place = pa.array([i for i in range(len(asked)) for _ in range(self._per_text)], pa.int64())
+        place = pa.array([i for i in range(len(asked)) for _ in range(each)], pa.int64())
         return shard_table(
             list(self._answers(asked, found)),
             {name: texts.column(name).take(place) for name in names},
             keep_texts=self.record.data.texts_kept,
         )
 
-    @property
-    def _per_text(self) -> int:
-        return len(self.chosen) * len(self._aims)
-
     def _answers(
         self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]
     ) -> Iterator[Answer]:
-        aims = [None if aim is None else self.model.classes[aim] for aim in self._aims]
+        aims = self.model.classes if self.record.question.all_classes else [None]
         rows = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
         for about, of_text in zip(asked, found, strict=True):
             for (method, aim), one in zip(rows, of_text, strict=True):
@@ -98,33 +93,18 @@ class ShardWork:
         try:
             return [
                 of_text
-                for reading in readings(
-                    self.model,
-                    texts,
-                    target=0 if question.all_classes else question.target,
-                    against=question.against,
-                    features=question.features,
-                    scale=question.scale,
-                    protect=question.protect,
-                    side=question.side,
-                    window=question.window,
-                    progress=None,
-                    chosen=self.chosen,
-                )
+                for reading in readings(self.model, texts, question, chosen=self.chosen)
                 for of_text in self._of_reading(reading)
             ]
         except Exception as error:
             if len(texts) == 1:
-                return [[_sentence(error)] * self._per_text]
+                return [[_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
         return self._explained(texts[:half]) + self._explained(texts[half:])
 
     def _of_reading(self, reading: Reading) -> list[list[Found]]:
-        columns = [
-            self._of_method(chosen, reading if aim is None else reading.aimed(aim))
-            for chosen in self.chosen
-            for aim in self._aims
-        ]
+        aims = reading.aims()
+        columns = [self._of_method(chosen, aimed) for chosen in self.chosen for aimed in aims]
         return [list(of_text) for of_text in zip(*columns, strict=True)]
 
     def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:

@@ -1,17 +1,16 @@
 """What ``explain`` and ``compare`` take by name."""
 
-__all__ = ["Keywords", "Question"]
+__all__ = ["Keywords"]
 
 from collections.abc import Collection, Sequence
-from typing import TypedDict
 
 from limelight.explainers.budget import BudgetGiven
 from limelight.explainers.progress import Progress
 from limelight.explainers.settings import Settings
 
 
-class Question(TypedDict, total=False):
-    """What is asked about a text, whatever the method."""
+class Keywords(Settings, total=False):
+    """What may be given by name: what is asked about a text, and settings of the methods."""
 
     features: str | Sequence[int]
     scale: str
@@ -20,7 +19,3 @@ class Question(TypedDict, total=False):
     window: str | int | None
     budget: BudgetGiven | None
     progress: Progress | None
-
-
-class Keywords(Question, Settings, total=False):
-    """What may be given by name: the question, and settings of the methods."""

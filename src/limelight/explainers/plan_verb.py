@@ -4,7 +4,7 @@ __all__ = ["plan"]
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.lime_regression import Regression
 from limelight.explainers.method import setting_value
+from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import is_one, listed, readings
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.explainers.readings import one_reading
+from limelight.models import Model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
@@ -61,10 +62,8 @@ def plan(
         *(("pilot", int, pilot), ("seed", int, seed)),
     ):
         setting_value(name, kind, value)
-    _check(text, error, bandwidth, sizes)
-    (reading,) = readings(
-        checked_model(model),
-        listed(text),
+    _check(error, bandwidth, sizes)
+    question = Question(
         target=target,
         against=against,
         features=features,
@@ -72,9 +71,9 @@ def plan(
         protect=protect,
         side=side,
         window=window,
-        progress=None,
-        feasible=lambda d: _check_words(d, bandwidth),
     )
+    feasible = partial(_check_words, bandwidth=bandwidth)
+    reading = one_reading(model, text, question, about="a plan", feasible=feasible)
     exact = reading.collapses and reading.targets.scale == "logit"
     replacement = resolved_replacement(reading.model, "auto")
     deviation, notices = (
@@ -101,9 +100,7 @@ def plan(
     )
 
 
-def _check(text: Any, error: float, bandwidth: float, sizes: str) -> None:
-    if not is_one(text):
-        raise InputError(f"a plan is about one text, a string; got {type(text).__name__}.")
+def _check(error: float, bandwidth: float, sizes: str) -> None:
     if not 0 < error < math.inf:
         raise InputError(f"error must be positive and finite; got {error}.")
     if not bandwidth > 0:

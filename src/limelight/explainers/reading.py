@@ -1,8 +1,8 @@
 """Some texts under one model, with what is to be explained: what every method computes from."""
 
-__all__ = ["Reading", "read"]
+__all__ = ["Reading", "read", "reading_of"]
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -10,6 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
+from limelight.explainers.question import Question
 from limelight.explainers.targets import Targets, against_indices, target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
@@ -53,8 +54,7 @@ class Reading:
     features: tuple[Features, ...]
     targets: Targets
     outputs: Float[np.ndarray, "n C"]
-    protect: frozenset[str] = frozenset()
-    side: str | None = None  # of pairs, the only one whose words are features
+    question: Question
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
 
@@ -74,8 +74,13 @@ class Reading:
                 shared=_Shared(),
             )
 
-    def aimed(self, index: int) -> "Reading":
-        """Return the same documents with another class as the target."""
+    def aims(self) -> list["Reading"]:
+        """Return the reading itself, or one for each class where all of them are asked about."""
+        if not self.question.all_classes:
+            return [self]
+        return [self._aimed(index) for index in range(len(self.model.classes))]
+
+    def _aimed(self, index: int) -> "Reading":
         aims = np.full(len(self.documents), index)
         return replace(self, targets=replace(self.targets, index=aims, against=None))
 
@@ -162,8 +167,8 @@ class Reading:
             "features": self.features[i].unit,
             "aggregation": self._pooling(self.features[i].unit),
             "replacement": resolved_replacement(self.model, "auto"),
-            "protect": sorted(self.protect),
-            **({} if self.side is None else {"side": self.side}),
+            "protect": sorted({word.lower() for word in self.question.protect}),
+            **({} if self.question.side is None else {"side": self.question.side}),
             **({} if windows is None else {"window": windows.size}),
         }
 
@@ -195,44 +200,45 @@ class Reading:
         return "sum over occurrences" if by_token and unit != "positions" else "none"
 
 
-def read(
+def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
+    """Return ``texts`` as ``model`` sees them; ``asked`` are fields of a :class:`Question`."""
+    question = Question(**asked).to(model)
+    return reading_of(question.windowed(model), texts, question)
+
+
+def reading_of(
     model: Model,
     texts: Sequence[Any],
+    question: Question,
     *,
-    features: str | Sequence[int] = "words",
-    target: Any = None,
-    against: Any = None,
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
 ) -> Reading:
-    """Return ``texts`` as ``model`` sees them, with what is to be explained.
+    """Return ``texts`` as ``model`` sees them, to which ``question`` has been put.
 
     ``first`` is the number of the first text, for errors; None where there is only one.
     ``feasible`` may refuse a number of features before the model is asked anything.
     """
-    _check_features(model, features)
-    kept = _protected(model, protect)
+    _check_features(model, question.features)
+    kept = frozenset(_one_token(model, word) for word in question.protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(document_by(model, text, pieces=_is_tokens(features)))
-            scored.append(_features(documents[-1], features, kept, side))
+            documents.append(document_by(model, text, pieces=_is_tokens(question.features)))
+            scored.append(_features(documents[-1], question, kept))
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
+    target = 0 if question.all_classes else question.target
     index = target_indices(target, model.classes, outputs)
-    other = against_indices(against, index, model.classes, outputs)
+    other = against_indices(question.against, index, model.classes, outputs)
     return Reading(
         model=model,
         documents=tuple(documents),
         features=tuple(scored),
-        targets=Targets(index, model.classes, scale, model.link, other),
+        targets=Targets(index, model.classes, question.scale, model.link, other),
         outputs=outputs,
-        protect=kept,
-        side=side,
+        question=question,
         first=first,
     )
 
@@ -263,14 +269,8 @@ def _check_features(model: Model, unit: str | Sequence[int]) -> None:
         raise InputError(nearest("features", unit, known))
 
 
-def _protected(model: Model, words: Collection[str]) -> frozenset[str]:
-    """Return protected words as the model reads them, in lower case: they are safe in any case."""
-    if isinstance(words, str):
-        raise InputError(f"protect takes a list of words; got one string. Write [{words!r}].")
-    return frozenset(_one_token(model, word) for word in words)
-
-
 def _one_token(model: Model, word: str) -> str:
+    """Return a protected word in lower case, since it is safe in any, if the model reads it so."""
     try:
         tokens = model.read(word).tokens.strings
     except InputError as error:
@@ -285,12 +285,10 @@ def _one_token(model: Model, word: str) -> str:
     return tokens[0].lower()
 
 
-def _features(
-    document: Document, unit: str | Sequence[int], protect: frozenset[str], side: str | None
-) -> Features:
+def _features(document: Document, question: Question, protect: frozenset[str]) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
-    if _is_tokens(unit):  # the model's pieces, each by itself
-        alone = features_of(document, "positions", protect=kept, side=side)
+    if _is_tokens(question.features):  # the model's pieces, each by itself
+        alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
-    return features_of(document, unit, protect=kept, side=side)
+    return features_of(document, question.features, protect=kept, side=question.side)

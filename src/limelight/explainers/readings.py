@@ -1,16 +1,16 @@
 """What is asked of which texts, a few texts at a time."""
 
-__all__ = ["Texts", "is_one", "listed", "readings", "together"]
+__all__ = ["Texts", "is_one", "listed", "one_reading", "readings", "together"]
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from limelight.errors import InputError
 from limelight.explainers.method import Chosen
 from limelight.explainers.progress import Progress
-from limelight.explainers.reading import Reading, read
-from limelight.explainers.targets import explained_scale
-from limelight.models import CAPABILITIES, Collapses, Cuts, Freezes, Model, why_not
+from limelight.explainers.question import Question
+from limelight.explainers.reading import Reading, reading_of
+from limelight.models import Collapses, Freezes, Model, checked_model, why_not
 from limelight.models.given_text import checked_given
 from limelight.text import Given, Pair
 
@@ -46,15 +46,9 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
 def readings(
     model: Model,
     texts: list[Any],
+    question: Question,
     *,
-    target: Any,
-    against: Any = None,
-    features: str | Sequence[int],
-    scale: str,
-    protect: Collection[str],
-    side: str | None = None,
-    window: str | int | None,
-    progress: Progress | None,
+    progress: Progress | None = None,
     chosen: Sequence[Chosen] = (),
     feasible: Callable[[int], None] | None = None,
     alone: bool = False,
@@ -65,23 +59,12 @@ def readings(
     Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
-    model = _in_windows(model, window)
-    scale = explained_scale(scale, model.link)
+    model, question = question.windowed(model), question.to(model)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     for start in range(0, len(texts), chunk):
-        reading = read(
-            model,
-            texts[start : start + chunk],
-            features=features,
-            target=target,
-            against=against,
-            scale=scale,
-            protect=protect,
-            side=side,
-            first=start if len(texts) > 1 else None,
-            feasible=feasible,
-        )
+        some, first = texts[start : start + chunk], start if len(texts) > 1 else None
+        reading = reading_of(model, some, question, first=first, feasible=feasible)
         for part in reading.apart() if alone or at_a_time == 1 else [reading]:
             yield part
             done += len(part.documents)
@@ -89,9 +72,16 @@ def readings(
                 progress(done, len(texts))
 
 
-def _in_windows(model: Model, window: str | int | None) -> Model:
-    if window is None:
-        return model
-    if (why := why_not(model, "cuts")) is not None:
-        raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
-    return cast(Cuts, model).in_windows(window)
+def one_reading(
+    model: Model,
+    text: Any,
+    question: Question,
+    *,
+    about: str,
+    feasible: Callable[[int], None] | None = None,
+) -> Reading:
+    """Return the one text as the model reads it; ``about`` names what is not about a list."""
+    if not is_one(text):
+        raise InputError(f"{about} is about one text, a string; got {type(text).__name__}.")
+    (reading,) = readings(checked_model(model), listed(text), question, feasible=feasible)
+    return reading

@@ -4,10 +4,10 @@ __all__ = ["surrogate"]
 
 from collections.abc import Collection, Sequence
 
-from limelight.errors import InputError
 from limelight.explainers.fitted_surrogate import SurrogateGame, fitted_surrogate
 from limelight.explainers.method import chosen
-from limelight.explainers.readings import is_one, listed, readings
+from limelight.explainers.question import Question
+from limelight.explainers.readings import one_reading
 from limelight.explainers.surrogate_methods import ROWS, Surrogate
 from limelight.models import Model, checked_model
 from limelight.text import Given
@@ -39,14 +39,10 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    if not is_one(text):
-        raise InputError(f"a surrogate is about one text, a string; got {type(text).__name__}.")
     (method,) = ROWS
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
-    (reading,) = readings(
-        model,
-        listed(text),
+    question = Question(
         target=target,
         against=against,
         features=features,
@@ -54,7 +50,7 @@ def surrogate(
         protect=protect,
         side=side,
         window=window,
-        progress=None,
-        feasible=settings.plan.check_enough,
     )
+    enough = settings.plan.check_enough
+    reading = one_reading(model, text, question, about="a surrogate", feasible=enough)
     return fitted_surrogate(reading, settings.plan, settings.replacement).game

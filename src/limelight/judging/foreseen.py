@@ -11,7 +11,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.progress import Progress
-from limelight.explainers.reading import Reading, read
+from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
 from limelight.judging.asked_ground import read_at
 from limelight.judging.greedy_search import EVERY_WORD, STEPS
@@ -56,7 +56,7 @@ def _tried(trial: Trial, texts: list[Any]) -> Iterator[Reading]:
     """Yield a few of the texts, evenly spread; one that cannot be read will be a row of its own."""
     for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
         with contextlib.suppress(InputError):
-            yield read(trial.model, [texts[place]], target=trial.target, scale=trial.scale)
+            yield reading_of(trial.model, [texts[place]], trial.question)
 
 
 def _seconds_of_one(game: TextGame) -> float:

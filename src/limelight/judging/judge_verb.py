@@ -10,6 +10,7 @@ from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.progress import Progress
+from limelight.explainers.question import Question
 from limelight.explainers.readings import Texts, listed
 from limelight.explainers.settings import Settings
 from limelight.judging.candidates import candidates_of
@@ -132,8 +133,7 @@ def judge(
         model=model,
         candidates=candidates,
         tallies=Tallies(candidates, [_whole(text) for text in given], rationales),
-        target=target,
-        scale=scale,
+        question=Question(target=target, scale=scale).to(model),
         replacements=replacements,
         columns=wanted,
         curves=curves,
@@ -187,8 +187,8 @@ def _judgement(
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
         notices=judging_notices(methods, texts),
         settings={
-            "target": trial.target,
-            "scale": trial.scale,
+            "target": trial.question.target,
+            "scale": trial.question.scale,
             "replacement": replacement,
             "columns": sorted(trial.columns),
             "budget": trial.budget,

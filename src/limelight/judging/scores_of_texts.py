@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading, read
+from limelight.explainers.reading import Reading, reading_of
 from limelight.judging.candidates import Candidate, Scored
 from limelight.models import Model
 from limelight.shapes import Float
@@ -67,7 +67,7 @@ def _shuffled(
 ) -> list[list[Scored] | None]:
     """Return the scores of the same texts and classes under another model."""
     texts = [document.given for document in reading.documents]
-    other = read(twin, texts, scale=reading.targets.scale)
+    other = reading_of(twin, texts, reading.question)
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")
     other = replace(other, targets=reading.targets)

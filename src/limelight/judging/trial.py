@@ -10,9 +10,10 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading, read
+from limelight.explainers.question import Question
+from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.readings import together
-from limelight.explainers.targets import explained_scale, target_indices
+from limelight.explainers.targets import target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.judging.candidates import Candidate
 from limelight.judging.greedy_search import GreedySearch, searched_together
@@ -41,8 +42,7 @@ class Trial:
     model: Model
     candidates: list[Candidate]
     tallies: Tallies  # what is kept of every text beside its areas
-    target: str | int
-    scale: str
+    question: Question  # as it is put to the model
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
     columns: frozenset[str]
     curves: bool
@@ -50,8 +50,8 @@ class Trial:
     seed: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", explained_scale(self.scale, self.model.link))
-        target_indices(self.target, self.model.classes, np.zeros((1, len(self.model.classes))))
+        classes = self.model.classes
+        target_indices(self.question.target, classes, np.zeros((1, len(classes))))
         why = why_not(self.model, "shuffles")
         if "sanity" in self.columns and why is not None:
             raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
@@ -66,7 +66,8 @@ class Trial:
         """Whether areas are sums over tables, so that nothing has to be asked."""
         # The tables' game replaces words the model's own way, and is of its outputs themselves.
         own_way = self.replacements == (self.model.replacements[0],)
-        return why_not(self.model, "collapses") is None and own_way and self.scale != "probability"
+        on_probabilities = self.question.scale == "probability"
+        return why_not(self.model, "collapses") is None and own_way and not on_probabilities
 
     @cached_property
     def _twin(self) -> Model | None:
@@ -109,7 +110,7 @@ class Trial:
     def _cases(self, texts: Sequence[Any], start: int) -> Iterator[Case]:
         """Read texts together; where one of them cannot be read, each by itself."""
         try:
-            found = read(self.model, texts, target=self.target, scale=self.scale)
+            found = reading_of(self.model, texts, self.question)
         except InputError as error:
             if len(texts) == 1:
                 yield JudgedText(id=start, reason=str(error))
@@ -117,8 +118,8 @@ class Trial:
             for i, text in enumerate(texts):
                 yield from self._cases([text], start + i)
             return
-        targets = found.targets
-        if self.scale == "logit" and self.model.link == "softmax" and found.outputs.shape[1] == 2:
+        targets, two = found.targets, found.outputs.shape[1] == 2
+        if self.question.scale == "logit" and self.model.link == "softmax" and two:
             targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
         reading = replace(found, targets=targets)
         again = "stability" in self.columns

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from limelight.errors import InputError
+from limelight.explainers.question import Question
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -37,11 +38,22 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     changes: Annotated[list[Change], Meta(max_length=200)] = []
     parts: Annotated[list[_Short], Meta(max_length=10)] = []
 
+    @property
+    def asked(self) -> Question:
+        """What is asked of the model about the text."""
+        return Question(
+            target=self.target,
+            against=self.against,
+            features=self.features,
+            scale=self.scale,
+            protect=self.protect,
+        )
 
-Question = TypeVar("Question", bound=msgspec.Struct)
+
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
-def question_of(body: bytes, kind: type[Question]) -> Question:
+def question_of(body: bytes, kind: type[Kind]) -> Kind:
     """Return the question in ``body``; what is not one is refused in a sentence."""
     try:
         return msgspec.json.decode(body, type=kind)

@@ -9,7 +9,7 @@ __all__ = [
     "writable_explanation",
 ]
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen
 from limelight.explainers.progress import metered
+from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.explainers.readings import readings
 from limelight.explainers.several_methods import several_methods
@@ -61,7 +62,7 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     """
     first, answers = questions[0], list[dict[str, Any]]()
     several = _methods(model, first)
-    for reading in _readings(model, first, [one.text for one in questions], first.target):
+    for reading in readings(model, [one.text for one in questions], first.asked):
         by_method = [explanations(chosen, reading) for chosen in several]
         for i, one in enumerate(reading.apart()):
             found = [writable_explanation(of_texts[i]) for of_texts in by_method]
@@ -73,8 +74,7 @@ def alike(question: TextQuestion) -> Hashable:
     """Return what questions must share to be answered together; None where that cannot be."""
     if question.changes or not question.text.strip() or not question.methods:
         return None
-    same = (question.target, question.against, question.features, question.scale)
-    return (*same, tuple(question.methods), tuple(question.protect), question.model)
+    return question.asked, tuple(question.methods), question.model
 
 
 def _methods(model: Model, question: TextQuestion) -> list[Chosen]:
@@ -99,7 +99,7 @@ def _answer(
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
     """Return the text as the model reads it, with what is to be explained."""
-    return _reading(model, question, question.text, question.target)
+    return _reading(model, question.text, question.asked)
 
 
 def changed_reading(before: Reading, question: TextQuestion) -> Reading:
@@ -109,7 +109,8 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     (target,) = before.targets.names()
     text = changed_text(before, question)
     protect = [word for word in question.protect if _is_there(before.model, word, text)]
-    return _reading(before.model, question, text, target, protect=protect)
+    asked = msgspec.structs.replace(question.asked, target=target, protect=protect)
+    return _reading(before.model, text, asked)
 
 
 def changed_text(reading: Reading, question: TextQuestion) -> str:
@@ -145,37 +146,11 @@ def _is_there(model: Model, word: str, text: str) -> bool:
     return word.lower() in {string.lower() for string in model.read(text).tokens.strings}
 
 
-def _reading(
-    model: Model,
-    question: TextQuestion,
-    text: str,
-    target: str | None,
-    protect: Sequence[str] | None = None,
-) -> Reading:
+def _reading(model: Model, text: str, asked: Question) -> Reading:
     if not text.strip():
         raise InputError("there is no text left to read; put a word in.")
-    (reading,) = _readings(model, question, [text], target, protect)
+    (reading,) = readings(model, [text], asked)
     return reading
-
-
-def _readings(
-    model: Model,
-    question: TextQuestion,
-    texts: list[str],
-    target: str | None,
-    protect: Sequence[str] | None = None,
-) -> Iterator[Reading]:
-    return readings(
-        model,
-        texts,
-        target=target,
-        against=question.against,
-        features=question.features,
-        scale=question.scale,
-        protect=question.protect if protect is None else protect,
-        window=None,
-        progress=None,
-    )
 
 
 def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict[str, Any]:

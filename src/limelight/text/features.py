@@ -74,8 +74,6 @@ def features_of(
 
 
 def _chosen_side(document: Document, side: str) -> int:
-    if side not in SIDES:
-        raise InputError(nearest("side", side, SIDES))
     if not document.parts:
         raise InputError(
             f"side {side!r} is about a pair of texts, and this is a single text; leave it out."

@@ -1,10 +1,10 @@
-"""The options that ``explain`` and ``compare`` share: what is asked, of which texts and model."""
+"""The options that commands share: what is asked, and of which texts and model."""
 
-__all__ = ["Question", "number_or_name"]
+__all__ = ["Asking", "QuestionOptions", "number_or_name"]
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, final
 
@@ -20,7 +20,7 @@ from limelight.explainers.readings import together
 from limelight.models import Model
 from limelight.render.wording import notices
 from limelight.results import Comparison
-from limelight.text import Given, one_line
+from limelight.text import one_line
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
@@ -28,8 +28,8 @@ _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window,
 @Parameter(name="*")
 @final
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked.
+class QuestionOptions:
+    """What is asked about a text.
 
     Parameters
     ----------
@@ -52,6 +52,31 @@ class Question:
     window
         Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
         of this many tokens, or "auto" for as many as it reads.
+    """
+
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
+    against: str | None = None
+    features: str = "words"
+    scale: str = "logit"
+    protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    side: str | None = None
+    window: str | None = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the question as the verbs of the library take it, by name; digits are a number."""
+        asked = {field.name: getattr(self, field.name) for field in fields(self)}
+        numbered = {name: number_or_name(asked[name]) for name in ("target", "against", "window")}
+        return asked | numbered
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """Of which texts and model it is asked, at what cost, and where the answer goes.
+
+    Parameters
+    ----------
     budget
         How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls").
         How much the methods sample follows from it.
@@ -85,13 +110,6 @@ class Question:
         Write to this file instead of standard output.
     """
 
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
-    against: str | None = None
-    features: str = "words"
-    scale: str = "logit"
-    protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    side: str | None = None
-    window: str | None = None
     budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     pair: str | None = None
@@ -124,7 +142,17 @@ class Question:
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
-            return self._answers(verb, shown, model, given(texts), *rest, **more)
+            settings = parsed_settings(self.set)
+            with shown as progress:
+                return verb(
+                    model,
+                    given(texts),
+                    *rest,
+                    budget=self.budget,
+                    progress=progress,
+                    **more,
+                    **settings,
+                )
 
         return answers_to(
             text,
@@ -134,31 +162,6 @@ class Question:
             lines=self.lines,
             together=together(model),
         )
-
-    def _answers(
-        self,
-        verb: Callable[..., Any],
-        shown: ProgressShown,
-        model: Model,
-        texts: list[Given],
-        *rest: Any,
-        **more: Any,
-    ) -> Any:
-        with shown as progress:
-            return verb(
-                model,
-                texts,
-                *rest,
-                features=self.features,
-                scale=self.scale,
-                protect=self.protect,
-                side=self.side,
-                window=number_or_name(self.window),
-                budget=self.budget,
-                progress=progress,
-                **more,
-                **parsed_settings(self.set),
-            )
 
 
 def _notices(answer: Any) -> list[str]:

@@ -1,0 +1,132 @@
+"""A question is one value: the verbs, the shell and the page make it, and a run stores it."""
+
+import inspect
+from dataclasses import MISSING, fields
+from typing import get_type_hints
+
+import msgspec
+import pytest
+
+import limelight
+from limelight.cli.question_options import QuestionOptions
+from limelight.errors import InputError
+from limelight.explainers.keywords import Keywords
+from limelight.explainers.question import Question
+
+from tiny_models import tiny_model
+
+MODEL = tiny_model(3)
+TEXT = "w1 w2 w5"
+FIELDS = {field.name: field.default for field in msgspec.structs.fields(Question)}
+AIM = {"target", "against"}
+ASKED = {
+    "target": "c2",
+    "against": 1,
+    "all_classes": True,
+    "features": "positions",
+    "scale": "probability",
+    "protect": ("w1",),
+    "window": "auto",
+    "side": "second",
+}
+OF_ONE_TEXT = FIELDS.keys() - {"all_classes"}
+VERBS = {
+    "explain": OF_ONE_TEXT,
+    "explain_classes": OF_ONE_TEXT - AIM,
+    "compare": OF_ONE_TEXT,
+    "game": OF_ONE_TEXT - AIM - {"scale"},
+    "plan": OF_ONE_TEXT,
+    "surrogate": OF_ONE_TEXT,
+    "explain_data": FIELDS.keys(),
+}
+
+
+class PutError(Exception):
+    """Carries the question that was put to the model."""
+
+
+@pytest.fixture
+def put(monkeypatch, tmp_path):
+    """Return the question that a verb puts to the model, which is not asked."""
+
+    def to(self, model):
+        raise PutError(self)
+
+    monkeypatch.setattr(Question, "to", to)
+    monkeypatch.setattr(Question, "windowed", lambda _, model: model)
+
+    def found(verb, **asked):
+        data = {"output": tmp_path / "run"} if verb == "explain_data" else {}
+        text = {"text": [TEXT]} if data else TEXT
+        with pytest.raises(PutError) as caught:
+            getattr(limelight, verb)(MODEL, text, **data, **asked)
+        return caught.value.args[0]
+
+    return found
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_the_fields_of_a_question_by_name_with_their_defaults(verb):
+    taken = inspect.signature(getattr(limelight, verb)).parameters
+    named = {name: taken[name].default for name in FIELDS.keys() & taken.keys()}
+    assert named == {name: FIELDS[name] for name in VERBS[verb]}
+    assert all(taken[name].kind is inspect.Parameter.KEYWORD_ONLY for name in named)
+
+
+@pytest.mark.parametrize(("verb", "name"), [(v, n) for v in VERBS for n in sorted(VERBS[v])])
+def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
+    found = put(verb, **{name: ASKED[name]})
+    every = {"all_classes": True} if verb == "explain_classes" else {}
+    assert found == Question(**every, **{name: ASKED[name]})
+    assert found != Question(**every)
+
+
+def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
+    given, own = get_type_hints(Keywords), get_type_hints(Question)
+    assert given.keys() >= OF_ONE_TEXT - AIM
+    assert all(given[name] == own[name] for name in OF_ONE_TEXT - AIM)
+
+
+def test_the_shell_asks_with_options_of_the_same_names():
+    options = {field.name: field.default for field in fields(QuestionOptions)}
+    assert MISSING not in options.values()
+    assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
+    given = QuestionOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
+    wanted = {"target": 2, "against": "c0", "window": 100, "protect": ("w1",), "side": "first"}
+    assert Question(**given.keywords()) == Question(**wanted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"target": 0, "all_classes": True}, "give target or all_classes, not both."),
+        ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
+        ({"protect": "w1"}, "protect takes a list of words; got one string. Write ['w1']."),
+        ({"side": "frist"}, "no side 'frist'. Did you mean 'first'? Choose from: first, second."),
+    ],
+)
+def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence):
+    with pytest.raises(InputError) as caught:
+        Question(**asked)
+    assert str(caught.value) == sentence
+    if "protect" not in asked:  # which JSON tells apart by type
+        with pytest.raises(msgspec.ValidationError) as caught:
+            msgspec.json.decode(msgspec.json.encode(asked), type=Question)
+        assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_stored_question_is_the_same_question_and_no_other(name):
+    question = Question(**{name: ASKED[name]})
+    again = msgspec.json.decode(msgspec.json.encode(question), type=Question)
+    assert again == question != Question()
+    assert hash(again) == hash(question)
+
+
+def test_a_question_does_not_change_with_what_it_was_made_of():
+    words = ["w1"]
+    question = Question(protect=words)
+    words.append("w2")
+    assert question == Question(protect=["w1"])
+    with pytest.raises(AttributeError):
+        question.target = 1
