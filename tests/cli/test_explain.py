@@ -11,6 +11,7 @@ from limelight.models.attention import save_folder
 from limelight.render.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.json_format import SCHEMAS
+from limelight.results.sampling_plan import SamplingPlan
 from limelight.verbs import COMPARED
 
 from tiny_models import tiny_model
@@ -232,6 +233,13 @@ def test_a_pair_comes_by_an_option_or_by_lines_with_tabs(limelight, tmp_path):
     assert Explanation.from_json(second.out).features == ("bad",)
     said = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
     assert json.loads(said.out)["parts"] == [[0, 6], [7, 10]]
+    plan = ("plan", "a film", "--pair", "a bad film", "--side", "second", "--pilot", "40")
+    planned = limelight(*plan, "--model", folder, "--format", "json")
+    assert SamplingPlan.from_json(planned.out).names == (
+        "a (second)",
+        "bad (second)",
+        "film (second)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,3 +256,16 @@ def test_a_pair_that_cannot_be_used_is_refused_in_one_sentence(limelight, given,
     outcome = limelight("explain", *given)
     assert outcome.code == 2
     assert sentence in " ".join(outcome.err.split())
+
+
+def test_one_side_of_the_pairs_of_a_file_is_judged(limelight, tmp_path):
+    data = tmp_path / "pairs.csv"
+    data.write_text("premise,hypothesis\na superb film,the film is bad\na plot,a bad day\n")
+    asked = ("--data", data, "--model", pair_folder(tmp_path), "--methods", "loo")
+    outcome = limelight(
+        "judge", *asked, "--side", "second", "--columns", "none", "--format", "json"
+    )
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["settings"]["side"] == "second"
+    assert [text["d"] for text in found["texts"]] == [4, 3]

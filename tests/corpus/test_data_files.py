@@ -44,8 +44,8 @@ def write(path, rows=ROWS):
     return path
 
 
-def shards(data, size=1000, wanted=range(100)):
-    record = data.record(texts_kept=True)
+def shards(data, size=1000, wanted=range(100), limit=None):
+    record = data.record(texts_kept=True, limit=limit)
     return list(data.shards(record, size, wanted))
 
 
@@ -96,12 +96,13 @@ def test_a_table_in_memory_is_data_too(tmp_path):
 @given(st.integers(1, 40), st.lists(st.integers(1, 30), min_size=1, max_size=4), st.data())
 def test_shards_are_cut_as_planned_whatever_the_batches_are(size, files, data):
     tables = [{"text": [f"{f} {i}" for i in range(rows)]} for f, rows in enumerate(files)]
-    total = sum(files)
-    every = [text for table in tables for text in table["text"]]
+    limit = data.draw(st.none() | st.integers(1, sum(files) + 2))
+    every = [text for table in tables for text in table["text"]][:limit]
+    total = len(every)
     opened = opened_data(tables[0])
     opened._files = [opened_data(table)._files[0] for table in tables]
     wanted = data.draw(st.sets(st.integers(0, (total - 1) // size)))
-    found = shards(opened, size, wanted)
+    found = shards(opened, size, wanted, limit)
     assert [table.column("text").to_pylist() for table in found] == [
         every[number * size : (number + 1) * size] for number in sorted(wanted)
     ]

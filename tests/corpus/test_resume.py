@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 import limelight
@@ -280,6 +281,102 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         with pytest.raises(InputError, match=sentence):
             explained(model, tmp_path / str(i), **options)
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
+
+
+class Heard:
+    """A model that has to be asked, and counts how often it is asked about each text."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, texts):
+        self.count += len(texts)
+        lengths = np.array([[len(set(text.split())), len(text)] for text in texts])
+        return np.sin(lengths)
+
+    @property
+    def wrapped(self):
+        return limelight.wrap(self, classes=["bad", "good"], scale="logit")
+
+
+def test_a_budget_of_calls_is_kept_on_every_text_and_is_part_of_the_question(tmp_path):
+    heard, several, budget = Heard(), ["shapley", "lime", "loo"], "200 calls"
+    data = {"text": TEXTS[:6]}
+    run = explained(heard.wrapped, tmp_path / "run", data, several, budget=budget, shard_texts=2)
+    assert run.record.budget == "200 calls"
+    assert "pairs" not in run.record.methods[0].settings
+    asked = heard.count
+    assert asked <= 201 * len(data["text"])  # to which the first text is read once more, to check
+    for row, text in enumerate(data["text"]):
+        alone = limelight.compare(heard.wrapped, text, methods=several, budget=budget)
+        for e in alone:
+            stored = run.explanation(row, e.method)
+            assert stored.settings == e.settings
+            np.testing.assert_allclose(stored.scores, e.scores, rtol=1e-6, atol=1e-6)
+    with pytest.raises(InputError, match="its budget is '200 calls', not '199 calls'"):
+        explained(heard.wrapped, run.path, data, several, budget="199 calls", shard_texts=2)
+    with pytest.raises(StopError):
+        explained(
+            heard.wrapped,
+            tmp_path / "stopped",
+            data,
+            several,
+            budget=budget,
+            shard_texts=2,
+            progress=stop_at(1),
+        )
+    again = explained(
+        heard.wrapped, tmp_path / "stopped", data, several, budget=budget, shard_texts=2
+    )
+    assert contents(again.path / "shards") == contents(run.path / "shards")
+
+
+def test_a_text_that_a_budget_is_too_small_for_is_a_row_with_its_reason(tmp_path):
+    data = {"text": ["a fine film", "a b c d e f g h i j k l m n o p q r s t u v w x y z"]}
+    run = explained(Heard().wrapped, tmp_path / "run", data, "loo", budget="12 calls")
+    assert run.errors().column("row").to_pylist() == [1]
+    assert "of 26 words takes 28 calls" in run.errors().column("error")[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"budget": "30s"},
+            'a budget of time does not grant; give calls .*, such as "400 calls"; got "30s"',
+        ),
+        ({"budget": 2}, 'a run must come out the same on every machine, .*; got "2s"'),
+        ({"budget": "200 calls", "pairs": 3}, "give budget or 'pairs', not both"),
+        ({"budget": "much"}, "budget must be a time, 30 or"),
+    ],
+)
+def test_a_budget_that_no_run_can_keep_is_refused_before_any_work(tmp_path, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        explained(Heard().wrapped, tmp_path / "run", method="shapley", **options)
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize("limit", [1, 5, 7])
+def test_a_limit_takes_the_first_rows_as_a_run_of_them_alone_would(model, tmp_path, limit):
+    few = explained(model, tmp_path / "few", limit=limit)
+    alone = {name: column[:limit] for name, column in DATA.items()}
+    same = explained(model, tmp_path / "alone", alone)
+    assert contents(few.path / "shards") == contents(same.path / "shards") != {}
+    assert len(few) == limit
+    with pytest.raises(
+        InputError, match=f"it is about the first {limit} rows of its data, not all"
+    ):
+        explained(model, few.path)
+    again = explained(model, few.path, limit=limit)
+    assert contents(again.path) == contents(few.path)
+
+
+def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
+    run = explained(model, tmp_path / "run", limit=10**6)
+    assert run.record == Run(whole).record
+    for limit in (0, -3):
+        with pytest.raises(InputError, match=f"limit must be at least 1; got {limit}"):
+            explained(model, tmp_path / "none", limit=limit)
 
 
 def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path):

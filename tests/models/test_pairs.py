@@ -1,19 +1,24 @@
 """Pairs of texts: one document with two parts, encoded as the tokenizer encodes a pair."""
 
 import functools
+import inspect
+import io
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from tokenizers import processors
 
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, usable_methods
 from limelight.models.hugging_face.pieces import rooms
+from limelight.results.sampling_plan import SamplingPlan
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny, unusual
@@ -214,6 +219,27 @@ def test_one_side_may_be_left_alone():
         limelight.explain(model, "a film", "loo", side="first")
 
 
+def test_a_plan_says_in_which_text_of_the_pair_a_word_stands():
+    plan = limelight.plan(loaded(), PAIR, pilot=60)
+    assert (plan.features, plan.sides) == (WORDS, ("first",) * 3 + ("second",) * 4)
+    assert plan.names[2] == "film (first)"
+    assert plan.names[4] == "film (second)"
+    assert SamplingPlan.from_json(plan.to_json()) == plan
+    assert plan.to_csv().splitlines()[3].endswith(",first")
+    shown = Console(file=io.StringIO(), width=80)
+    shown.print(plan)
+    assert "film (second)" in shown.file.getvalue()
+    second = limelight.plan(loaded(), PAIR, side="second", pilot=60)
+    assert second.sides == ("second",) * 4
+
+
+@pytest.mark.parametrize("sides", [("first",), ("third",) * 7, ("first",) * 6 + ("",)])
+def test_a_plan_with_other_sides_than_a_pair_has_is_refused(sides):
+    plan = limelight.plan(loaded(), PAIR, pilot=60)
+    with pytest.raises(InputError, match="sides must be 'first' or 'second' for each of the 7"):
+        replace(plan, sides=sides)
+
+
 def test_features_do_not_cross_from_one_side_to_the_other():
     model = loaded()
     sentences = limelight.explain(
@@ -298,6 +324,35 @@ def test_models_of_one_text_refuse_a_pair_and_say_what_to_do(verb):
         verb(function, PAIR)
 
 
+MIXED = ["a film", PAIR, "a plot"]
+ODD = [PAIR, ("a", "b", "c"), PAIR]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "given", "sentence"),
+    [
+        (False, MIXED, "text 1 (counting from 0): a pair came, and this function takes one text"),
+        (
+            True,
+            [PAIR, "a film"],
+            "text 1 (counting from 0): this function takes pairs; give a tuple",
+        ),
+        (False, [PAIR], "a pair came, and this function takes one text"),
+        (None, ODD, "text 1 (counting from 0): a tuple is a pair of two texts; got a tuple of 3"),
+        (None, ODD[1:2], "a tuple is a pair of two texts; got a tuple of 3"),
+    ],
+)
+def test_of_several_texts_the_one_that_is_of_another_kind_is_named(pairs, given, sentence):
+    def odds(texts):
+        return [[0.3, 0.7] for _ in texts]
+
+    model = loaded() if pairs is None else limelight.wrap(odds, classes=["a", "b"], pairs=pairs)
+    unchecked = inspect.unwrap(type(model).logits)  # types are checked while tests run
+    with pytest.raises(InputError) as caught:
+        unchecked(model, given)
+    assert str(caught.value).startswith(sentence)
+
+
 def test_windows_cut_one_text_and_no_pair():
     with pytest.raises(InputError, match="read whole, not in windows; leave window out"):
         limelight.explain(loaded(), PAIR, "loo", window="auto")
@@ -365,6 +420,33 @@ def test_judging_pairs_names_words_with_their_side():
     stored = {PAIR: limelight.explain(loaded(), PAIR, "loo")}
     limelight.judge(loaded(), [PAIR], {"own": own, "stored": stored}, columns=[])
     assert heard[0] == PAIR
+
+
+def test_one_side_of_pairs_is_judged_by_its_own_words():
+    model, whole = loaded(), limelight.explain(loaded(), PAIR, "loo")
+    half = limelight.explain(model, PAIR, "loo", side="second")
+    other = limelight.explain(model, PAIR, "loo", side="first")
+    several = {"whole": [whole], "half": [half], "other": [other], "loo": "loo"}
+    found = limelight.judge(model, [PAIR], several, side="second", target=1, columns=[])
+    (text,) = found.texts
+    assert found.settings["side"] == "second"
+    assert text.words == tuple(f"{word} (second)" for word in WORDS[3:])
+    keep = np.argsort(text.curves[0].words)[None, :] >= np.arange(5)[:, None]
+    outputs = limelight.game(model, PAIR, side="second")(keep)
+    f = outputs[:, 1] - outputs[:, 0] if len(model.classes) == 2 else outputs[:, 1]
+    names = [one.method for one in found.methods]
+    areas = dict(zip(names, text.deletion.areas, strict=True))
+    assert areas["whole"] == pytest.approx(f[0] - f[1:].mean(), rel=1e-3, abs=1e-4)
+    assert areas["half"] == areas["whole"] == pytest.approx(areas["loo"])
+    assert areas["other"] is None
+    assert "side" not in limelight.judge(model, [PAIR], ["loo"], columns=[]).settings
+
+
+def test_judging_a_side_of_single_texts_is_refused():
+    with pytest.raises(InputError, match="side 'first' is about pairs of texts; these are single"):
+        limelight.judge(loaded(), ["a superb film", "a film"], ["loo"], side="first")
+    with pytest.raises(InputError, match="no side 'third'"):
+        limelight.judge(loaded(), [PAIR], ["loo"], side="third")
 
 
 def test_verify_refuses_a_pair():

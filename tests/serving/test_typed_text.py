@@ -123,13 +123,20 @@ def test_sampled_methods_report_how_far_they_are(shipped):
 )
 def test_what_is_not_a_question_is_refused_in_a_sentence(body):
     with pytest.raises(InputError, match="this is not a question that the page asks"):
-        question_of(body, TextQuestion)
+        question_of(body)
 
 
 def test_a_text_that_is_too_long_is_refused():
-    body = msgspec.json.encode({"tab": "t", "place": "p", "text": "a" * (MOST_CHARACTERS + 1)})
-    with pytest.raises(InputError, match="length <= 100000"):
-        question_of(body, TextQuestion)
+    def asked(length):
+        return msgspec.json.encode({"tab": "t", "place": "p", "text": "a" * length})
+
+    assert len(question_of(asked(MOST_CHARACTERS)).text) == MOST_CHARACTERS
+    with pytest.raises(InputError) as caught:
+        question_of(asked(MOST_CHARACTERS + 1))
+    assert str(caught.value) == (
+        "the page explains texts of at most 100,000 characters; this one has 100,001. Longer ones "
+        "are for limelight explain --file."
+    )
 
 
 def asked(text, **changes):

@@ -42,6 +42,8 @@ class DataRun:
         Column of the ids; by default one of a usual name, else the number of the row.
     label_column
         Column of the labels; by default one of a usual name, else there are none.
+    limit
+        Explain so many rows, the first ones; by default all.
     engine
         "pool": processes of this machine; "here": this process; "ray": a Ray cluster. By default
         the pool, and this process where there is one GPU.
@@ -68,6 +70,7 @@ class DataRun:
     pair_column: str | None = None
     id_column: str | None = None
     label_column: str | None = None
+    limit: int | None = None
     engine: str | None = None
     workers: int | None = None
     gpus_per_worker: float = 0.0
@@ -94,11 +97,6 @@ class DataRun:
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
-        if asking.budget is not None:
-            raise InputError(
-                "--budget is about single texts; of a data set say how much is sampled with --set, "
-                "such as --set pairs=5."
-            )
         if asking.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
@@ -133,7 +131,9 @@ class DataRun:
                 pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
+                budget=asking.budget,
                 texts_kept=not self.no_texts,
+                limit=self.limit,
                 shard_texts=self.shard_texts,
                 retry=self.retry,
                 progress=shown,

@@ -32,6 +32,7 @@ def judge(
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
+    side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | None = None,
@@ -69,6 +70,8 @@ def judge(
         Class by name or number; by default the one that is predicted for each text.
     scale
         Judge by the "logit" of the class or by its "probability".
+    side
+        "first" or "second": of pairs, judge the scores of the words of this text only.
     replacement
         What stands for a removed word.
     second_replacement
@@ -128,6 +131,7 @@ def judge(
             names,
             target=number_or_name(target) or target,
             scale=scale,
+            side=side,
             replacement=replacement,
             second_replacement=second_replacement,
             columns=[] if columns == "none" else "all" if columns == "all" else _named(columns),

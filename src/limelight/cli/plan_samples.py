@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from limelight.cli.console import output_console
 from limelight.cli.question_options import QuestionOptions
 from limelight.cli.result import write
+from limelight.cli.second_text import with_second
 from limelight.cli.texts import given_texts
 from limelight.errors import InputError
 from limelight.explainers import plan_verb
@@ -21,30 +22,41 @@ def plan(
     error: float = 0.01,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
     sizes: str = "uniform",
     pilot: int = 1000,
     seed: int = 0,
+    pair: str | None = None,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
     model: Path | None = None,
     device: str | None = None,
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
-    """Say how many samples LIME needs on a text for a given standard error, word by word.
+    """Say how many samples LIME needs on a text to come within an error of its limit.
 
     Parameters
     ----------
     text
         The text; "-" reads standard input.
     error
-        The standard error that no word may exceed.
+        The error that no score may exceed: the root of its mean square, scatter and bias together.
     bandwidth
         Width of LIME's kernel; 0.25 is the lime package's.
+    ridge
+        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
+        package's, 0 is none.
+    row0
+        Whether the untouched text is one of the samples, as in the lime package.
     sizes
         How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
     pilot
         Samples from which the errors are estimated where they cannot be computed.
     seed
         Seed of the pilot.
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
     file
         Read the text from this file.
     model
@@ -58,12 +70,15 @@ def plan(
     texts = given_texts(text, file)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    (given,) = with_second(pair, tabs=False, lines=False)(texts)
     found = plan_verb.plan(
         load(model, device=device),
-        texts[0],
+        given,
         error=error,
         **question.keywords(),
         bandwidth=bandwidth,
+        ridge=ridge,
+        row0=row0,
         sizes=sizes,
         pilot=pilot,
         seed=seed,

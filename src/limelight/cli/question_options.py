@@ -78,8 +78,8 @@ class Asking:
     Parameters
     ----------
     budget
-        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls").
-        How much the methods sample follows from it.
+        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls"),
+        which alone --data takes. How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     pair

@@ -26,8 +26,13 @@ class DataSet:
     def __init__(self, files: Sequence[DataFile], columns: DataColumns) -> None:
         self._files, self.columns = files, columns
 
-    def record(self, *, texts_kept: bool) -> DataRecord:
-        """Return what identifies the data: every file is read once, for its digest and its rows."""
+    def record(self, *, texts_kept: bool, limit: int | None = None) -> DataRecord:
+        """Return what identifies the data: every file is read once, for its digest and its rows.
+
+        Of more than ``limit`` rows the first ones are taken.
+        """
+        if limit is not None and (isinstance(limit, bool) or limit < 1):
+            raise InputError(f"limit must be at least 1; got {limit}.")
         files = [
             DataFileRecord(
                 path=str(file.path),
@@ -37,9 +42,10 @@ class DataSet:
             )
             for file in self._files
         ]
-        if not sum(file.rows for file in files):
+        if not (rows := sum(file.rows for file in files)):
             raise InputError(f"'{files[0].path}' has no rows.")
-        return DataRecord(files=files, columns=self.columns, texts_kept=texts_kept)
+        cut = limit if limit is not None and limit < rows else None
+        return DataRecord(files=files, columns=self.columns, texts_kept=texts_kept, limit=cut)
 
     @property
     def carried(self) -> list[tuple[str, Any]]:
@@ -50,8 +56,8 @@ class DataSet:
     def shards(self, record: DataRecord, size: int, wanted: Collection[int]) -> Iterator[pa.Table]:
         """Yield the ``wanted`` shards of ``size`` texts each, in order."""
         schema, parts, row = input_schema(self.carried), list[pa.Table](), 0
-        for batch in self._batches(record):
-            done = 0
+        for whole in self._batches(record):
+            batch, done = whole.slice(0, record.rows - row), 0
             while done < len(batch):
                 number, place = divmod(row, size)
                 part = batch.slice(done, size - place)
@@ -61,6 +67,8 @@ class DataSet:
                 if parts and (row % size == 0 or row == record.rows):
                     yield pa.concat_tables(parts).combine_chunks()
                     parts = []
+            if row == record.limit:
+                return
 
     def _batches(self, record: DataRecord) -> Iterator[pa.RecordBatch]:
         """Yield raw rows; a file that has other rows than were counted has been changed."""

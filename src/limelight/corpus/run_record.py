@@ -86,16 +86,17 @@ class DataColumns(_Record, frozen=True):
 
 
 class DataRecord(_Record, frozen=True):
-    """The data files, in order."""
+    """The data files, in order; with a ``limit``, only so many rows from the first on."""
 
     files: list[DataFileRecord]
     columns: DataColumns
     texts_kept: bool
+    limit: int | None = None
 
     @property
     def rows(self) -> int:
         """The number of texts."""
-        return sum(file.rows for file in self.files)
+        return sum(file.rows for file in self.files) if self.limit is None else self.limit
 
 
 class ShardPlan(_Record, frozen=True):
@@ -115,6 +116,7 @@ class RunRecord(_Record, frozen=True):
     question: Question
     data: DataRecord
     shards: ShardPlan
+    budget: str | None = None  # calls of the model that all methods together may spend on a text
 
     @property
     def targets_per_text(self) -> int:
@@ -166,7 +168,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"its methods are {ours}, not {theirs}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
-    yield from _unequal("its {}", _fields(old.question), _fields(new.question))
+    asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
+    yield from _unequal("its {}", *asked)
     yield from _other_data(old.data, new.data)
     if old.shards != new.shards:
         yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
@@ -179,9 +182,15 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
         if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
+    if old.rows != new.rows:
+        yield f"it is about {_rows(old)} of its data, not {_rows(new)}"
     if old.texts_kept != new.texts_kept:
         kept = {True: "it stores the texts", False: "it stores no texts"}
         yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
+
+
+def _rows(data: DataRecord) -> str:
+    return "all rows" if data.limit is None else f"the first {data.limit:,} rows"
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from limelight.corpus.shard_task import Engine, finished_by
 from limelight.corpus.shard_work import ShardWork
 from limelight.corpus.stored_run import Run
 from limelight.errors import InputError
+from limelight.explainers.budget import BudgetGiven
 from limelight.explainers.question import Question
 from limelight.explainers.settings import Settings
 from limelight.models import Model, checked_model
@@ -43,7 +44,9 @@ def explain_data(
     pair_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    budget: BudgetGiven | None = None,
     texts_kept: bool = True,
+    limit: int | None = None,
     shard_texts: int | None = None,
     executor: Executor | Engine | None = None,
     workers: int | None = None,
@@ -86,8 +89,14 @@ def explain_data(
         The column of ids; by default one of a usual name, else the number of the row.
     label_column
         The column of labels; by default one of a usual name, else there are none.
+    budget
+        Calls of the model that all methods together may spend on each text, such as "400 calls",
+        as :func:`limelight.compare` spends them. A time is refused: what it allows depends on the
+        machine, and a run does not.
     texts_kept
         Store the texts with their explanations.
+    limit
+        Explain so many rows, the first ones; by default all.
     shard_texts
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
@@ -121,7 +130,9 @@ def explain_data(
         method,
         settings,
         question,
+        budget=budget,
         texts_kept=texts_kept,
+        limit=limit,
         shard_texts=shard_texts,
     )
     work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_rows import Answer, DataText, shard_table
 from limelight.errors import InputError
+from limelight.explainers.budget import Budget, allotted
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
@@ -48,6 +49,7 @@ class ShardWork:
         self.chosen: list[Chosen] = [
             configured(one.id, model, read_value(one.settings)) for one in record.methods
         ]
+        self._budget = None if record.budget is None else Budget.of(record.budget)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
@@ -89,13 +91,15 @@ class ShardWork:
 
         Where one of several texts fails, it is found by halving, so that the others do not.
         """
-        question = self.record.question
+        asked = readings(
+            self.model,
+            texts,
+            self.record.question,
+            chosen=self.chosen,
+            alone=self._budget is not None,
+        )
         try:
-            return [
-                of_text
-                for reading in readings(self.model, texts, question, chosen=self.chosen)
-                for of_text in self._of_reading(reading)
-            ]
+            return [of_text for reading in asked for of_text in self._of_reading(reading)]
         except Exception as error:
             if len(texts) == 1:
                 return [[_sentence(error)] * self.record.rows_per_text]
@@ -103,8 +107,8 @@ class ShardWork:
         return self._explained(texts[:half]) + self._explained(texts[half:])
 
     def _of_reading(self, reading: Reading) -> list[list[Found]]:
-        aims = reading.aims()
-        columns = [self._of_method(chosen, aimed) for chosen in self.chosen for aimed in aims]
+        aims, within = reading.aims(), allotted(self._budget, self.chosen, reading)
+        columns = [self._of_method(chosen, aimed) for chosen in within for aimed in aims]
         return [list(of_text) for of_text in zip(*columns, strict=True)]
 
     def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:

@@ -1,8 +1,9 @@
 """What all exact methods on ratio games share."""
 
-__all__ = ["head_scores", "need_logit", "semivalue"]
+__all__ = ["head_scores", "need_logit", "rounded_up", "semivalue"]
 
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,12 @@ def need_logit(reading: Reading, method: str) -> None:
             f"method {method!r} is exact for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
+
+
+def rounded_up(bound: float) -> str:
+    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
+    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(bound))
+    return f"{float(up):.2g}"
 
 
 def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:

@@ -183,12 +183,14 @@ def _from_stored(name: str, found: Stored) -> Candidate:
             return "there is no stored explanation of this text."
         target = reading.targets.names()[i]
         e = next((e for e in several if e.target == target), several[-1])
-        if e.features != reading.features[i].strings:
+        wanted = reading.question.side
+        judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
+        if tuple(e.features[j] for j in judged) != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
         if e.target == target or not e.signed:
-            return e.scores
+            return e.scores[judged]
         if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
-            return -e.scores
+            return -e.scores[judged]
         return f"the stored explanation is of {e.target!r}, and {target!r} is judged."
 
     def scores(reading: Reading) -> list[Scored]:

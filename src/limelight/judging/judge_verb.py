@@ -30,6 +30,7 @@ class JudgeKeywords(Settings, total=False):
 
     target: str | int
     scale: str
+    side: str | None
     second_replacement: str | None
     columns: str | Collection[str] | None
     curves: bool
@@ -60,6 +61,7 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
+    side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
@@ -92,6 +94,9 @@ def judge(
     scale
         "logit": the log-odds of the class where there are two outputs, else its own output; or
         "probability", which is sampled on every model.
+    side
+        "first" or "second": of pairs, judge the scores of the words of this text only; the other is
+        left alone.
     replacement
         What stands for a removed word, in the curves and in the methods that remove words.
     second_replacement
@@ -129,11 +134,15 @@ def judge(
     given = listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
+    if side is not None and not any(isinstance(one, tuple) for one in given):
+        raise InputError(
+            f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
+        )
     trial = Trial(
         model=model,
         candidates=candidates,
         tallies=Tallies(candidates, [_whole(text) for text in given], rationales),
-        question=Question(target=target, scale=scale).to(model),
+        question=Question(target=target, scale=scale, side=side).to(model),
         replacements=replacements,
         columns=wanted,
         curves=curves,
@@ -189,6 +198,7 @@ def _judgement(
         settings={
             "target": trial.question.target,
             "scale": trial.question.scale,
+            **({} if trial.question.side is None else {"side": trial.question.side}),
             "replacement": replacement,
             "columns": sorted(trial.columns),
             "budget": trial.budget,

@@ -18,7 +18,7 @@ from limelight.judging.tied_words import Groups, flat, tied, tied_groups
 from limelight.results.judgement import JudgedText, Measure, TextColumn
 from limelight.results.removal_curve import RemovalCurve
 from limelight.shapes import Bool, Float
-from limelight.text import names_apart
+from limelight.text import side_names, with_sides
 from limelight.text.surrogates import LONE_SURROGATE
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
@@ -123,7 +123,7 @@ class Hearing:
     def _words(self) -> tuple[str, ...]:
         """Return the words as a file can hold them."""
         (features,), (document,) = self.one.features, self.one.documents
-        names = names_apart(features.strings, features.spans, document.parts)
+        names = with_sides(features.strings, side_names(features.spans, document.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, about_text, nearest
 from limelight.models.answers import checked_answers, log_odds
 from limelight.models.engine import Engine, out_of_memory
 from limelight.models.failing_texts import failing_text
@@ -138,9 +138,10 @@ class Function:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        for text in texts:
+        for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
-                raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
+                with about_text(number if len(texts) > 1 else None):
+                    raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
     def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:

@@ -4,7 +4,7 @@ __all__ = ["check_listed", "checked_given", "checked_text", "document_by"]
 
 from typing import Any
 
-from limelight.errors import InputError
+from limelight.errors import InputError, about_text
 from limelight.models.protocol import CAPABILITIES, Model, why_not
 from limelight.text import Document, Given
 from limelight.text.surrogates import LONE_SURROGATE
@@ -42,6 +42,8 @@ def check_listed(texts: Any) -> None:
     for i, text in enumerate(texts):
         if not isinstance(text, str | tuple):
             raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+        with about_text(i if len(texts) > 1 else None):
+            checked_given(text)
 
 
 def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:

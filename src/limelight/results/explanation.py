@@ -16,7 +16,7 @@ from limelight.results.finding import Anchor, Pairs
 from limelight.results.plain_values import plain_value
 from limelight.results.sound_explanation import check_explanation
 from limelight.shapes import Float
-from limelight.text import Span, names_apart, one_line, side_names
+from limelight.text import Span, one_line, side_names, with_sides
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +148,7 @@ class Explanation:
     @property
     def names(self) -> tuple[str, ...]:
         """The features as a reader can tell them apart: those of a pair with their side."""
-        return names_apart(self.features, self.spans, self.parts)
+        return with_sides(self.features, self.sides)
 
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""

@@ -143,7 +143,7 @@ def _asked(served: Served, desk: Desk, answered: Answered) -> Handler:
     """Return what answers questions about a text through the desk, line by line."""
 
     async def answer(request: Request) -> Response:
-        question = question_of(await bounded_body(request), TextQuestion)
+        question = question_of(await bounded_body(request))
         model = served_model(served, question.model).model
         quick = request.query_params.get("when") != "paused"
         ticket = desk.ask(

@@ -2,7 +2,7 @@
 
 __all__ = ["MOST_BYTES", "MOST_CHARACTERS", "TextQuestion", "question_of"]
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -27,7 +27,7 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     tab: _Short
     place: _Short
-    text: Annotated[str, Meta(max_length=MOST_CHARACTERS)]
+    text: str  # whose length question_of bounds, in a sentence that a reader understands
     model: Annotated[int, Meta(ge=0, le=9)] = 0
     methods: Annotated[list[_Short], Meta(max_length=40)] = []
     target: _Short | None = None
@@ -50,12 +50,15 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
 
-Kind = TypeVar("Kind", bound=msgspec.Struct)
-
-
-def question_of(body: bytes, kind: type[Kind]) -> Kind:
+def question_of(body: bytes) -> TextQuestion:
     """Return the question in ``body``; what is not one is refused in a sentence."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
+    if (length := len(question.text)) > MOST_CHARACTERS:
+        raise InputError(
+            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
+            f"{length:,}. Longer ones are for limelight explain --file."
+        )
+    return question

@@ -9,9 +9,9 @@ from limelight.text.parts import (
     Pair,
     given_again,
     joined,
-    names_apart,
     side_at,
     side_names,
+    with_sides,
 )
 from limelight.text.tokenizer import Span, Tokens, token_strings, tokenize
 from limelight.text.vocabulary import CLS, UNK, Vocabulary
@@ -33,10 +33,10 @@ __all__ = [
     "few_names",
     "given_again",
     "joined",
-    "names_apart",
     "one_line",
     "side_at",
     "side_names",
     "token_strings",
     "tokenize",
+    "with_sides",
 ]

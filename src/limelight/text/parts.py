@@ -10,9 +10,9 @@ __all__ = [
     "Pair",
     "given_again",
     "joined",
-    "names_apart",
     "side_at",
     "side_names",
+    "with_sides",
 ]
 
 from collections.abc import Sequence
@@ -53,11 +53,7 @@ def side_names(spans: Sequence[Sequence[Span]], parts: tuple[Span, ...]) -> tupl
     return tuple(SIDES[side_at(places[0][0] if places else 0, parts)] for places in spans)
 
 
-def names_apart(
-    strings: tuple[str, ...], spans: Sequence[Sequence[Span]], parts: tuple[Span, ...]
-) -> tuple[str, ...]:
+def with_sides(strings: Sequence[str], sides: Sequence[str]) -> tuple[str, ...]:
     """Return features as a reader can tell them apart: those of a pair with their side."""
-    if not parts:
-        return strings
-    sides = side_names(spans, parts)
-    return tuple(f"{string} ({side})" for string, side in zip(strings, sides, strict=True))
+    named = zip(strings, sides, strict=True)
+    return tuple(f"{string} ({side})" if side else string for string, side in named)
