@@ -39,9 +39,9 @@ limelight reproduce --data DIR --output DIR --quick
 
 measures in less than ten minutes on two cores whatever needs no graphics card, says beforehand
 which parts those are, and writes a report like this page that grows meanwhile and marks what is
-stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes 500
-texts where nothing else is named (%(cpu)d minutes of measuring in the stored run, on one core of a
-busy machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
+stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes as many
+texts as this page says (%(cpu)d minutes of measuring in the stored run, on one core of a busy
+machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
 %(gpu)d minutes on an H200); without one, their numbers are those stored in the package.
 `--only figure-4` runs one experiment, `--only figure-4.paper` one part of it, and a run that was
 killed continues where it was. `DIR` holds IMDB's `train` and `test` files as `limelight data imdb`
