@@ -1,14 +1,12 @@
 """Formulas for LIME and Shapley values that say how near they are: first order and mean field."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
-from limelight.explainers.exact_games import rounded_up
+from limelight.render.wording import precision_sentence, rounded_up
 
 from tiny_models import tiny_model
 
@@ -20,12 +18,12 @@ def test_the_first_order_says_how_near_lime_is():
     e = limelight.explain(MODEL, TEXT, "lime-first-order", bandwidth=1.0, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
     assert np.abs(e.scores - exact.scores).max() <= e.bound
-    said = re.search(r"within (\S+) of LIME's at bandwidth 1, without a penalty", e.notices[-1])
-    assert e.bound <= float(said[1]) < 1.1 * e.bound
+    assert e.notices[-1].endswith("to the limit of LIME at bandwidth 1, without a penalty.")
+    assert f"within {rounded_up(e.bound)} of" in precision_sentence(e)
     shrunk = limelight.explain(MODEL, TEXT, "lime-first-order", penalty=0.1, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound
-    assert "of LIME's at bandwidth 0.25, with a penalty of 0.1 (proven)." in shrunk.notices[-1]
+    assert "of LIME at bandwidth 0.25, with a penalty of 0.1." in shrunk.notices[-1]
     alone = limelight.explain(MODEL, "w1", "lime-first-order")
     assert alone.bound is None
     together = limelight.explain(MODEL, ["w1", TEXT], "lime-first-order", target=0)
@@ -36,8 +34,8 @@ def test_the_first_order_says_how_near_lime_is():
 @pytest.mark.parametrize(
     ("method", "of", "settings", "said"),
     [
-        ("lime-mean-field", "lime", {"bandwidth": 1.0}, "of LIME's at bandwidth 1 (proven)."),
-        ("shapley-mean-field", "shapley", {}, "of the Shapley value (proven)."),
+        ("lime-mean-field", "lime", {"bandwidth": 1.0}, "to the limit of LIME at bandwidth 1."),
+        ("shapley-mean-field", "shapley", {}, "to the Shapley value."),
     ],
 )
 def test_the_mean_field_says_how_near_it_is(method, of, settings, said):

@@ -1,9 +1,8 @@
 """What all exact methods on ratio games share."""
 
-__all__ = ["head_scores", "need_logit", "rounded_up", "semivalue"]
+__all__ = ["head_scores", "need_logit", "semivalue"]
 
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -21,15 +20,9 @@ def need_logit(reading: Reading, method: str) -> None:
     """Refuse probabilities, on which no exact formula is known."""
     if reading.targets.scale != "logit":
         raise InputError(
-            f"method {method!r} is exact for logits only; ask for the logit, or use "
+            f"method {method!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
-
-
-def rounded_up(bound: float) -> str:
-    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
-    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(bound))
-    return f"{float(up):.2g}"
 
 
 def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.errors import InputError
-from limelight.explainers.exact_games import need_logit, rounded_up
+from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.results import Finding
@@ -74,8 +74,8 @@ def _distance(settings: LimeFirstOrder, bound: float | None) -> str:
         return "A first-order formula for LIME, which is not defined for a single feature."
     said = f"with a penalty of {settings.penalty:g}" if settings.penalty else "without a penalty"
     return (
-        f"A first-order formula: every score is within {rounded_up(bound)} of LIME's at bandwidth "
-        f"{settings.bandwidth:g}, {said} (proven)."
+        "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
+        f"{settings.bandwidth:g}, {said}."
     )
 
 

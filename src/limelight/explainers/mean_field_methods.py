@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from limelight.errors import InputError
-from limelight.explainers.exact_games import need_logit, rounded_up
+from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.results import Finding
@@ -43,7 +43,7 @@ def _lime(settings: LimeMeanField, reading: Reading) -> list[Finding]:
     game, bandwidth = reading.ratio_game, settings.bandwidth
     scores = lime_mean_field(game, bandwidth=bandwidth)
     bounds = lime_mean_field_bound(game, bandwidth=bandwidth)
-    return _findings(reading, scores, bounds, f"LIME's at bandwidth {bandwidth:g}")
+    return _findings(reading, scores, bounds, f"the limit of LIME at bandwidth {bandwidth:g}")
 
 
 def _shapley(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
@@ -57,13 +57,9 @@ def _findings(
     reading: Reading, scores: Float[Array, "B 1 d"], bounds: Float[Array, "B 1"], what: str
 ) -> list[Finding]:
     rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
-    said = "A mean-field formula: every score is within {} of {} (proven)."
+    notice = f"A mean-field formula: the bound is on its distance to {what}."
     return [
-        Finding(
-            scores=row[0, : len(features)],
-            bound=bound,
-            notices=(said.format(rounded_up(bound), what),),
-        )
+        Finding(scores=row[0, : len(features)], bound=bound, notices=(notice,))
         for features, row, bound in rows
     ]
 
