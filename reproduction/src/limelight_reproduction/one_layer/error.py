@@ -227,11 +227,7 @@ EXPERIMENT = Experiment(
         Part(name="paper", measure=lambda setting: measure(setting, setting.paper), version=2),
         Part(name="authors", measure=measure_as_authors, version=2),
         *(
-            Part(
-                name=f"seed-{seed}",
-                measure=partial(measure_seed, seed=seed),
-                needs="gpu",
-            )
+            Part(name=f"seed-{seed}", measure=partial(measure_seed, seed=seed), needs=("gpu",))
             for seed in PAPER_SEEDS
         ),
     ),
