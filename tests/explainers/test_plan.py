@@ -243,3 +243,16 @@ def test_each_word_is_within_the_error_with_its_own_samples(shipped):
 def test_an_error_that_nobody_can_reach_is_refused():
     with pytest.raises(InputError, match=r"more than 4.6e\+18 samples .* error of 1e-300"):
         limelight.plan(MODEL, TEXT, error=1e-300)
+
+
+def test_the_bias_of_no_samples_is_refused():
+    plan = limelight.plan(MODEL, TEXT)
+    for samples in (0, -5):
+        with pytest.raises(InputError, match=f"samples must be at least 1; got {samples}"):
+            plan.bias(samples)
+
+
+def test_numbers_of_numpy_are_plain_in_the_plan():
+    unchecked = inspect.unwrap(limelight.plan)
+    plan = unchecked(MODEL, TEXT, error=np.float32(0.5), ridge=np.float32(2), pilot=1000.0)
+    assert SamplingPlan.from_json(plan.to_json()) == plan

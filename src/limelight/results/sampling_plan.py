@@ -155,6 +155,8 @@ class SamplingPlan:
 
     def bias(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return what penalty and row 0 add to the scores of LIME with that many samples."""
+        if not samples >= 1:
+            raise InputError(f"samples must be at least 1; got {samples}.")
         return self._held_back(samples, lime_shift).total
 
     def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
