@@ -14,6 +14,7 @@ from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
 from limelight.models import Differentiates
 from limelight.models.replacing import replacement_in_place
+from limelight.render.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
@@ -93,8 +94,8 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     if quadrature <= max(tolerance, bound - quadrature):
         return ()
     return (
-        f"The integral of a score is proven within {quadrature:.1g} only, not within the tolerance "
-        f"{tolerance:.1g}.",
+        f"The integral of a score is proven within {rounded_up(quadrature)} only, not within the "
+        f"tolerance {tolerance:.1g}.",
     )
 
 
