@@ -60,7 +60,7 @@ def documentation_page(rows: Sequence[Row], images: str) -> str:
 
 def _verdicts(rows: Sequence[Row]) -> str:
     """Return the table of claims, each with a link to its section."""
-    lines = [["claim", "verdict", "number", "section"], ["---"] * 4]
+    lines = [["claim or question", "verdict", "number", "section"], ["---"] * 4]
     for row in rows:
         link = f"[{row.experiment.name}](#{row.experiment.name})"
         lines += [[one.claim, one.holds, one.number, link] for one in row.findings.verdicts]

@@ -140,7 +140,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             Verdict(
                 claim="Theorem 4.1 is the gradient (Figure 5)",
                 holds="holds at every token; does not cover [cls]",
-                number=f"{worst:.0e}; at [cls] {numbers['paper']['cls_relative']:.0%}",
+                number=f"largest difference {worst:.0e}; at [cls] "
+                f"{numbers['paper']['cls_relative']:.0%} of the gradient's length",
             )
         ],
         measured=measured,
