@@ -13,7 +13,7 @@ import pytest
 
 from limelight.explainers.targets import Targets, target_indices
 from limelight.live import stored_tables
-from limelight.live.live_page import METHODS_SHOWN, _data
+from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.render.script_bundle import bundled
 from limelight.text import features_of
@@ -58,7 +58,7 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
         pytest.skip("node is not installed")
     script, question, answer = (folder / name for name in ("run.mjs", "asked.json", "found.json"))
     script.write_text(FILES + bundled(DRIVER) + RUN, "utf-8")
-    questions = [{"model": _data(model, precision, ""), **asked} for model in models]
+    questions = [{"model": live_data(model, precision, ""), **asked} for model in models]
     question.write_text(json.dumps(questions), "utf-8")
     subprocess.run([node, script, question, answer], check=True, timeout=300)
     return json.loads(answer.read_text("utf-8"))

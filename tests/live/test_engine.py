@@ -68,6 +68,25 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
     assert closest > 0.02  # the bound is not idle
 
 
+def test_heads_are_those_of_the_network_and_slopes_those_of_the_formula(tmp_path):
+    """The oracle multiplies queries and keys, which the engine does not have."""
+    model = tiny_model(2, outputs=3, K=2, T_max=11)
+    texts = ["w1 w2 w1", "w3", " ".join(f"w{i}" for i in range(14))]
+    found = answers(tmp_path, model, texts=texts, methods=["gxi"], target="class 1")["texts"]
+    for text, one in zip(texts, found, strict=True):
+        row = model.attention_matrices(model.read(text))[:, 0]
+        for k, head in enumerate(one["heads"]["heads"]):
+            read = len(head["attention"])
+            assert read == len(one["heads"]["tokens"]) == min(len(text.split()), 10)
+            assert head["attention"] == pytest.approx(row[k, 1 : 1 + read], abs=1e-6)
+            assert head["cls"] == pytest.approx(row[k, 0], abs=1e-6)
+            assert head["padding"] == pytest.approx(1 - row[k].sum(), abs=1e-6)
+        outputs = [head["output"] for head in one["heads"]["heads"]]
+        assert np.mean(outputs) == pytest.approx(model.logits([text])[0, 1], abs=1e-5)
+        assert one["slopes"] == pytest.approx(one["gxi"]["scores"], rel=1e-5, abs=1e-7)
+        assert max(map(abs, one["slopes"])) > 1e-3
+
+
 def test_bounds_of_attention_and_gradients_are_needed_in_full(tmp_path):
     """One head and one word in float16: there is little that could cancel an error."""
     chooses = [tiny_model(seed, K=1, T_max=2) for seed in range(40)]

@@ -13,18 +13,19 @@ function byWord({ ofPosition, features }, at) {
   return scores;
 }
 
-const indicatorError = (head) => averageError({ ...head, valueError: 0, low: 0, high: 1, smallest: 1 });
+/** How far the attention of a head to any set of places may be off. */
+export const attentionError = (head) => averageError({ ...head, valueError: 0, low: 0, high: 1, smallest: 1 });
 const meanOf = (rows) => rows.reduce((a, b) => a + b, 0) / rows.length;
 
 /** α-avg: the mean over heads of the attention to the word. */
 export function meanAttention(heads, reading) {
   const alphas = heads.map(headAttention);
-  return { scores: byWord(reading, (t) => meanOf(alphas.map((alpha) => alpha[t]))), bound: meanOf(heads.map(indicatorError)) };
+  return { scores: byWord(reading, (t) => meanOf(alphas.map((alpha) => alpha[t]))), bound: meanOf(heads.map(attentionError)) };
 }
 
 /** α-max: at each place the largest over heads, summed over the word's places. */
 export function maxAttention(heads, reading) {
-  const alphas = heads.map(headAttention), worst = heads.map(indicatorError).reduce((a, b) => Math.max(a, b));
+  const alphas = heads.map(headAttention), worst = heads.map(attentionError).reduce((a, b) => Math.max(a, b));
   const most = reading.features.reduce((count, { spans }) => Math.max(count, spans.length), 1);
   return { scores: byWord(reading, (t) => alphas.reduce((top, alpha) => Math.max(top, alpha[t]), 0)), bound: most * worst };
 }
