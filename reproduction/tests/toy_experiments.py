@@ -46,7 +46,7 @@ def experiment(
             Part(
                 name=part,
                 measure=measure,
-                needs=(needs or {}).get(part),
+                needs=(needs or {}).get(part, ()),
                 reads=reads,
                 stages=stages,
             )

@@ -1,6 +1,7 @@
 """What a run leaves: figures, tables, ``results.json`` and a page to read."""
 
 __all__ = [
+    "WANTS",
     "GrowingReport",
     "Row",
     "csv_text",
@@ -23,6 +24,7 @@ from limelight_reproduction.experiment import Experiment, Table
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.report_page import Row, RunState, report_page, shown
 from limelight_reproduction.results import Measured, Results, as_json
+from limelight_reproduction.setting import Need
 
 
 def rows_of(
@@ -80,7 +82,11 @@ def _few(names: Sequence[str]) -> str:
     )
 
 
-_WANTS = {"gpu": "a graphics card"}
+WANTS: Mapping[Need, str] = {
+    "gpu": "a graphics card",
+    "sick": "SICK's files in a folder sick",
+    "pair-model": "a model of sentence pairs (--pair-model)",
+}
 
 
 def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
@@ -90,7 +96,8 @@ def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> st
     for part in experiment.parts:
         one = parts[part.name]
         if one.stored:
-            why = f"needs {_WANTS[part.needs]}" if part.needs else "not asked for here"
+            wants = " and ".join(WANTS[need] for need in part.needs)
+            why = f"needs {wants}" if wants else "not asked for here"
             carried.setdefault(f"{why}; {one.made_by}", []).append(part.name)
         else:
             run = f"{'quick' if one.quick else 'full'} run, seed {one.seed}"

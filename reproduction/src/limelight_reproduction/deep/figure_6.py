@@ -155,12 +155,12 @@ EXPERIMENT = Experiment(
         f"absolute values {REPORTED_ABSOLUTE}; error bars are five runs of LIME."
     ),
     parts=(
-        Part(name=MODEL, measure=_measure, needs="gpu", reads=READS, stages=2, version=2),
+        Part(name=MODEL, measure=_measure, needs=("gpu",), reads=READS, stages=2, version=2),
         *(
             Part(
                 name=name,
                 measure=partial(_measure_again, name=name),
-                needs="gpu",
+                needs=("gpu",),
                 reads=READS,
                 version=2,
             )

@@ -278,7 +278,7 @@ EXPERIMENT = Experiment(
         Part(
             name=name,
             measure=partial(_measure, name=name),
-            needs="gpu",
+            needs=("gpu",),
             reads=tuple(f"{name.partition('-')[0]} {part}" for part in ("train", "test")),
             stages=2,
         )

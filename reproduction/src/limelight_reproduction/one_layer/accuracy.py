@@ -181,7 +181,7 @@ EXPERIMENT = Experiment(
     parts=(
         Part(name="shipped", measure=of_shipped),
         Part(name="carried", measure=of_carried),
-        Part(name="paper", measure=of_paper, needs="gpu", reads=("imdb train", "imdb test")),
+        Part(name="paper", measure=of_paper, needs=("gpu",), reads=("imdb train", "imdb test")),
     ),
     figures=figures,
     findings=findings,

@@ -207,7 +207,7 @@ EXPERIMENT = Experiment(
             Part(
                 name=f"seed-{seed}",
                 measure=partial(measure_seed, seed=seed),
-                needs="gpu",
+                needs=("gpu",),
                 reads=("imdb train", "imdb test"),
                 stages=2,
             )

@@ -156,8 +156,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         measured=[
             f"The review is the authors' (number {paper['review']} of the test set, everything but "
             f"letters and digits replaced by spaces): T = {paper['tokens']} tokens and d = "
-            f"{len(paper['words'])} words. Their notebook has f ≈ −1.09; our model of the "
-            f"paper's recipe {paper['output']:.2f}.",
+            f"{len(paper['words'])} words. Their notebook has f ≈ −1.09; the paper's recipe "
+            f"gives {paper['output']:.2f} here.",
             *(_sentence(part, of) for part, of in models),
         ],
         meaning=_meaning([of for _, of in models]),
