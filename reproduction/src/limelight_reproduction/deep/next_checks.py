@@ -158,8 +158,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         verdicts=[
             Verdict(
                 claim="Attention may not go with gradients and LIME in deeper models (left open)",
-                holds="for the last layer's attention, whose correlation with |LIME| "
-                f"{_falls(numbers, 'last_lime')}",
+                holds=f"{'so it is' if deep[1] < shallow[0] else 'not so'}: the correlation of the "
+                f"last layer's attention with |LIME| {_falls(numbers, 'last_lime')}",
                 number=f"{shallow[0]:.2f}–{shallow[1]:.2f} at one layer, "
                 f"{deep[0]:.2f}–{deep[1]:.2f} at {six['layers']}",
             )
