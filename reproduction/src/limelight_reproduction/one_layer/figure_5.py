@@ -172,7 +172,7 @@ EXPERIMENT = Experiment(
     name="figure-5",
     title="Figure 5: the gradient, theory and practice",
     paper="The gradient by Theorem 4.1 and the one of a trained model (d_e = 80) look the same.",
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, reads=()),
     figures=figures,
     findings=findings,
 )
