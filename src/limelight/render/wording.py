@@ -6,6 +6,7 @@ __all__ = [
     "all_occurrences",
     "anchor_sentence",
     "answer",
+    "bound_in_words",
     "minus",
     "notices",
     "outcomes",
@@ -19,6 +20,7 @@ __all__ = [
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import final
 
 import numpy as np
@@ -141,6 +143,12 @@ def answer(outcome: Outcome) -> str:
     return percent(outcome.probability) + logit
 
 
+def bound_in_words(bound: float) -> str:
+    """Return a bound with two digits, rounded up: what is said to hold must hold."""
+    digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(bound)
+    return f"{float(digits):.1e}"
+
+
 def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
@@ -148,7 +156,8 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
-        return f"No sampling; every score is within {e.bound:.1e} of the exact value (proven)."
+        bound = bound_in_words(e.bound)
+        return f"No sampling; every score is within {bound} of the exact value (proven)."
     return "No sampling error."
 
 
