@@ -139,6 +139,54 @@ def test_another_version_of_a_part_measures_again(run):
     assert len(count.seeds) == 2
 
 
+def test_another_papers_model_measures_again_what_looks_at_it_and_nothing_else(
+    run, tmp_path, toy_model
+):
+    for seed in (1, 2):
+        save_folder(toy_model(seed), tmp_path / f"model-{seed}")
+    looking, other = Counted(1, asks=lambda s: s.paper), Counted(2)
+    one = experiment("one", {"looking": looking, "other": other})
+    for folder in ("model-1", "model-1", "model-2", "model-2"):
+        run(one, quick=True, paper_model=tmp_path / folder)
+    assert (len(looking.seeds), len(other.seeds)) == (2, 1)
+    run(one, quick=True)  # the model that is carried is another one, too
+    assert (len(looking.seeds), len(other.seeds)) == (3, 1)
+
+
+def test_other_data_measure_again_what_reads_them_and_nothing_else(run, tmp_path):
+    file = tmp_path / "data" / "test.jsonl"
+    reading, other = Counted(1, asks=lambda s: s.texts("imdb", "test")), Counted(2)
+    one = experiment("one", {"reading": reading, "other": other})
+    for text in ("fine", "fine", "bad"):
+        file.write_text(json.dumps({"text": text, "label": 1}))
+        run(one)
+    assert (len(reading.seeds), len(other.seeds)) == (2, 1)
+
+
+def test_a_report_shows_no_earlier_numbers_of_another_model(run, tmp_path, toy_model):
+    save_folder(toy_model(1), tmp_path / "model")
+    one = experiment("one", {"a": Counted(1, asks=lambda s: s.paper)})
+    two = experiment("two", {"b": Counted(2)})
+    run(one, two)
+    text = run(one, two, only=["two"], paper_model=tmp_path / "model").read_text("utf-8")
+    assert found(run.output) == {"two": {"b": 2}}
+    assert "About one" not in text
+    run(one, two, only=["two"])
+    assert found(run.output) == {"one": {"a": 1}, "two": {"b": 2}}
+
+
+def test_numbers_whose_inputs_nobody_noted_are_measured_again(run):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    run(one)
+    path = run.output / "parts" / "one.a.json"
+    plain = json.loads(path.read_text("utf-8"))
+    del plain["inputs"]
+    path.write_text(json.dumps(plain))
+    run(one)
+    assert len(count.seeds) == 2
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{}", "[1]", '{"numbers": {}}', "\xff", '{"numbers": 3, "quick": true, "seed": 0}'],

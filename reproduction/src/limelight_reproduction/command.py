@@ -45,8 +45,8 @@ def reproduce(
         Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
         imdb, sst2 and ag_news.
     output
-        Folder for report.html, results.json, figures, tables and models that are trained. What it
-        holds is kept: other data, or another paper's model, want a folder of their own.
+        Folder for report.html, results.json, figures, tables and models that are trained. Numbers
+        that it holds are kept where they were measured on the same models and the same texts.
     quick
         Fewer texts and samples: less than ten minutes on two cores.
     only

@@ -88,23 +88,24 @@ def reproduce(
     report = GrowingReport(place)
 
     def grown(results: Results) -> None:
-        report.write(completed(results, place))
+        report.write(completed(setting, results, place))
 
     measured = measure(setting, wanted, place, progress=progress, grown=grown)
-    return report.write(completed(measured, place))
+    return report.write(completed(setting, measured, place))
 
 
-def completed(results: Results, output: Path) -> Results:
+def completed(setting: Setting, results: Results, output: Path) -> Results:
     """Return ``results`` with what earlier runs left in ``output``, in the order of the report.
 
-    Other parts of an experiment that is there come from the stored results, so that running one
-    part again redraws the whole experiment and loses no other.
+    What they measured on other models or other texts is left out. Other parts of an experiment that
+    is there come from the stored results, so that running one part again redraws the whole
+    experiment and loses no other.
     """
     whole: Results = {}
     for experiment in EXPERIMENTS:
         parts = dict(results.get(experiment.name, {}))
         for part in experiment.parts:
-            if part.name not in parts and (found := read_part(part_file(output, experiment, part))):
+            if part.name not in parts and (found := _earlier(setting, experiment, part, output)):
                 parts[part.name] = found
         rest = stored().get(experiment.name, {}) if parts else {}
         names = [part.name for part in experiment.parts]
@@ -179,9 +180,15 @@ def _named(parts: Sequence[tuple[Experiment, Part]]) -> str:
 
 def _kept(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
     """Return what an earlier run left in ``place``, where it still serves."""
-    earlier = read_part(part_file(place, experiment, part))
+    earlier = _earlier(setting, experiment, part, place)
     serves = earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed)
     return earlier if serves else None
+
+
+def _earlier(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
+    """Return what an earlier run measured on the same models and texts."""
+    earlier = read_part(part_file(place, experiment, part))
+    return earlier if earlier is not None and earlier.is_of(setting.fingerprint) else None
 
 
 @contextlib.contextmanager
@@ -227,6 +234,7 @@ def _part(
         return found
     setting.tick = lambda done, total: say("measured", done, total)
     setting.tick(0, 1)
+    setting.used.clear()
     start = time.monotonic()
     numbers = part.measure(setting)
     measured = Measured(
@@ -236,6 +244,7 @@ def _part(
         seconds=round(time.monotonic() - start, 1),
         made_by=_made_by(setting.device),
         version=part.version,
+        inputs={name: setting.fingerprint(name) for name in sorted(setting.used)},
     )
     write_part(path, measured)
     say("measured", ended=True)

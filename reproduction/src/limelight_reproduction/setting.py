@@ -5,9 +5,8 @@ __all__ = ["CARRIED", "PAPER_SEEDS", "Setting"]
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
@@ -25,7 +24,9 @@ CLASSES = {
 PAPER_SEEDS = range(7)
 # A model of the recipe, seed 3, trained on a processor: see `collapsed_folder` for its form.
 CARRIED = Path(__file__).parent / "paper_model"
+SHIPPED_MODEL, PAPER_MODEL = "shipped model", "paper model"  # inputs, beside "imdb test" and such
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
+T = TypeVar("T")
 
 
 @final
@@ -34,7 +35,8 @@ class Setting:
     """One run of the reproduction.
 
     ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2`` and ``ag_news``.
-    ``tick(done, total)`` is called by whatever takes long.
+    ``tick(done, total)`` is called by whatever takes long. Models and texts are its inputs: each
+    is read once, and ``used`` names those that were asked for.
     """
 
     data: Path
@@ -45,28 +47,46 @@ class Setting:
     device: str = "cpu"
     paper_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
-    _read: dict[tuple[str, str], LabelledTexts] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    used: set[str] = field(default_factory=set, init=False, repr=False)
+    _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
 
-    @cached_property
+    @property
     def review(self) -> Review:
         """The document of Figures 4 and 6, looked for once."""
-        return the_review(self.texts("imdb", "test"))
+        texts = self.texts("imdb", "test")
+        return self._once("review", lambda: the_review(texts))
 
-    @cached_property
+    @property
     def shipped(self) -> AttentionClassifier:
         """The model of this package."""
-        return load()
+        return self._input(SHIPPED_MODEL, load)
 
-    @cached_property
+    @property
     def paper(self) -> AttentionClassifier:
         """The model of the paper's recipe that the experiments look at: given, or carried along."""
-        return _classifier(CARRIED if self.paper_model is None else self.paper_model)
+        folder = CARRIED if self.paper_model is None else self.paper_model
+        return self._input(PAPER_MODEL, lambda: _classifier(folder))
+
+    def fingerprint(self, name: str) -> str:
+        """Return what tells the input ``name`` ("paper model", "imdb test") from any other."""
+        if name == SHIPPED_MODEL:
+            return self.shipped.fingerprint
+        if name == PAPER_MODEL:
+            return self.paper.fingerprint
+        return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
+
+    def _input(self, name: str, read: Callable[[], T]) -> T:
+        self.used.add(name)
+        return self._once(name, read)
+
+    def _once(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._held:
+            self._held[name] = read()
+        return cast(T, self._held[name])
 
     def paper_of_seed(self, seed: int) -> AttentionClassifier:
         """Return the model of the paper's recipe with this seed, trained now if need be."""
@@ -86,11 +106,10 @@ class Setting:
 
     def texts(self, name: str, part: str) -> LabelledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
-        if (name, part) not in self._read:
-            self._read[name, part] = read_labelled(
-                self._place(name, part), CLASSES[name], part=_part(part)
-            )
-        return self._read[name, part]
+        return self._input(
+            f"{name} {part}",
+            lambda: read_labelled(self._place(name, part), CLASSES[name], part=_part(part)),
+        )
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:
         """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""

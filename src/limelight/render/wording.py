@@ -6,7 +6,6 @@ __all__ = [
     "all_occurrences",
     "anchor_sentence",
     "answer",
-    "bound_in_words",
     "minus",
     "notices",
     "outcomes",
@@ -143,10 +142,10 @@ def answer(outcome: Outcome) -> str:
     return percent(outcome.probability) + logit
 
 
-def bound_in_words(bound: float) -> str:
-    """Return a bound with two digits, rounded up: what is said to hold must hold."""
-    digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(bound)
-    return f"{float(digits):.1e}"
+def rounded_up(bound: float) -> str:
+    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
+    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
+    return f"{float(up):.1e}"
 
 
 def precision_sentence(e: Explanation) -> str:
@@ -156,8 +155,9 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
-        bound = bound_in_words(e.bound)
-        return f"No sampling; every score is within {bound} of the exact value (proven)."
+        return (
+            f"No sampling; every score is within {rounded_up(e.bound)} of the exact value (proven)."
+        )
     return "No sampling error."
 
 
