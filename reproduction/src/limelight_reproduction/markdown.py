@@ -54,9 +54,9 @@ other seeds give is measured for accuracy and for the error of Theorem 5.1) and 
 (`default`, the same architecture with regularisation, one seed). The model of the paper's recipe
 travels with the package in collapsed form: of every word what the heads read of it, in float16,
 which is all that predictions and explanations need. Another one is taken from `--paper-model`, as
-`limelight train --recipe paper` leaves it; the report names it, and keeps no numbers of another. The distances of Eq. 19 by our own protocol were
-measured on an earlier training of that recipe and seed, on a graphics card (80.20 %%), all else on
-the weights that are carried (80.21 %%). LIME, where it samples, is our
+`limelight train --recipe paper` leaves it; the report names it, and keeps no numbers of another.
+Every number of the paper's recipe is of the weights that are carried, except where several seeds
+are compared. LIME, where it samples, is our
 `lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
 tests hold against the package. This page is written by `python docs/reproduction.py` from
 `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
