@@ -126,10 +126,11 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 def _holding(apart: Mapping[str, float]) -> str:
     """Say on which models the heads differ."""
-    found = {name: "holds" if share >= DIFFERENT else "does not" for name, share in apart.items()}
-    if len(set(found.values())) == 1:
-        return f"{found['paper'].replace('not', 'not hold')} on both models"
-    return f"{found['paper']} on the paper's recipe, {found['shipped']} on the shipped model"
+    holding = [name for name, share in apart.items() if share >= DIFFERENT]
+    if len(holding) != 1:
+        return f"holds on {'both models' if holding else 'neither model'}"
+    (other,) = set(apart).difference(holding)
+    return f"holds on the {MODELS[holding[0]]}, does not on the {MODELS[other]}"
 
 
 def _meaning(numbers: Mapping[str, Numbers]) -> str:
