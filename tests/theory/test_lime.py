@@ -114,10 +114,10 @@ def by_counting(a, b, D0, A, B, j, bandwidth):
     f = sum(per_set[s] * everything[s] for s in range(d + 1))
     Zf = sum(per_set[s] * (d - s) * everything[s] for s in range(d + 1))
     Zjf = sum(per_set[s] * with_j[s] for s in range(d))
-    V, kappa = m1 - m2, m2 - m1**2 / m0
+    V, chi = m1 - m2, m2 - m1**2 / m0
     c_j, c = Zjf - m1 / m0 * f, Zf - d * m1 / m0 * f
-    beta = (c_j - kappa / (V + d * kappa) * c) / V
-    return beta, f / m0 - m1 / m0 * c / (V + d * kappa)
+    beta = (c_j - chi / (V + d * chi) * c) / V
+    return beta, f / m0 - m1 / m0 * c / (V + d * chi)
 
 
 def test_sixty_words_in_exact_arithmetic():
