@@ -118,8 +118,8 @@ def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
     merged = (h / -math.expm1(-3 * h) - weights[0] / low * (nodes[0] / low) ** 2) * (R * low) ** 3
     dropped = float(np.exp(y[-1] + h))
     error = _alias(h) + merged / 2 + (h * dropped + 1) * math.exp(-dropped)
-    # A node is off by three roundings of y, up to 700. Its term moves by |1 − λx| as much, and these
-    # add up to 2/e + 0.48 h at most: `docs/theorems/reciprocal-sum.md`.
+    # A node is off by three roundings of y, up to 700. Its term moves by |1 − λx| as much, and all
+    # terms by 2/e + 0.48 h as much at most: `docs/theorems/reciprocal-sum.md`.
     moved = 2.0**-51 * max(1.0, h) * float(np.max(np.abs(y)))
     return ReciprocalSum(nodes, weights, error + moved + _rounding(1.0, len(nodes)), R)
 
