@@ -50,7 +50,7 @@ def test_what_will_be_measured_is_said_beforehand(run):
 
 
 def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": "gpu"})
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
     two = experiment("two", {"c": Counted(3)})
     said = []
     run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, planned=said.append)
@@ -82,9 +82,9 @@ def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
 
 
 def test_the_table_of_verdicts_marks_what_is_stored(run):
-    one = experiment("one", {"a": Counted(1)}, needs={"a": "gpu"})
+    one = experiment("one", {"a": Counted(1)}, needs={"a": ("gpu",)})
     two = experiment("two", {"b": Counted(2)})
-    three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": "gpu"})
+    three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": ("gpu",)})
     carried = {"one": {"a": stored(CARRIED)}, "three": {"d": stored(CARRIED)}}
     text = run(one, two, three, quick=True, carried=carried).read_text("utf-8")
     head = text.partition("<main")[0]
@@ -208,7 +208,7 @@ def test_a_damaged_part_is_said_in_a_sentence(run, content):
 
 def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run):
     here, there = Counted(1), Counted(2)
-    one = experiment("one", {"here": here, "there": there}, needs={"there": "gpu"})
+    one = experiment("one", {"here": here, "there": there}, needs={"there": ("gpu",)})
     page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
     assert there.seeds == []
     assert found(run.output) == {"one": {"here": 1, "there": 100}}
@@ -220,7 +220,7 @@ def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(r
 
 def test_an_experiment_with_a_part_that_is_nowhere_is_left_out_and_named(run):
     whole = experiment("whole", {"a": Counted(1)})
-    part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": "gpu"})
+    part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": ("gpu",)})
     text = run(whole, part).read_text("utf-8")
     assert "About whole" in text
     assert "About part" not in text
@@ -318,7 +318,7 @@ def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
 def test_progress_goes_part_by_part_and_ends_each_once(run):
     heard = []
     long = Counted(1, ticks=[(5, 10), (10, 10), (1, 2), (2, 2)])
-    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": "gpu"})
+    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": ("gpu",)})
     run(one, only=["one.b"])
     run(one, progress=heard.append)
     assert [(at.part, at.number, at.parts, at.source) for at in heard if at.ended] == [

@@ -38,7 +38,7 @@ def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
         title=f"About {name}",
         paper=f"What the paper says about {name}.",
         parts=tuple(
-            Part(name=part, measure=measure, needs=(needs or {}).get(part))
+            Part(name=part, measure=measure, needs=(needs or {}).get(part, ()))
             for part, measure in parts.items()
         ),
         findings=lambda numbers: Findings(

@@ -99,11 +99,12 @@ def _batch(model, texts, target, precision, tolerance):
     weights = np.array(Targets(index, model.classes).weights(outputs))
     game = of_outputs(arrays.game, weights)
     u = arrays.target_u(weights)
-    products = gradient_times_input(arrays.alpha, u, arrays.logit)
+    read = arrays.read_u(weights)
+    products = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
     pooled = {
         "gxi": arrays.pooled(products.mean(axis=-2)[..., 1:]),
-        "alpha-avg": arrays.pooled(mean_attention(arrays.alpha)[..., 1:]),
-        "alpha-max": arrays.pooled(max_attention(arrays.alpha)[..., 1:]),
+        "alpha-avg": arrays.pooled(mean_attention(arrays.attention)[..., 1:]),
+        "alpha-max": arrays.pooled(max_attention(arrays.attention)[..., 1:]),
     }
     several = [i for i, own in enumerate(features) if len(own) > 1]
     limits = lime(of_documents(game, several), tolerance=tolerance) if several else None

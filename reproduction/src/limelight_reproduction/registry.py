@@ -22,6 +22,7 @@ from limelight_reproduction.questions import (
     lengths,
     multiplicity,
     replacements,
+    sentence_pairs,
     summaries,
     words_or_pieces,
 )
@@ -45,5 +46,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     lengths.EXPERIMENT,
     replacements.EXPERIMENT,
     words_or_pieces.EXPERIMENT,
+    sentence_pairs.EXPERIMENT,
     histogram.EXPERIMENT,
 )

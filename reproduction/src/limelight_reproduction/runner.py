@@ -18,7 +18,7 @@ from limelight.errors import nearest
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.report import GrowingReport
+from limelight_reproduction.report import WANTS, GrowingReport
 from limelight_reproduction.results import (
     Measured,
     Results,
@@ -27,7 +27,7 @@ from limelight_reproduction.results import (
     stored,
     write_part,
 )
-from limelight_reproduction.setting import Setting
+from limelight_reproduction.setting import Need, Setting
 
 
 @final
@@ -58,6 +58,7 @@ def reproduce(
     seed: int = 0,
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
+    pair_model: str | os.PathLike[str] | None = None,
     progress: Report | None = None,
     planned: Callable[[str], None] | None = None,
 ) -> Path:
@@ -65,14 +66,16 @@ def reproduce(
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
-    ("figure-4.paper"). Parts that need a graphics card are taken from the results that the package
-    carries where there is none, and the report says so; ``planned`` hears beforehand which those
-    are, and how long the others took before. The report is written anew after every experiment.
+    ("figure-4.paper"). Parts that need a graphics card, or a ``pair_model`` and SICK, are taken
+    from the results that the package carries where there is none, and the report says so;
+    ``planned`` hears beforehand which those are, and how long the others took before. The report is
+    written anew after every experiment.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
-    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
-        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
+    for folder in (paper_model, pair_model):
+        if folder is not None and not (Path(folder) / "config.json").exists():
+            raise InputError(f"there is no model folder at '{folder}'; check the path.")
     wanted, place = chosen(only), Path(output)
     setting = Setting(
         data=Path(data),
@@ -81,7 +84,10 @@ def reproduce(
         seed=seed,
         device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
+        pair_model=None if pair_model is None else Path(pair_model),
     )
+    if pair_model is not None:
+        setting.texts("sick", "test")  # a model of pairs without pairs is a mistake: say so first
     place.mkdir(parents=True, exist_ok=True)
     if planned is not None:
         planned(plan(setting, wanted, place))
@@ -148,14 +154,14 @@ def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Pat
     here: dict[str, list[tuple[Experiment, Part]]] = {}
     for experiment, part in wanted:
         kept = _kept(setting, experiment, part, place) is not None
-        source = "kept" if kept else "measured" if _possible(setting, part) else "stored"
+        source = _KEPT if kept else _since(part.lacks(setting))
         here.setdefault(source, []).append((experiment, part))
+    sources = sorted(here, key=lambda source: (source == _NOW, source != _KEPT))
     lines = [
-        f"{_PLANNED[source]}: {len(here[source])} of {len(wanted)} parts, {_named(here[source])}."
-        for source in _PLANNED
-        if source in here
+        f"{source}: {len(here[source])} of {len(wanted)} parts, {_named(here[source])}."
+        for source in sources
     ]
-    before = [stored().get(e.name, {}).get(part.name) for e, part in here.get("measured", [])]
+    before = [stored().get(e.name, {}).get(part.name) for e, part in here.get(_NOW, [])]
     seconds = sum(found.seconds for found in before if found is not None)
     if not setting.quick and seconds >= 60:
         machines = dict.fromkeys(found.made_by.rpartition(", ")[2] for found in before if found)
@@ -163,11 +169,16 @@ def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Pat
     return "\n".join(lines)
 
 
-_PLANNED = {
-    "kept": "Kept from before",
-    "stored": "From the stored results, since there is no graphics card",
-    "measured": "Measured now",
-}
+_KEPT, _NOW = "Kept from before", "Measured now"
+
+
+def _since(lacks: Sequence[Need]) -> str:
+    """Say where the numbers of a part come from that ``lacks`` so much."""
+    if not lacks:
+        return _NOW
+    if tuple(lacks) == ("gpu",):
+        return "From the stored results, since there is no graphics card"
+    return f"From the stored results, since they need {' and '.join(WANTS[n] for n in lacks)}"
 
 
 def _named(parts: Sequence[tuple[Experiment, Part]]) -> str:
@@ -228,7 +239,7 @@ def _part(
     if (earlier := _kept(setting, experiment, part, output)) is not None:
         say("kept", ended=True)
         return earlier
-    if not _possible(setting, part):
+    if part.lacks(setting):
         found = stored().get(experiment.name, {}).get(part.name)
         say("stored" if found else "missing", ended=True)
         return found
@@ -249,11 +260,6 @@ def _part(
     write_part(path, measured)
     say("measured", ended=True)
     return measured
-
-
-def _possible(setting: Setting, part: Part) -> bool:
-    """Whether ``part`` can be measured here."""
-    return part.needs is None or setting.device.startswith("cuda")
 
 
 def _said(progress: Report | None, part: str, number: int, parts: int) -> Callable[..., None]:

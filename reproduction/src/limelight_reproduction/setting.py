@@ -1,6 +1,6 @@
 """What an experiment is given: data, models, how much to do, and where to say how far it is."""
 
-__all__ = ["CARRIED", "PAPER_SEEDS", "Setting"]
+__all__ = ["CARRIED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
-from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
+from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -20,11 +20,16 @@ CLASSES = {
     "imdb": SENTIMENT,
     "sst2": SENTIMENT,
     "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
+    "sick": ("contradiction", "neutral", "entailment"),
 }
 PAPER_SEEDS = range(7)
 # A model of the recipe, seed 3, trained on a processor: see `collapsed_folder` for its form.
 CARRIED = Path(__file__).parent / "paper_model"
-SHIPPED_MODEL, PAPER_MODEL = "shipped model", "paper model"  # inputs, beside "imdb test" and such
+# "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
+# sentence pairs.
+Need = Literal["gpu", "sick", "pair-model"]
+# Inputs, beside "imdb test" and such.
+SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
 T = TypeVar("T")
 
@@ -34,9 +39,9 @@ T = TypeVar("T")
 class Setting:
     """One run of the reproduction.
 
-    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2`` and ``ag_news``.
-    ``tick(done, total)`` is called by whatever takes long. Models and texts are its inputs: each
-    is read once, and ``used`` names those that were asked for.
+    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2``, ``ag_news`` and
+    ``sick``. ``tick(done, total)`` is called by whatever takes long. Models and texts are its
+    inputs: each is read once, and ``used`` names those that were asked for.
     """
 
     data: Path
@@ -46,6 +51,7 @@ class Setting:
     seed: int = 0
     device: str = "cpu"
     paper_model: Path | None = None
+    pair_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     used: set[str] = field(default_factory=set, init=False, repr=False)
     _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -77,6 +83,8 @@ class Setting:
             return self.shipped.fingerprint
         if name == PAPER_MODEL:
             return self.paper.fingerprint
+        if name == PAIR_MODEL:
+            return self.of_pairs.fingerprint
         return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
 
     def _input(self, name: str, read: Callable[[], T]) -> T:
@@ -87,6 +95,25 @@ class Setting:
         if name not in self._held:
             self._held[name] = read()
         return cast(T, self._held[name])
+
+    @property
+    def of_pairs(self) -> Model:
+        """The classifier of sentence pairs, which must be given."""
+        if (folder := self.pair_model) is None:
+            raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
+        return self._input(PAIR_MODEL, lambda: _pair_classifier(folder, self.device))
+
+    def has(self, need: Need) -> bool:
+        """Whether there is what a part may need."""
+        if need == "gpu":
+            return self.device.startswith("cuda")
+        if need == "sick":
+            return all(_file(self.data / "sick", part) for part in ("train", "test"))
+        return self.pair_model is not None
+
+    def unfinished(self, name: str) -> Path:
+        """Return the folder in which a part that takes long keeps what it has done."""
+        return self.models.parent / "unfinished" / name
 
     def paper_of_seed(self, seed: int) -> AttentionClassifier:
         """Return the model of the paper's recipe with this seed, trained now if need be."""
@@ -151,6 +178,19 @@ def _classifier(folder: Path) -> AttentionClassifier:
             f"'{folder}' knows {', '.join(model.classes)}."
         )
     return replace(model, classes=SENTIMENT)
+
+
+def _pair_classifier(folder: Path, device: str) -> Model:
+    """Return the model in ``folder``, which must read pairs and know SICK's classes."""
+    model: Model = load(folder, device=device)
+    if (why := model.capabilities.get("pairs", "it does not say that it can")) is not None:
+        raise InputError(f"'{folder}' must hold a model that reads two texts together, and {why}.")
+    if model.classes != CLASSES["sick"]:
+        raise InputError(
+            f"the model of pairs must know SICK's classes, {', '.join(CLASSES['sick'])}, in this "
+            f"order; '{folder}' knows {', '.join(model.classes)}."
+        )
+    return model
 
 
 def _file(home: Path, part: str) -> Path | None:

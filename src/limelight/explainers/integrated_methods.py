@@ -72,9 +72,8 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
     targets = reading.targets.only(i)
     return integrated_gradients(
-        arrays.logit[one],
+        arrays.path(one),
         arrays.u[one],
-        arrays.base_logit[one],
         arrays.base_u[one],
         weigh=targets.weights,
         value_of=targets.value,

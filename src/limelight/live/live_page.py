@@ -80,7 +80,7 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
         "version": __version__,
         "fingerprint": model.fingerprint,
         "classes": [writable(name) for name in model.classes],
-        **{name: size[name] for name in ("K", "C", "T_max")},
+        **{name: size[name] for name in ("C", "T_max")},
         "methods": [
             {name: getattr(method, name) for name in ("id", "label", "formula", "sees", "blind")}
             for method in methods

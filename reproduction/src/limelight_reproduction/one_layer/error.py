@@ -203,7 +203,7 @@ EXPERIMENT = Experiment(
         Part(name="paper", measure=lambda setting: measure(setting, setting.paper)),
         Part(name="authors", measure=measure_as_authors),
         *(
-            Part(name=f"seed-{seed}", measure=partial(measure_seed, seed=seed), needs="gpu")
+            Part(name=f"seed-{seed}", measure=partial(measure_seed, seed=seed), needs=("gpu",))
             for seed in PAPER_SEEDS
         ),
     ),

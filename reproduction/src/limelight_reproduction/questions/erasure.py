@@ -1,6 +1,6 @@
 """Erasure: how many words must go, in the order of an explanation, before the decision changes."""
 
-__all__ = ["EXPERIMENT", "words_to_flip"]
+__all__ = ["EXPERIMENT"]
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,6 +23,7 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.questions.removal_order import kept_along, words_to_flip
 from limelight_reproduction.questions.summaries import norm_based
 from limelight_reproduction.setting import Setting
 
@@ -40,16 +41,6 @@ ORDERS = {
 }
 
 
-def words_to_flip(outputs: Float[np.ndarray, "steps C"]) -> int | None:
-    """Return after how many removals the decision is another one for the first time.
-
-    ``outputs`` are those with 0, 1, … d words removed; None if the decision stays to the end.
-    """
-    decision = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
-    changed = np.flatnonzero(decision != decision[0])
-    return int(changed[0]) if len(changed) else None
-
-
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the share of words that each order must remove, and what the first one does."""
     texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
@@ -63,7 +54,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             document = model.read(text)
             play = model.game(document, features_of(document), "unk")
             for name, order in orders.items():
-                outputs = play(_kept(order))
+                outputs = play(kept_along(order))
                 # Where no removal changes the decision, all words are not enough.
                 shares[name].append((words_to_flip(outputs) or len(order)) / len(order))
                 first[name].append(_moved(outputs))
@@ -77,14 +68,6 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
         },
         digits=4,
     )
-
-
-def _kept(order: Int[np.ndarray, " d"]) -> np.ndarray:
-    """Return which words stay when none, the first, the first two … of ``order`` are removed."""
-    d = len(order)
-    place = np.empty(d, int)
-    place[order] = np.arange(d)
-    return place[None, :] >= np.arange(d + 1)[:, None]
 
 
 def _moved(outputs: Float[np.ndarray, "steps C"]) -> float:

@@ -2,7 +2,8 @@
 //
 // The attention of a word is an average of an indicator, and so moves by tanh(ε/2) at most. Gradient
 // × input (docs/theorems/gradient.md) is, at each place, α_t (u_t + (u_t − f) ℓ_t): the average of
-// these numbers over the word's places and of 0 over the others.
+// these numbers over the word's places and of 0 over the others. Of the first u_t, what is read of no
+// embedding is left out; for ℓ_t stands its slope along the embedding, where hidden units make it.
 
 import { averageError, ROUNDING } from "./table_rounding.js";
 import { headAttention, outputError } from "./text_tables.js";
@@ -38,16 +39,17 @@ export function gradientTimesInput(heads, reading) {
 }
 
 function headProduct(head, reading) {
-  const { logit, u, logitError, valueError } = head, alpha = headAttention(head);
+  const { readLogit, u, readError, valueError, offset } = head, alpha = headAttention(head);
   let f = 0;
   alpha.forEach((one, t) => { f += one * u[t]; });
-  const fError = outputError(head, 1), at = (t) => u[t] + (u[t] - f) * logit[t];
+  const fError = outputError(head, 1), at = (t) => u[t] - offset + (u[t] - f) * readLogit[t];
   let low = 0, high = 0, off = 0;
   for (let t = 1; t < reading.end; t += 1) {
-    const size = Math.abs(logit[t]) + logitError, apart = Math.abs(u[t] - f);
+    const size = Math.abs(readLogit[t]) + readError, apart = Math.abs(u[t] - f);
     low = Math.min(low, at(t));
     high = Math.max(high, at(t));
-    off = Math.max(off, valueError + apart * logitError + (valueError + fError) * size + 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f)) * (1 + size));
+    const own = (offset ? 2 : 1) * valueError, rounded = 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f) + Math.abs(offset)) * (1 + size);
+    off = Math.max(off, own + apart * readError + (valueError + fError) * size + rounded);
   }
   return { scores: byWord(reading, (t) => alpha[t] * at(t)), bound: averageError({ ...head, valueError: off, low, high, smallest: 1 }) };
 }

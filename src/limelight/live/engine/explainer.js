@@ -26,6 +26,7 @@ class Case {
 
   get d() { return this.reading.features.length; }
   get heads() { return this.#once("heads", () => textTables(this.model, this.reading, this.target)); }
+  get attending() { return this.heads.slice(0, this.model.attended); }
   get game() { return this.#once("game", () => ratioGame(this.heads, this.reading)); }
   get forms() { return this.#once("forms", () => this.game.map(heavyForm)); }
   get plan() { return removalPlan(this.d); }
@@ -66,8 +67,8 @@ const METHODS = {
   shapley: (one) => one.mean((form, i) => shapleyValues(form, one.walks[i], one.plan.shapley)),
   loo: (one) => one.mean(lossesOfOne),
   gxi: ({ heads, reading }) => gradientTimesInput(heads, reading),
-  "alpha-avg": ({ heads, reading }) => meanAttention(heads, reading),
-  "alpha-max": ({ heads, reading }) => maxAttention(heads, reading),
+  "alpha-avg": ({ attending, reading }) => meanAttention(attending, reading),
+  "alpha-max": ({ attending, reading }) => maxAttention(attending, reading),
 };
 const UNSIGNED = new Set(["alpha-avg", "alpha-max"]);
 

@@ -16,6 +16,7 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
 _UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
+_PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take the long way too
 _CHUNK = 64  # masks whose windows are held at a time: they stay inside the cache
 
 
@@ -92,14 +93,12 @@ class DeletionScorer:
         return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """f = N/D with g(word, place) = x_word y_place and u(word, place) = x'_word + y'_place."""
+        """f = N/D, every word at the place to which it moved up."""
         windows = self.windows(keep)
-        local = self._row[windows]
-        g, gu = self._words
-        y, y_value = self._places
-        D = np.einsum("ntk,tk->nk", (seen := g[local]), y)
-        N = np.einsum("ntck,tk->nck", gu[local], y) + np.einsum("ntk,tck->nck", seen, y_value)
-        sums = np.concatenate([D[:, None], N], axis=1).reshape(len(keep), -1)
+        T_max = windows.shape[1]
+        if len(self._used) * T_max > _PAIRS:
+            return predicted_logits(self.tables, windows)
+        sums = self._terms[self._row[windows] * T_max + np.arange(T_max)].sum(axis=1)
         return _ratio(sums, self.tables, lambda lost: windows[lost])
 
     @cached_property
@@ -114,16 +113,14 @@ class DeletionScorer:
         return row
 
     @cached_property
-    def _words(self) -> tuple[Float[np.ndarray, "W K"], Float[np.ndarray, "W C K"]]:
-        logit = self.tables.word_logit[self._used]
-        g = np.exp(logit - logit.max(axis=0))
-        return g, g[:, None] * self.tables.word_value[self._used]
-
-    @cached_property
-    def _places(self) -> tuple[Float[np.ndarray, "T_max K"], Float[np.ndarray, "T_max C K"]]:
-        logit = self.tables.position_logit
-        y = np.exp(logit - logit.max(axis=0))
-        return y, y[:, None] * self.tables.position_value
+    def _terms(self) -> Float[np.ndarray, "W_T_max sums"]:
+        """g and g·u of each used word at each place: one row to gather for every place."""
+        tables, words = self.tables, self._used[:, None]
+        places = np.arange(len(tables.position_logit))
+        logit = tables.logit_at(words, places)
+        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+        u = tables.word_value[words] + tables.position_value[places]
+        return np.concatenate([g, g * u], axis=2).reshape(g.shape[0] * g.shape[1], -1)
 
 
 def _ratio(
