@@ -102,6 +102,7 @@ def test_models_with_options_are_answered_and_bounds_hold_of_them(tmp_path, prec
                 gap = gaps(one, want).get(name, 0.0)
                 assert gap <= one[name]["bound"], (kind, name)
                 closest = max(closest, gap / one[name]["bound"])
+            assert one["slopes"] == pytest.approx(one["gxi"]["scores"], rel=1e-5, abs=1e-7), kind
     assert closest > 0.02  # the bound is not idle
 
 

@@ -1,7 +1,7 @@
 """Biases, skip connections, own embeddings, additive attention: against autograd and all sets."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
@@ -16,6 +16,7 @@ from limelight.explainers import read
 from limelight.models.attention import encoded, masked
 from limelight.models.attention.documents import padded_ids
 from limelight.text import UNK, features_of
+from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import value
@@ -128,6 +129,17 @@ def test_exact_methods_keep_their_bounds(kind):
     ):
         e = limelight.explain(model, TEXT, method, target=1, tolerance=1e-8)
         assert np.abs(e.scores - oracle[0]).max() <= e.bound < 1e-5
+
+
+def test_where_panels_do_not_suffice_for_hidden_units_a_notice_says_so(monkeypatch):
+    model = model_with("additive, all")
+    steep = replace(model, w_a=40 * model.w_a)
+    proven = limelight.explain(steep, TEXT, "ig")
+    assert proven.notices == limelight.explain(steep, TEXT, "loo").notices
+    monkeypatch.setattr(path_quadrature, "MAX_PANELS", 2)
+    cut = limelight.explain(steep, TEXT, "ig")
+    assert any("is proven within" in notice for notice in cut.notices)
+    assert 1e-9 < np.abs(cut.scores - proven.scores).max() <= cut.bound + proven.bound
 
 
 @kinds
@@ -246,6 +258,8 @@ def test_a_device_gives_the_same_numbers(kind):
     np.testing.assert_allclose(model.on("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
     here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.on("cpu")))
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
+    here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.on("cpu")))
+    np.testing.assert_allclose(there.scores, here.scores, atol=1e-12)
 
 
 @kinds

@@ -116,7 +116,10 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
         (b"x" * ((1 << 20) + 1), "a request may have 1,048,576 bytes"),
         ({**ASKED, "model": 3}, "there is no model 3 here"),
         ({**ASKED, "methods": ["a"] * 50}, "this is not a question"),
-        ({**ASKED, "text": "a" * 100_001}, "this is not a question"),
+        (
+            {**ASKED, "text": "a" * 100_001},
+            "texts of at most 100,000 characters; this one has 100,001",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):

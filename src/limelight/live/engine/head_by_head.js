@@ -10,7 +10,8 @@ const total = (some) => some.reduce((a, b) => a + b, 0);
 
 /**
  * For each head: `attention` of [cls] to every token and to what stands in no text, [cls] itself and
- * the padding; `values` at the tokens; and `output`, the average of values by attention.
+ * the padding; `values` at the tokens; and `output`, the average of values by attention. The mean over
+ * heads is the model's output; a skip connection from the mean is the last, and attends to all alike.
  */
 export function headAnswers(heads, { end }) {
   return heads.map((head) => {
@@ -24,13 +25,13 @@ export function headAnswers(heads, { end }) {
 
 /**
  * Gradient × input of every word without its formula: how the mean output of the heads changes while
- * the word's embeddings grow, by central differences. A stretched embedding has a stretched logit and
- * value, since both are linear in it.
+ * the word's embeddings grow, by central differences.
  */
 export function stretchedSlopes(heads, { ofPosition, features }) {
-  const output = (j, factor) => total(heads.map((head) => {
-    const stretched = (row) => row.map((x, t) => (ofPosition[t] === j ? x * factor : x));
-    return weighted(headAttention({ logit: stretched(head.logit) }), stretched(head.u));
+  const output = (j, factor) => total(heads.map(({ logit, u, offset, stretchedLogit }) => {
+    const moved = (row, at) => row.map((x, t) => (ofPosition[t] === j ? at(t) : x));
+    const alpha = headAttention({ logit: moved(logit, (t) => stretchedLogit(t, factor)) });
+    return weighted(alpha, moved(u, (t) => offset + factor * (u[t] - offset)));
   })) / heads.length;
   return features.map((_, j) => (output(j, 1 + STEP) - output(j, 1 - STEP)) / (2 * STEP));
 }

@@ -9,8 +9,9 @@ const UNK = 1;
  * For each head: `logit` and `u` at every place of the window as the text stands, `baseLogit` and
  * `baseU` with UNK there; `top`, the largest logit; bounds `logitError` and `valueError` on the errors
  * of all these; the range `low` to `high` of the values. `readLogit`, to `readError`, is the slope of a
- * logit along the embedding: the logit itself, unless hidden units make it. `offset` is what of u is
- * read of no embedding. `target` is {output, sign}: u is that output's.
+ * logit along the embedding: the logit itself, unless hidden units make it; `stretchedLogit(t, factor)`
+ * is the logit of the embedding times a factor. `offset` is what of u is read of no embedding.
+ * `target` is {output, sign}: u is that output's.
  */
 export function textTables(model, reading, target) {
   return Array.from({ length: model.K }, (_, head) => headTables(model, reading, target, head));
@@ -42,7 +43,8 @@ function headTables(model, { ids }, { output, sign }, head) {
   const valueError = storedError(rounding, valueSize) + own.value[output * K + head];
   // A unit's slope errs by no more than what it is given, and is multiplied by h − offset.
   const readError = (1 + far) * logitError, offset = sign * model.offset[output * K + head];
-  return { logit, readLogit, u, baseLogit, baseU, top, low, high, logitError, readError, valueError, offset, terms: T_max + C };
+  const stretchedLogit = (t, factor) => factor * (wordLogit[ids[t] * K + head] + positionLogit[t * K + head]) + unitsAt(model, head, ids[t], t, factor).logit;
+  return { logit, readLogit, stretchedLogit, u, baseLogit, baseU, top, low, high, logitError, readError, valueError, offset, terms: T_max + C };
 }
 
 /** How far a head's output may be from what the weights say, whatever is removed. */
