@@ -1,6 +1,7 @@
 """A run goes on where it was left, whatever ended it, and refuses to mix two questions."""
 
 import errno
+import inspect
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from kill_runs import contents
 
 from limelight.corpus import Run
-from limelight.corpus.data_set import opened_data
+from limelight.corpus.data_set import DataSet, opened_data
 from limelight.corpus.run_folder import RunFolder
 from limelight.corpus.run_job import RunJob
 from limelight.corpus.run_record import ShardPlan
@@ -363,9 +364,8 @@ def test_a_limit_takes_the_first_rows_as_a_run_of_them_alone_would(model, tmp_pa
     same = explained(model, tmp_path / "alone", alone)
     assert contents(few.path / "shards") == contents(same.path / "shards") != {}
     assert len(few) == limit
-    with pytest.raises(
-        InputError, match=f"it is about the first {limit} rows of its data, not all"
-    ):
+    rows = "row" if limit == 1 else f"{limit} rows"
+    with pytest.raises(InputError, match=f"it is about the first {rows} of its data, not all"):
         explained(model, few.path)
     again = explained(model, few.path, limit=limit)
     assert contents(again.path) == contents(few.path)
@@ -377,6 +377,10 @@ def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
     for limit in (0, -3):
         with pytest.raises(InputError, match=f"limit must be at least 1; got {limit}"):
             explained(model, tmp_path / "none", limit=limit)
+    unchecked = inspect.unwrap(DataSet.record)
+    with pytest.raises(InputError, match=r"'limit' must be a whole number; got 2.5"):
+        unchecked(opened_data(DATA), texts_kept=True, limit=2.5)
+    assert type(unchecked(opened_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
 
 
 def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path):

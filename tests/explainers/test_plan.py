@@ -225,3 +225,34 @@ def test_the_command_refuses_in_a_sentence(limelight):
     outcome = limelight("plan", "two", "words")
     assert outcome.code == 2
     assert "one text; got 2" in outcome.err
+
+
+def test_each_word_is_within_the_error_with_its_own_samples(shipped):
+    text = "The plot is predictable, but the acting is superb."
+    plan, runs = limelight.plan(shipped, text), 40
+    few = int(plan.samples.argmin())
+    off = runs_of(shipped, text, runs, samples=int(plan.samples[few])) - plan.scores
+    assert np.sqrt(np.mean(off[:, few] ** 2)) < plan.error * (1 + 2.5 / np.sqrt(2 * runs))
+    # Penalty and row 0 scatter as well: without them the standard error would be a third of it.
+    spread = off.std(axis=0, ddof=1) / plan.stderr(int(plan.samples[few]))
+    assert (np.abs(spread - 1) < 5 / np.sqrt(2 * runs)).all()
+    alone = plan.deviation / np.sqrt(plan.samples[few] - plan.overhead)
+    assert off[:, few].std() > 1.5 * alone[few]
+
+
+def test_an_error_that_nobody_can_reach_is_refused():
+    with pytest.raises(InputError, match=r"more than 4.6e\+18 samples .* error of 1e-300"):
+        limelight.plan(MODEL, TEXT, error=1e-300)
+
+
+def test_the_bias_of_no_samples_is_refused():
+    plan = limelight.plan(MODEL, TEXT)
+    for samples in (0, -5):
+        with pytest.raises(InputError, match=f"samples must be at least 1; got {samples}"):
+            plan.bias(samples)
+
+
+def test_numbers_of_numpy_are_plain_in_the_plan():
+    unchecked = inspect.unwrap(limelight.plan)
+    plan = unchecked(MODEL, TEXT, error=np.float32(0.5), ridge=np.float32(2), pilot=1000.0)
+    assert SamplingPlan.from_json(plan.to_json()) == plan

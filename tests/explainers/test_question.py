@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import get_type_hints
 
 import msgspec
+import numpy as np
 import pytest
 
 import limelight
@@ -102,6 +103,7 @@ def test_the_shell_asks_with_options_of_the_same_names():
         ({"target": 0, "all_classes": True}, "give target or all_classes, not both."),
         ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
         ({"protect": "w1"}, "protect takes a list of words; got one string. Write ['w1']."),
+        ({"protect": None}, "protect takes a list of words; got None."),
         ({"side": "frist"}, "no side 'frist'. Did you mean 'first'? Choose from: first, second."),
     ],
 )
@@ -130,3 +132,10 @@ def test_a_question_does_not_change_with_what_it_was_made_of():
     assert question == Question(protect=["w1"])
     with pytest.raises(AttributeError):
         question.target = 1
+
+
+def test_whole_numbers_of_numpy_are_stored_as_pythons():
+    asked = {"target": np.int64(1), "against": np.int8(0), "window": np.int32(7)}
+    question = Question(**asked)
+    again = msgspec.json.decode(msgspec.json.encode(question), type=Question)
+    assert again == question == Question(target=1, against=0, window=7)

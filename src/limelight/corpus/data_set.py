@@ -5,7 +5,7 @@ __all__ = ["DataSet", "opened_data"]
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from limelight.corpus.run_record import DataColumns, DataFileRecord, DataRecord
 from limelight.corpus.shard_schema import stored_name
 from limelight.corpus.shard_work import input_schema
 from limelight.errors import InputError
+from limelight.explainers.method import setting_value
 
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 
@@ -31,7 +32,8 @@ class DataSet:
 
         Of more than ``limit`` rows the first ones are taken.
         """
-        if limit is not None and (isinstance(limit, bool) or limit < 1):
+        limit = cast(int | None, setting_value("limit", int | None, limit))
+        if limit is not None and limit < 1:
             raise InputError(f"limit must be at least 1; got {limit}.")
         files = [
             DataFileRecord(

@@ -190,7 +190,9 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
 
 
 def _rows(data: DataRecord) -> str:
-    return "all rows" if data.limit is None else f"the first {data.limit:,} rows"
+    if data.limit is None:
+        return "all rows"
+    return "the first row" if data.limit == 1 else f"the first {data.limit:,} rows"
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -63,11 +63,12 @@ def plan(
     `lime` package), "balanced" or by "importance"; the defaults are its own. The other arguments
     are those of :func:`limelight.explain`.
     """
-    for name, kind, value in (
-        *(("error", float, error), ("bandwidth", float, bandwidth), ("ridge", float, ridge)),
-        *(("row0", bool, row0), ("pilot", int, pilot), ("seed", int, seed)),
-    ):
-        setting_value(name, kind, value)
+    error, bandwidth, ridge = (
+        setting_value(name, float, value)
+        for name, value in (("error", error), ("bandwidth", bandwidth), ("ridge", ridge))
+    )
+    row0 = setting_value("row0", bool, row0)
+    pilot, seed = setting_value("pilot", int, pilot), setting_value("seed", int, seed)
     _check(error, bandwidth, ridge, sizes, pilot)
     question = Question(
         target=target,

@@ -3,6 +3,7 @@
 __all__ = ["Question"]
 
 from collections.abc import Collection, Sequence
+from numbers import Integral
 from typing import cast
 
 import msgspec
@@ -40,9 +41,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise InputError(
                 f"protect takes a list of words; got one string. Write [{self.protect!r}]."
             )
+        if not isinstance(self.protect, Collection):
+            raise InputError(f"protect takes a list of words; got {self.protect!r}.")
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
         msgspec.structs.force_setattr(self, "protect", tuple(self.protect))
+        for name in ("target", "against", "window"):
+            given = getattr(self, name)
+            if isinstance(given, Integral) and not isinstance(given, bool):
+                # NumPy's whole numbers are welcome, and JSON knows Python's alone.
+                msgspec.structs.force_setattr(self, name, int(given))
 
     def to(self, model: Model) -> "Question":
         """Return the question as ``model`` is asked it: without log-odds, for its "score"."""

@@ -3,20 +3,25 @@
 __all__ = ["SamplingPlan"]
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.data_frame import data_frame
 from limelight.results.equality import equal_fields
+from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
-from limelight.theory.lime_shift import Shift, lime_shift
+from limelight.theory.lime_shift import lime_shift
+from limelight.theory.shift_scatter import shift_scatter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+T = TypeVar("T")
 
 PLAN_COLUMNS = ("feature", "score", "deviation", "samples", "side")
 _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
@@ -32,9 +37,10 @@ class SamplingPlan:
     ``overhead`` what a regression of so many words costs, (d + 1) samples of mean weight. And its
     penalty, ``ridge``, and ``row0``, the untouched text among the samples, hold it back by
     :meth:`bias`, which follows from the limit's ``scores`` and from ``left``, what they leave over
-    of the whole text. ``pilot`` is None where all this was computed without sampling, else the
-    number of samples from which it was estimated. ``sides`` are those of an explanation: the text
-    of a pair in which each feature stands, "" where there is one text.
+    of the whole text; what is held back scatters too, and :meth:`stderr` counts it. ``pilot`` is
+    None where all this was computed without sampling, else the number of samples from which it was
+    estimated. ``sides`` are those of an explanation: the text of a pair in which each feature
+    stands, "" where there is one text.
     """
 
     text: str
@@ -73,6 +79,11 @@ class SamplingPlan:
                 f"features of a pair; got {self.sides}."
             )
         object.__setattr__(self, "sides", sides)
+        if (self._reach(np.full(d, _BEYOND)) > self.error).any():
+            raise InputError(
+                f"more than {_BEYOND:.1e} samples would be needed for an error of {self.error:g}; "
+                "ask for a larger one, or for another ridge or bandwidth."
+            )
 
     def __eq__(self, other: object) -> bool:
         return equal_fields(self, other)
@@ -94,7 +105,8 @@ class SamplingPlan:
         """The number of samples with which each feature is within ``error``, by :meth:`rmse`.
 
         At least twice the ``overhead``: fewer do not determine a regression on all features. What
-        the penalty and row 0 do is counted in full, even where one happens to undo the other.
+        the penalty and row 0 do is counted in full, to the scatter too, even where one thing
+        happens to undo another.
         """
         few = np.full(len(self.features), 2 * self.overhead, dtype=np.int64)
         many = np.full_like(few, _BEYOND)
@@ -108,17 +120,22 @@ class SamplingPlan:
         return many
 
     def _reach(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        scatter = self.deviation / np.sqrt(samples - self.overhead)
-        return np.hypot(scatter, self._shift(samples).most)
+        scatter = self.deviation + self._held_back(samples, shift_scatter, power=SIZES[self.sizes])
+        shift = self._held_back(samples, lime_shift)
+        return np.hypot(scatter / np.sqrt(samples - self.overhead), shift.most)
 
-    def _shift(self, samples: int | Int[np.ndarray, " d"]) -> Shift:
-        return lime_shift(
+    def _held_back(
+        self, samples: int | Int[np.ndarray, " d"], what: Callable[..., T], **how: float
+    ) -> T:
+        """What penalty and row 0 do with that many samples, as ``what`` computes it."""
+        return what(
             self.scores,
             self.left,
             samples=samples,
             bandwidth=self.bandwidth,
             ridge=self.ridge,
             row0=self.row0,
+            **how,
         )
 
     @property
@@ -133,11 +150,14 @@ class SamplingPlan:
                 f"samples must exceed {self.overhead}, which the regression of "
                 f"{len(self.features)} features takes; got {samples}."
             )
-        return self.deviation / math.sqrt(samples - self.overhead)
+        more = self._held_back(samples, shift_scatter, power=SIZES[self.sizes])
+        return np.hypot(self.deviation, more) / math.sqrt(samples - self.overhead)
 
     def bias(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return what penalty and row 0 add to the scores of LIME with that many samples."""
-        return self._shift(samples).total
+        if not samples >= 1:
+            raise InputError(f"samples must be at least 1; got {samples}.")
+        return self._held_back(samples, lime_shift).total
 
     def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return the root mean square distance of LIME with that many samples to its limit."""

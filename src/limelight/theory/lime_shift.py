@@ -11,14 +11,14 @@ G treats words alike, so there are two directions: differences between words, of
 lost, and what all words share.
 """
 
-__all__ = ["Shift", "lime_shift"]
+__all__ = ["Shift", "lime_shift", "spread_with_row0"]
 
 from typing import NamedTuple
 
 import numpy as np
 
 from limelight.shapes import Float, Int
-from limelight.theory.lime_weights import lime_design
+from limelight.theory.lime_weights import LimeDesign, lime_design
 
 
 class Shift(NamedTuple):
@@ -56,11 +56,18 @@ def lime_shift(
     design = lime_design(len(scores), bandwidth=bandwidth)
     rho, tau = ridge / samples, row0 / np.asarray(samples, dtype=np.float64)
     mean, removed = np.mean(scores), design.m0 - design.m1  # E[ψ(1 − Z_j)]
-    # Row 0 is one more point, of weight τ, in the variance of the number of kept words.
-    spread = design.spread + design.d * tau * removed**2 / (design.m0 * (design.m0 + tau))
+    spread = spread_with_row0(design, tau)
     even = np.ones(len(scores))
     return Shift(
         differences=-rho / (design.V + rho) * (scores - mean),
         penalty=-rho / (spread + rho) * mean * even,
         row0=tau * removed / (design.m0 + tau) / (spread + rho) * left * even,
     )
+
+
+def spread_with_row0(
+    design: LimeDesign, tau: float | Float[np.ndarray, "*n"]
+) -> float | Float[np.ndarray, "*n"]:
+    """V′: row 0 is one more point, of weight τ, in the variance of the number of kept words."""
+    removed = design.m0 - design.m1
+    return design.spread + design.d * tau * removed**2 / (design.m0 * (design.m0 + tau))
