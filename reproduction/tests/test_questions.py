@@ -181,7 +181,8 @@ def test_the_divergence_is_jensen_and_shannons():
 @pytest.mark.parametrize("module", [erasure, summaries, lengths, replacements, multiplicity])
 def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(lengths, "LENGTHS", (3, 5, 11))
-    monkeypatch.setattr(module, "QUICK_TEXTS", 4)
+    monkeypatch.setattr(lengths, "TEXTS", 4)
+    monkeypatch.setattr(module, "QUICK_TEXTS", 4, raising=module is not lengths)
     experiment = module.EXPERIMENT
     both = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
     both["shipped"] = both["paper"]

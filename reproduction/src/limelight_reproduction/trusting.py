@@ -61,6 +61,8 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
     erased = _numbers(results, "erasure", "paper")["shares"]
     held = _numbers(results, "controls", "trained")["held"]
     depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
+    pairs = _numbers(results, "pairs", "words")["faithful_by"]
+    by_answer = {name: _share(of["alpha-avg"]) for name, of in pairs.items()}
     pretrained = (
         ""
         if deep is None
@@ -79,7 +81,10 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
         f"the words must go before a decision changes, by G×I {erased['gxi'][1]:.0%} "
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
-        "([next-checks](#next-checks)). And a model need not use it: held uniform, it costs "
+        "([next-checks](#next-checks)), and where two sentences are compared it goes "
+        f"{by_answer['neutral']} of the way to the best order if the model says neutral, but "
+        f"{by_answer['contradiction']} for contradictions and {by_answer['entailment']} for "
+        "entailments ([pairs](#pairs)). And a model need not use it: held uniform, it costs "
         f"{100 * (held['free']['accuracy'] - held['uniform']['accuracy']):.1f} points of accuracy, "
         f"and the ranks of α-avg with |LIME| fall from {held['free']['alpha_lime'][1]:.2f} to "
         f"{held['uniform']['alpha_lime'][1]:.2f} ([controls](#controls))."

@@ -204,7 +204,7 @@ EXPERIMENT = Experiment(
         "Section 1.1 names the objection of Wiegreffe and Pinter (2019): attention must be needed "
         "for the task, and what replaces it must be trained, not chosen."
     ),
-    parts=(Part(name="trained", measure=_measure),),
+    parts=(Part(name="trained", measure=_measure, reads=("imdb train", "imdb test"), stages=4),),
     findings=_findings,
     figures=_figures,
 )

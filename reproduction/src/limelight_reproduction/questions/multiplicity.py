@@ -204,7 +204,7 @@ EXPERIMENT = Experiment(
         "maximal multiplicity is small beside T, and take two groups of identical tokens as the "
         "case where it does not."
     ),
-    parts=(Part(name="games", measure=_games), *on_both_models(_reviews)),
+    parts=(Part(name="games", measure=_games, reads=()), *on_both_models(_reviews)),
     findings=_findings,
     figures=_figures,
 )

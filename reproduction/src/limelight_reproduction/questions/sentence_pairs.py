@@ -98,7 +98,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             "of single words can show."
         ),
         verdicts=_verdicts(numbers),
-        measured=measured(numbers),
+        measured=measured(numbers, *_same_verdicts(numbers)),
         meaning=MEANING,
         table=Table(
             columns=(
@@ -155,7 +155,7 @@ def _of_words(words: Numbers) -> list[Verdict]:
             + ", ".join(f"{value(compared[both])} ({COMPARED[both]})" for both in _THREE),
         ),
         Verdict(
-            claim="Attention is a faithful order of the words of a pair",
+            claim="Is attention a faithful order of the words of a pair? (our question)",
             holds=zoned(words["faithful"]["alpha-avg"], FAITHFUL),
             number=f"{share(words['faithful']['alpha-avg'])} of the way from a random order to "
             "the best",
@@ -171,7 +171,8 @@ def _of_words(words: Numbers) -> list[Verdict]:
             number=f"rank correlation {value(words['pays'])} with how far two words interact",
         ),
         Verdict(
-            claim="What decides lies between the sentences, out of reach of scores of words",
+            claim="Does what decides lie between the sentences, out of reach of scores of words? "
+            "(our question)",
             holds=zoned(across, BETWEEN),
             number=f"{share(across)} of the variance",
         ),
@@ -185,12 +186,24 @@ def _of_negation(negation: Numbers) -> list[Verdict]:
     finds = counted(negation["first"], FOUND, "finds it")
     return [
         Verdict(
-            claim="Every method finds the negation of a contradiction",
+            claim="Does every method find the negation of a contradiction? (our question)",
             holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
             number=f"it comes first in {share(negation['first']['lime'])} with LIME, in "
             f"{share(negation['first']['alpha-avg'])} with α-avg",
         )
     ]
+
+
+def _same_verdicts(numbers: Mapping[str, Numbers]) -> tuple[int, list[str]]:
+    """Return how many verdicts depend on removed words, and those that are others for deletion."""
+    masked, deleted = (_of_words(numbers[part]) for part in ("words", "deleted"))
+    others = {one.claim: one.holds for one in deleted}
+    changed = [
+        f"“{one.claim}” ({others.get(one.claim, 'not measured')})"
+        for one in masked
+        if others.get(one.claim) != one.holds
+    ]
+    return len(masked), changed
 
 
 EXPERIMENT = Experiment(
@@ -208,9 +221,26 @@ EXPERIMENT = Experiment(
             measure=partial(measure_words, replacement="mask"),
             needs=("gpu", "sick", "pair-model"),
             quick_needs=("sick", "pair-model"),
+            reads=("sick test",),
         ),
-        Part(name="hidden", measure=measure_hidden, needs=("sick", "pair-model")),
-        Part(name="one-layer", measure=measure_one_layer, needs=("sick",)),
+        Part(
+            name="deleted",
+            measure=partial(measure_words, replacement="delete"),
+            needs=("gpu", "sick", "pair-model"),
+            reads=("sick test",),
+        ),
+        Part(
+            name="hidden",
+            measure=measure_hidden,
+            needs=("sick", "pair-model"),
+            reads=("sick test",),
+        ),
+        Part(
+            name="one-layer",
+            measure=measure_one_layer,
+            needs=("sick",),
+            reads=("sick train", "sick test"),
+        ),
     ),
     findings=_findings,
     figures=_figures,

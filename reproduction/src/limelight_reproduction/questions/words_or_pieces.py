@@ -183,7 +183,7 @@ EXPERIMENT = Experiment(
         "level) and the tokenizer (tokens are often subwords) which we would like to understand "
         "better” (Section 7)."
     ),
-    parts=(Part(name="trained", measure=_measure),),
+    parts=(Part(name="trained", measure=_measure, reads=("imdb train", "imdb test")),),
     findings=_findings,
     figures=_figures,
 )
