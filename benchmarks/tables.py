@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from cluster_cost import cost_table
+from drives import drives_table
 from results import RESULTS, markdown
 from transformer_table import transformer_table
 
@@ -17,7 +18,7 @@ README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
 TRANSFORMERS = Path(__file__).parents[1] / "docs" / "transformers.md"
-START, END = "<!-- results -->\n", "<!-- end of results -->\n"
+SUMMARIES = Path(__file__).parents[1] / "docs" / "summaries.md"
 ORDER = (
     "prediction",
     "gradients",
@@ -59,23 +60,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    for path, table in _pages():
+    for path, table, name in _tables():
+        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
         page = path.read_text(encoding="utf-8")
-        head, rest = page.split(START)
-        _, tail = rest.split(END)
-        new = head + START + table + END + tail
+        head, rest = page.split(start)
+        _, tail = rest.split(end)
+        new = head + start + table + end + tail
         if not check:
             path.write_text(new, encoding="utf-8")
         elif new != page:
             sys.exit(f"{path.name} is not what its results say; run benchmarks/tables.py.")
 
 
-def _pages() -> tuple[tuple[Path, str], ...]:
+def _tables() -> tuple[tuple[Path, str, str], ...]:
+    """Return every table with its page and the name of the marks around it."""
     return (
-        (README, sections()),
-        (STANDARD_ERRORS, coverage_table()),
-        (DATASETS, cost_table()),
-        (TRANSFORMERS, transformer_table()),
+        (README, sections(), "results"),
+        (STANDARD_ERRORS, coverage_table(), "results"),
+        (DATASETS, cost_table(), "results"),
+        (TRANSFORMERS, transformer_table(), "results"),
+        (SUMMARIES, drives_table("shipped"), "shipped model"),
+        (SUMMARIES, drives_table("minilm"), "MiniLM"),
     )
 
 

@@ -1,30 +1,54 @@
-"""Write docs/reproduction.md, its figures and the README's summary from the stored results.
+"""Write docs/reproduction.md, its figures and what other pages quote, from the stored results.
 
 python docs/reproduction.py
 """
 
+import json
 import re
 from pathlib import Path
 
-from limelight_reproduction.markdown import documentation_page, summary
+from limelight_reproduction.markdown import documentation_page, repairs_table, summary
 from limelight_reproduction.report import Row, rows_of
 from limelight_reproduction.results import stored
+from limelight_reproduction.trusting import DeepShares
 
 HERE = Path(__file__).parent
 PAGE, README, IMAGES = HERE / "reproduction.md", HERE.parent / "README.md", "images/reproduction"
+THEOREM = HERE / "theorems" / "lime-theorem.md"
+DEEP = HERE.parent / "benchmarks/results/judging_cuda_every.json"
 IN_README = ("accuracy", "comments")
 MARKS = re.compile(r"(<!-- from results\.json -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def page(rows: list[Row]) -> str:
     """Return the text of the page."""
-    return documentation_page(rows, IMAGES)
+    return documentation_page(rows, IMAGES, deep_shares())
+
+
+def deep_shares() -> DeepShares:
+    """Return what `benchmarks/judging.py` found on MiniLM."""
+    found = json.loads(DEEP.read_text("utf-8"))
+    of = {measure["id"]: measure for measure in found["measures"]}
+
+    def share(name: str) -> tuple[float, float, float]:
+        low, high = re.findall(r"interval (\S+) to (\S+)", of[name]["note"])[0]
+        return of[name]["value"], float(low), float(high)
+
+    return DeepShares(attention=share("alpha-avg"), shapley=share("shapley, pairs=25"))
 
 
 def readme(rows: list[Row]) -> str:
     """Return the README with the summary between its marks."""
-    lines = summary(rows, IN_README)
-    return MARKS.sub(lambda found: f"{found[1]}{lines}\n{found[2]}", README.read_text("utf-8"))
+    return _marked(README, summary(rows, IN_README))
+
+
+def theorem() -> str:
+    """Return the page of Theorem 5.1 with its table between the marks."""
+    return _marked(THEOREM, f"\n{repairs_table()}\n")
+
+
+def _marked(page: Path, lines: str) -> str:
+    return MARKS.sub(lambda found: f"{found[1]}{lines}\n{found[2]}", page.read_text("utf-8"))
 
 
 def main() -> None:
@@ -33,6 +57,7 @@ def main() -> None:
     rows = list(rows_of(stored(), HERE / IMAGES, suffixes=(".png",), dpi=110))
     PAGE.write_text(page(rows), "utf-8")
     README.write_text(readme(rows), "utf-8")
+    THEOREM.write_text(theorem(), "utf-8")
 
 
 if __name__ == "__main__":

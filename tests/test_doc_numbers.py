@@ -79,3 +79,46 @@ def test_how_tight_ceilings_are_is_what_was_measured(line):
     value = {measure["id"]: measure["value"] for measure in found["measures"]}
     page = (ROOT / "docs/theorems/faithfulness-ceiling.md").read_text("utf-8")
     assert line.format(**value) in page
+
+
+def test_how_long_ten_thousand_texts_take_is_what_was_measured():
+    found = json.loads((ROOT / "benchmarks/results/datasets.json").read_text("utf-8"))
+    speed = {measure["id"]: measure["value"] for measure in found["measures"]}[
+        "datasets_pool_speed"
+    ]
+    text = " ".join((ROOT / "docs/tutorials/thousands.md").read_text("utf-8").split())
+    assert f"10,000 reviews of usual length take {10_000 / speed:.0f} seconds on two cores" in text
+    assert f"measured at {speed:.0f} a second, `python benchmarks/datasets.py`" in text
+
+
+SPOKEN = {
+    "shipped": (
+        "*seagal* ({seagal}, {seagal_texts} texts)",
+        "*edie* speaks for",
+    ),
+    "minilm": (
+        "*7* has {7} in {7_texts} texts, *1* only {1} in {1_texts}",
+        "*edie* has no effect ({edie})",
+        "*seagal* {seagal} instead of {shipped_seagal}",
+        "*mst3k* {mst3k} instead of {shipped_mst3k}",
+        "*vampire* ({vampire}, {vampire_texts} texts)",
+        "*vampires* ({vampires}, {vampires_texts})",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "line"), [(m, x) for m, lines in SPOKEN.items() for x in lines])
+def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line):
+    """Its tables are held by `benchmarks/tables.py --check`."""
+    value = {}
+    for name in ("shipped", "minilm"):
+        found = json.loads((ROOT / f"benchmarks/results/drives_{name}.json").read_text("utf-8"))
+        start = "" if name == model else f"{name}_"
+        for word, one in found["spoken"].items():
+            value[f"{start}{word}"] = f"{one['mean']:+.2f}".replace("-", "−")
+            value[f"{start}{word}_texts"] = f"{one['texts']:,}"
+    text = (ROOT / "docs/summaries.md").read_text("utf-8")
+    for key, told in value.items():  # names of words may be numbers, which format() would count
+        line = line.replace("{" + key + "}", told)
+    assert "{" not in line
+    assert line in text

@@ -57,6 +57,25 @@ def test_the_readme_says_what_is_stored(maker, rows):
     assert maker.MARKS.search(maker.README.read_text("utf-8"))
 
 
+def test_the_page_of_the_theorem_has_the_table_that_is_stored(maker):
+    assert maker.THEOREM.read_text("utf-8") == maker.theorem()
+    assert f"{numbers('repairs', 'paper')['far']['eq19'][0]:.3f} ± " in maker.theorem()
+    low, _, high = numbers("repairs", "shipped")["fitting"]
+    assert f"between {low:.2f} and {high:.2f} on the shipped" in maker.theorem()
+    low, _, high = numbers("repairs", "paper")["fitting"]
+    assert f"between {low:.2f} and {high:.2f} with the paper's" in maker.theorem()
+
+
+@pytest.mark.parametrize("page", ["docs/theorems/mean-field.md", "docs/methods/lime-mean-field.md"])
+def test_how_far_the_mean_field_is_stands_on_two_pages(page):
+    text = (ROOT / page).read_text("utf-8")
+    for part, forms in (("shipped", ("mean_field", "first_order")), ("paper", ("mean_field",))):
+        of = numbers("repairs", part)
+        assert f" {of['norm'][0]:.2f}" in text, part
+        for form in forms:
+            assert f" {of['far'][form][0]:.3f}" in text, (part, form)
+
+
 def test_another_number_would_be_noticed(maker, rows):
     (name, value) = "accuracy", numbers("accuracy", "shipped")["accuracy"][0]
     text = maker.page(rows)

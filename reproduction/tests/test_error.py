@@ -168,6 +168,7 @@ def measured(toy_setting, toy_model, monkeypatch, stored):
     """What the experiment measures on toy reviews, of two models, after storing."""
     monkeypatch.setattr(error_measured, "QUICK_TEXTS", 2)
     monkeypatch.setattr(error_measured, "QUICK_EXACT", 7)
+    monkeypatch.setattr(error_measured, "QUICK_AUTHORS", 8)
     monkeypatch.setattr(error_measured, "lime_runs", partial(lime_runs, samples=1000))
     monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda _, seed: toy_model(seed))
     found = {
@@ -206,7 +207,21 @@ def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, m
     printed = [
         limelight.explain(model, text, "lime-theorem", target="positive").scores for text in cut
     ]
-    assert sorted(found) == pytest.approx(sorted(np.linalg.norm(one) for one in printed))
+    found.sort()
+    wanted = sorted(
+        (np.linalg.norm(one), len(t.split()), 0.0) for one, t in zip(printed, cut, strict=True)
+    )
+    np.testing.assert_allclose(found, wanted)
+
+
+def test_lime_by_the_authors_protocol_is_told_with_its_error(measured):
+    of = measured["authors"]
+    assert of["texts"] == 8
+    assert len(of["quarters"]) == 4
+    assert np.mean([left for _, left in of["quarters"]]) == pytest.approx(of["protocol"][0], 1e-3)
+    assert sorted(of["quarters"])[0][0] == of["quarters"][0][0]
+    told = error._as_authors(of)
+    assert f"a standard error of {of['protocol'][1] / 8**0.5:.3f}" in told
 
 
 def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
@@ -215,6 +230,7 @@ def test_the_seed_of_the_recipe_is_measured_as_the_model_is(measured):
     told = error._over_seeds(measured)
     means = sorted(measured[f"seed-{seed}"]["protocol"][0] for seed in range(7))
     assert ", ".join(f"{mean:.3f}" for mean in means) in told
+    assert f"deviation of {np.std(means, ddof=1):.3f} between trainings" in told
     inside = means[0] <= error.REPORTED <= means[-1]
     assert ("among them" in told) is inside
 
@@ -263,12 +279,14 @@ def figure_4_numbers(toy_setting, toy_model, monkeypatch, stored):
     (toy_setting.data / "imdb" / "test.jsonl").write_text(row)
     monkeypatch.setattr(figure_4, "QUICK_LONG", 2000)
     monkeypatch.setattr(figure_4, "lime_runs", partial(lime_runs, samples=500))
-    return stored(
-        {
-            part: figure_4._measure(toy_setting, toy_model(seed, T_max=103))
-            for part, seed in (("shipped", 0), ("paper", 3))
-        }
+    monkeypatch.setattr(
+        type(toy_setting), "paper_of_seed", lambda _, seed: toy_model(seed, T_max=103)
     )
+    found = {
+        part: figure_4._measure(toy_setting, toy_model(seed, T_max=103))
+        for part, seed in (("shipped", 0), ("paper", 3))
+    }
+    return stored(found | {"seeds": figure_4._measure_seeds(toy_setting)})
 
 
 def test_figure_four_follows_from_stored_numbers(figure_4_numbers):
@@ -280,8 +298,13 @@ def test_figure_four_follows_from_stored_numbers(figure_4_numbers):
     assert sorted(crosses) == pytest.approx(sorted(of["values"]["eq19"]))
     found = figure_4._findings(figure_4_numbers)
     assert "T = 99 tokens and d = 71 words" in found.measured[0]
-    assert f"for {of['inside']['eq19']['delete']:.0%}" in found.measured[1]
-    assert "in 94% of cases" in found.measured[1]
+    outputs = np.array(figure_4_numbers["seeds"]["outputs"])
+    assert outputs.shape == (7, 2)
+    assert outputs[3, 1] == pytest.approx(of["output"], rel=1e-3)
+    mean, deviation = outputs[:, 1].mean(), outputs[:, 1].std(ddof=1)
+    assert f"mean {mean:.2f} and standard deviation {deviation:.2f}" in found.measured[1]
+    assert f"for {of['inside']['eq19']['delete']:.0%}" in found.measured[2]
+    assert "in 94% of cases" in found.measured[2]
     alike = np.corrcoef(of["values"]["eq19"], np.mean(of["runs"]["delete"], axis=0))[0, 1]
     assert f"has correlation {alike:.2f} with LIME" in found.headline
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)

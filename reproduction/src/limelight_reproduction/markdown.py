@@ -1,12 +1,15 @@
 """The reproduction as pages of the documentation, every number from the stored results."""
 
-__all__ = ["documentation_page", "summary"]
+__all__ = ["documentation_page", "repairs_table", "summary"]
 
 from collections.abc import Iterator, Sequence
 
 from limelight_reproduction.experiment import Table
+from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.questions.repairs import FORMS
 from limelight_reproduction.report import Row, shown
 from limelight_reproduction.results import stored
+from limelight_reproduction.trusting import DeepShares, when_to_trust
 
 _INTRODUCTION = """\
 # What we found when we reproduced the paper
@@ -22,6 +25,13 @@ Where we found something else than the paper, this page says what was measured a
 read a sentence differently than it was meant, and the authors may see it differently; corrections
 are welcome.
 
+<a id="trust"></a>
+
+## When attention may be trusted
+
+%(trust)s
+## How it is measured
+
 ```
 pip install ./reproduction
 limelight reproduce --data DIR --output DIR --quick
@@ -30,31 +40,37 @@ limelight reproduce --data DIR --output DIR --quick
 measures in less than ten minutes on two cores whatever needs no graphics card, says beforehand
 which parts those are, and writes a report like this page that grows meanwhile and marks what is
 stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes 500
-texts where nothing else is named (%(cpu)d minutes of measuring in the stored run, of which the
-authors' protocol took 100 texts). The deep networks and the
-seeds of the accuracy want a graphics card (`--device cuda`; %(gpu)d minutes on an H200); without
-one, their numbers are those stored in the package. `--only figure-4` runs one experiment,
-`--only figure-4.paper` one part of it, and a run that was killed continues where it was. `DIR`
-holds IMDB's `train` and `test` files as `limelight data imdb` leaves them; SST-2 and AG News are
-read from `sst2` and `ag_news` beside `imdb`, and only the deep networks want them.
+texts where nothing else is named (%(cpu)d minutes of measuring in the stored run, on one core of a
+busy machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
+%(gpu)d minutes on an H200); without one, their numbers are those stored in the package.
+`--only figure-4` runs one experiment, `--only figure-4.paper` one part of it, and a run that was
+killed continues where it was. `DIR` holds IMDB's `train` and `test` files as `limelight data imdb`
+leaves them; SST-2 and AG News are read from `sst2` and `ag_news` beside `imdb`, and only the deep
+networks want them.
 
 Two models appear throughout: *the paper's recipe* (seed 3 of `limelight train --recipe paper`; what
 other seeds give is measured for accuracy and for the error of Theorem 5.1) and *the shipped model*
 (`default`, the same architecture with regularisation, one seed). The model of the paper's recipe
 travels with the package in collapsed form: of every word what the heads read of it, in float16,
 which is all that predictions and explanations need. Another one is taken from `--paper-model`, as
-`limelight train --recipe paper` leaves it. The distances of Eq. 19 by our own protocol were
-measured on an earlier training of that recipe and seed, on a graphics card (80.20 %%), all else on
-the weights that are carried (80.21 %%). LIME, where it samples, is our `lime-sampled`: the
-`lime` package's draws, weights and regression on the model's own tokens, which tests hold against
-the package. This page is written by `python docs/reproduction.py` from
+`limelight train --recipe paper` leaves it. Every number of the paper's recipe is of the weights
+that are carried, except where several seeds are compared. LIME, where it samples, is our
+`lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
+tests hold against the package. This page is written by `python docs/reproduction.py` from
 `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
 """
 
 
-def documentation_page(rows: Sequence[Row], images: str) -> str:
-    """Return the whole page; figures are files in the folder ``images``."""
-    introduction = _INTRODUCTION % {"verdicts": _verdicts(rows), **_minutes(rows)}
+def documentation_page(rows: Sequence[Row], images: str, deep: DeepShares | None = None) -> str:
+    """Return the whole page; figures are files in the folder ``images``.
+
+    ``deep`` are shares of a model that no experiment here looks at.
+    """
+    introduction = _INTRODUCTION % {
+        "verdicts": _verdicts(rows),
+        "trust": when_to_trust(stored(), deep),
+        **_minutes(rows),
+    }
     return "\n".join([introduction, *(line for row in rows for line in _section(row, images))])
 
 
@@ -101,6 +117,23 @@ def _table(table: Table) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def repairs_table() -> str:
+    """Return how far four forms are from LIME, a line for each model, and how it was measured."""
+    of = {part: one.numbers for part, one in stored()["repairs"].items()}
+    lines = [["", *FORMS.values()], ["---"] * (1 + len(FORMS))]
+    lines += [
+        [f"{MODELS[part]}, ‖β‖ = {numbers['norm'][0]:.2f}"]
+        + [f"{numbers['far'][name][0]:.3f} ± {numbers['far'][name][1]:.3f}" for name in FORMS]
+        for part, numbers in paper_first(of)
+    ]
+    table = "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+    return (
+        f"{table}\n\nMeans over {of['paper']['texts']} test reviews with standard errors, by "
+        "`limelight reproduce --data DIR --output DIR --only repairs` "
+        "([what was measured](../reproduction.md#repairs))."
+    )
 
 
 def summary(rows: Sequence[Row], names: Sequence[str]) -> str:

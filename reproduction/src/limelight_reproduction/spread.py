@@ -1,11 +1,19 @@
 """Statistics of one document, and their spread over many."""
 
-__all__ = ["Spread", "adjusted_r2", "correlation", "quartiles", "rank_correlation", "spread"]
+__all__ = [
+    "Spread",
+    "adjusted_r2",
+    "correlation",
+    "quartiles",
+    "rank_correlation",
+    "spread",
+    "wilson",
+]
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import binomtest, rankdata
 
 from limelight.shapes import Float
 
@@ -51,3 +59,9 @@ def adjusted_r2(X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " d"]) -> floa
     design = np.column_stack([np.ones(len(y)), X.T])
     left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     return 1 - float(left @ left) / free / (total / (len(y) - 1))
+
+
+def wilson(hits: int, total: int) -> tuple[float, float]:
+    """Return the 95 % Wilson interval of a share."""
+    found = binomtest(hits, total).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)

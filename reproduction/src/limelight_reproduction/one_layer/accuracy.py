@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from limelight import AttentionClassifier, evaluate
 from limelight_reproduction.drawing import GREY, INK, canvas, plain
@@ -21,6 +20,7 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.subjects import COLOURS, MODELS
 from limelight_reproduction.setting import PAPER_SEEDS, Setting
+from limelight_reproduction.spread import wilson
 
 REPORTED = 0.8019
 REPORTED_TEXTS = 25_000
@@ -83,8 +83,7 @@ def interval(numbers: Numbers, i: int) -> tuple[float, float]:
 
 
 def _wilson(share: float, total: int) -> tuple[float, float]:
-    found = binomtest(round(share * total), total).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    return wilson(round(share * total), total)
 
 
 def findings(numbers: Mapping[str, Numbers]) -> Findings:

@@ -13,6 +13,7 @@ from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
+    Part,
     Table,
     Verdict,
     compact,
@@ -20,12 +21,13 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.lime_values import SAMPLES, exact_values, lime_runs
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
-from limelight_reproduction.setting import Setting
+from limelight_reproduction.setting import PAPER_SEEDS, Setting
 from limelight_reproduction.spread import correlation, rank_correlation
 
 RUNS = 5
 CLOSE = 0.9  # correlation from which we say that Eq. 19 is close to LIME
 LONG, QUICK_LONG = 400_000, 40_000
+THEIR_OUTPUTS = (0.929, -1.093)  # what their notebook prints for the review
 VALUES = {
     "eq19": "Eq. 19 as printed",
     "first_order": "first order, corrected",
@@ -72,6 +74,13 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
         },
         digits=4,
     )
+
+
+def _measure_seeds(setting: Setting) -> Numbers:
+    """Return both logits of the review under every seed of the recipe: negative, positive."""
+    models = [setting.paper_of_seed(seed) for seed in PAPER_SEEDS]
+    outputs = [model.logits([setting.review.text])[0] for model in models]
+    return compact({"seeds": list(PAPER_SEEDS), "outputs": outputs}, digits=4)
 
 
 def _inside(runs: np.ndarray, values: np.ndarray) -> float:
@@ -156,8 +165,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         measured=[
             f"The review is the authors' (number {paper['review']} of the test set, everything but "
             f"letters and digits replaced by spaces): T = {paper['tokens']} tokens and d = "
-            f"{len(paper['words'])} words. Their notebook has f ≈ −1.09; the paper's recipe, "
-            f"trained by us, {paper['output']:.2f}.",
+            f"{len(paper['words'])} words.",
+            _over_seeds(numbers),
             *(_sentence(part, of) for part, of in models),
         ],
         meaning=_meaning([of for _, of in models]),
@@ -169,6 +178,20 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             rows=rows,
         ),
     )  # fmt: skip
+
+
+def _over_seeds(numbers: Mapping[str, Numbers]) -> str:
+    """Say how f of the review depends on the seed of the training, beside the authors' f."""
+    f = np.array(numbers["seeds"]["outputs"])[:, -1]
+    mean, deviation = f.mean(), f.std(ddof=1)
+    away = abs(THEIR_OUTPUTS[-1] - mean) / deviation
+    return (
+        f"f, the logit of “positive”, is {THEIR_OUTPUTS[-1]:.2f} in the authors' notebook (of "
+        f"“negative” {THEIR_OUTPUTS[0]:+.2f}) and {numbers['paper']['output']:.2f} with our "
+        f"model: the training decides. Over {len(f)} seeds of the recipe it is "
+        f"{', '.join(f'{one:.2f}' for one in f)}, mean {mean:.2f} and standard deviation "
+        f"{deviation:.2f}, so that theirs lies {away:.1f} standard deviations from the mean."
+    )
 
 
 def _verdicts(of: Numbers) -> list[Verdict]:
@@ -235,7 +258,10 @@ EXPERIMENT = Experiment(
         "Box plots of five runs of LIME with default parameters on a negative review of T = 99 "
         "tokens and d = 71 distinct words, and Eq. 19 as red crosses, which lie close to the boxes."
     ),
-    parts=on_both_models(_measure, version=3),
+    parts=(
+        *on_both_models(_measure, version=3),
+        Part(name="seeds", measure=_measure_seeds, needs="gpu"),
+    ),
     findings=_findings,
     figures=_figures,
 )

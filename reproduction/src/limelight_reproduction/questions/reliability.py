@@ -1,0 +1,189 @@
+"""When attention can be trusted: signs of it that are known before a word is removed."""
+
+__all__ = ["EXPERIMENT", "first_word"]
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from limelight_reproduction.drawing import BLUE, GREY, canvas, plain
+from limelight_reproduction.experiment import (
+    Experiment,
+    Findings,
+    Numbers,
+    Table,
+    Verdict,
+    on_both_models,
+)
+from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.questions.reliability_measured import (
+    ENOUGH,
+    JUDGED,
+    SIGNS,
+    TRUSTED_LEAD,
+    measure,
+)
+from limelight_reproduction.spread import wilson
+
+_METHODS = dict(zip(JUDGED, ("α-avg", "α-max", "G-l1", "G×I", "Shapley values"), strict=True))
+
+
+def first_word(of: Numbers, question: str, group: str) -> str:
+    """Return a share of the reviews with its 95 % interval, "48% [46%, 50%]"."""
+    hits, total = of["first"][question][group]
+    if not total:
+        return "in no review"
+    low, high = wilson(int(hits), total)
+    return f"{hits / total:.0%} [{low:.0%}, {high:.0%}]"
+
+
+def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
+    figure, grid = canvas(8.6, 3.0, columns=2)
+    places = np.arange(len(SIGNS))
+    for axes, (part, said) in zip(grid, MODELS.items(), strict=True):
+        signs = [numbers[part]["signs"][name] for name in SIGNS]
+        low, high = np.transpose([one["interval"] for one in signs])
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.hlines(places, low, high, color=BLUE, linewidth=2, alpha=0.5)
+        axes.plot([one["rank"] for one in signs], places, "o", color=BLUE)
+        axes.set_yticks(places, [label for _, label in SIGNS.values()], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xlim(-1, 1)
+        plain(axes, title=said, x="rank correlation with ρ, 99 % interval")
+    grid[1].set_yticklabels([])
+    yield (
+        "reliability",
+        "What goes with ρ, the rank correlation of attention with Shapley values, over reviews.",
+        figure,
+    )
+
+
+def _findings(numbers: Mapping[str, Numbers]) -> Findings:
+    telling = [name for name in SIGNS if all(of["signs"][name]["tells"] for of in numbers.values())]
+    ranges = {part: of["rho"] for part, of in paper_first(numbers)}
+    paper, shipped = numbers["paper"], numbers["shipped"]
+    verdict = (
+        f"by {' and '.join(SIGNS[name][1] for name in telling)}"
+        if telling
+        else f"by none of {len(SIGNS)} signs: it is the model that matters"
+    )
+    return Findings(
+        headline=(
+            f"In the median review attention ranks words as |Shapley values| do to "
+            f"{ranges['shipped'][1]:.2f} (shipped model) and {ranges['paper'][1]:.2f} (paper's "
+            f"recipe), and in which reviews it does better can be told beforehand {verdict}."
+        ),
+        verdicts=[
+            Verdict(
+                claim="One can tell from a review when its attention can be relied on (left open)",
+                holds="holds" if telling else "no",
+                number=_best(numbers),
+            ),
+            Verdict(
+                claim="The most attended word is one of the three strongest",
+                holds="in about half of the reviews; mostly where it stands out",
+                number=f"{first_word(shipped, 'leads', 'all')} and "
+                f"{first_word(paper, 'leads', 'all')}; with {TRUSTED_LEAD:.0f} times the attention "
+                f"of the next {first_word(shipped, 'leads', 'good')} and "
+                f"{first_word(paper, 'leads', 'good')}",
+            ),
+        ],
+        measured=[_rule(), *(s for part, of in paper_first(numbers) for s in _told(part, of))],
+        meaning=_meaning(numbers),
+        table=Table(
+            columns=("model", "sign", "should", "rank correlation with ρ", "99 % from", "to",
+                     "median ρ, good half", "other half"),
+            rows=[
+                [
+                    f"the {MODELS[part]}", label, "rise" if direction > 0 else "fall",
+                    *_cells(of["signs"][name]),
+                ]
+                for part, of in paper_first(numbers)
+                for name, (direction, label) in SIGNS.items()
+            ],
+        ),
+    )  # fmt: skip
+
+
+def _cells(sign: Numbers) -> list[float]:
+    return [sign["rank"], *sign["interval"], sign["good"], sign["bad"]]
+
+
+def _best(numbers: Mapping[str, Numbers]) -> str:
+    """Say how far the sign helps that helps most on the model where it helps less."""
+    gains = {
+        name: [of["signs"][name]["good"] - of["signs"][name]["bad"] for of in numbers.values()]
+        for name in SIGNS
+    }
+    name = max(gains, key=lambda one: min(gains[one]))
+    low, high = sorted(gains[name])
+    return f"the best sign, {SIGNS[name][1]}, raises it by {low:.2f} and {high:.2f}"
+
+
+def _rule() -> str:
+    return (
+        f"Of {len(SIGNS)} signs that are known without removing a word it was written down "
+        "beforehand, in the code, in which direction each should go, and that one counts if on the "
+        "second half of the reviews its rank correlation with ρ has that direction at 99 % and the "
+        "reviews on its good side of the first half's median have a median ρ that is higher by at "
+        f"least {ENOUGH}."
+    )
+
+
+def _told(part: str, of: Numbers) -> Iterator[str]:
+    low, middle, high = of["rho"]
+    tells = [label for name, (_, label) in SIGNS.items() if of["signs"][name]["tells"]]
+    yield (
+        f"The {MODELS[part]}, {of['texts']:,} test reviews: ρ, the rank correlation of α-avg with "
+        f"the exact |Shapley values|, is {middle:.2f} in the median review, half of them between "
+        f"{low:.2f} and {high:.2f}; that of ‖αv‖ {of['norm_rho'][1]:.2f}. "
+        + (f"What counts by the rule: {', '.join(tells)}." if tells else "No sign counts.")
+    )
+    yield (
+        f"The {MODELS[part]}: the most attended word is among the three strongest in "
+        f"{first_word(of, 'leads', 'all')} of the reviews, in {first_word(of, 'leads', 'good')} "
+        f"where it gets at least {TRUSTED_LEAD:.0f} times the attention of the next one (which is "
+        f"so in {of['first']['leads']['good'][1] / of['texts']:.0%}) and in "
+        f"{first_word(of, 'leads', 'bad')} elsewhere. It speaks for the decision in "
+        f"{first_word(of, 'sure', 'all')}: in {first_word(of, 'sure', 'good')} of the half of "
+        f"which the model is surer, in {first_word(of, 'sure', 'bad')} of the other."
+    )
+    told = ", ".join(
+        f"{label} {of['shares'][name][0]:.2f} [{of['shares'][name][1]:.2f}, "
+        f"{of['shares'][name][2]:.2f}]"
+        for name, label in _METHODS.items()
+    )
+    yield (
+        f"The {MODELS[part]}, `limelight.judge` on {of['judged']} reviews, share of the way from a "
+        f"random order to the proven ceiling: {told}."
+    )
+
+
+def _meaning(numbers: Mapping[str, Numbers]) -> str:
+    wide = max(of["rho"][2] - of["rho"][0] for of in numbers.values())
+    gap = max(
+        abs(one["good"] - one["bad"]) for of in numbers.values() for one in of["signs"].values()
+    )
+    return (
+        "The theory names what should matter, how uneven attention is beside what it carries, and "
+        f"the signs go that way where they go any; but half of the reviews lie within {wide:.2f} "
+        f"of ρ, and no sign divides them by more than {gap:.2f}. So whether attention ranks words "
+        "rightly is a property of a trained model and hardly one of a text: measure it once, on a "
+        "sample, with `limelight.judge`. In one text the most attended word can be relied on to "
+        "matter where it stands out, never to speak for the decision, and the ranks below it are "
+        "better taken from ‖αv‖, which costs no more."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="reliability",
+    title="When attention can be trusted",
+    paper=(
+        "The paper argues that attention goes through further transformations which attention "
+        "scores ignore (Section 7); when they may be read all the same is left open."
+    ),
+    parts=on_both_models(measure, version=1),
+    findings=_findings,
+    figures=_figures,
+)

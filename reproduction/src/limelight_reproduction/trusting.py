@@ -1,0 +1,122 @@
+"""When attention may be trusted: one paragraph over what all the experiments measured."""
+
+__all__ = ["DeepShares", "when_to_trust"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from limelight_reproduction.experiment import Numbers
+from limelight_reproduction.questions.reliability import first_word
+from limelight_reproduction.questions.reliability_measured import TRUSTED_LEAD
+from limelight_reproduction.results import Results
+
+Interval = Sequence[float]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DeepShares:
+    """Shares of a pretrained six-layer model, measured elsewhere: value, and its 95 % interval."""
+
+    attention: Interval
+    shapley: Interval
+
+
+def when_to_trust(results: Results, deep: DeepShares | None = None) -> str:
+    """Return the paragraph, every number with a link to the part that measured it.
+
+    ``results`` must hold every experiment.
+    """
+    return f"{_may(results)}\n\n{_may_not(results, deep)}\n\n{_instead(results)}\n"
+
+
+def _may(results: Results) -> str:
+    shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
+    same = [
+        _numbers(results, "attention-summaries", part)["pairs"]["alpha-avg alpha-max"][1]
+        for part in ("shipped", "paper")
+    ]
+    words = [of["signs"]["words"] for of in (shipped, paper)]
+    return (
+        "**It may be trusted to say which words matter at all, in a model of one layer.** There "
+        f"α-avg ranks the words of a review as the exact |Shapley values| do to "
+        f"{_quartiles(shipped['rho'])} with the shipped model and {_quartiles(paper['rho'])} with "
+        "the paper's recipe (median and quartiles of the rank correlation, "
+        f"[reliability](#reliability)), whether the heads are averaged or the largest is taken "
+        f"(they have {min(same):.2f} or more with each other, "
+        "[attention-summaries](#attention-summaries)) and however long the text is (rank "
+        f"correlation with the number of words {_ranked(words[0])} and {_ranked(words[1])}). Its "
+        f"first word is among the three strongest in {first_word(shipped, 'leads', 'all')} and "
+        f"{first_word(paper, 'leads', 'all')} of the reviews, and where it gets "
+        f"{TRUSTED_LEAD:.0f} times the attention of the next one, which is rare, in "
+        f"{first_word(shipped, 'leads', 'good')} and {first_word(paper, 'leads', 'good')}. Nothing "
+        "else that we tried tells in which reviews it is better: how far attention can be relied "
+        "on is a property of the model."
+    )
+
+
+def _may_not(results: Results, deep: DeepShares | None) -> str:
+    shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
+    erased = _numbers(results, "erasure", "paper")["shares"]
+    held = _numbers(results, "controls", "trained")["held"]
+    depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
+    pretrained = (
+        ""
+        if deep is None
+        else f", and with a six-layer MiniLM {_share(deep.attention)} against "
+        f"{_share(deep.shapley)} ([α-avg](methods/alpha-avg.md))"
+    )
+    return (
+        "**It may not be trusted for the sign, for an order of removal, in deeper models, or as a "
+        "cause.** Its first word speaks for the decision in "
+        f"{first_word(shipped, 'sure', 'all')} and {first_word(paper, 'sure', 'all')} of the "
+        "reviews, where a coin has 50%. On the way from a random order of removal to the best, "
+        f"attention goes {_share(shipped['shares']['alpha-avg'])} with the shipped model and "
+        f"{_share(paper['shares']['alpha-avg'])} with the paper's recipe, Shapley values "
+        f"{_share(shipped['shares']['shapley'])} and {_share(paper['shares']['shapley'])} "
+        f"([reliability](#reliability)){pretrained}; by attention {erased['alpha-avg'][1]:.0%} of "
+        f"the words must go before a decision changes, by G×I {erased['gxi'][1]:.0%} "
+        "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
+        f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
+        "([next-checks](#next-checks)). And a model need not use it: held uniform, it costs "
+        f"{100 * (held['free']['accuracy'] - held['uniform']['accuracy']):.1f} points of accuracy, "
+        f"and the ranks of α-avg with |LIME| fall from {held['free']['alpha_lime'][1]:.2f} to "
+        f"{held['uniform']['alpha_lime'][1]:.2f} ([controls](#controls))."
+    )
+
+
+def _instead(results: Results) -> str:
+    shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
+    return (
+        "**What to read instead.** The norm of what attention carries, ‖αv‖, costs the same "
+        f"forward pass and ranks words as |Shapley values| do to {shipped['norm_rho'][1]:.2f} and "
+        f"{paper['norm_rho'][1]:.2f}; with a sign and a bound, LIME and Shapley values themselves, "
+        "which are exact on one layer; and on your own model, whatever `limelight.judge` finds."
+    )
+
+
+def _numbers(results: Results, experiment: str, part: str) -> Numbers:
+    return results[experiment][part].numbers
+
+
+def _last_layer(results: Results, layers: int) -> str:
+    """Return the range over trainings on IMDB of the last layer's median with |LIME|."""
+    found = [
+        one.numbers["spearman"]["last_lime"][1]
+        for name, one in results["next-checks"].items()
+        if name == f"imdb-{layers}" or name.startswith(f"imdb-{layers}-again")
+    ]
+    return f"{min(found):.2f} to {max(found):.2f}"
+
+
+def _quartiles(spread: Interval) -> str:
+    return f"{spread[1]:.2f} [{spread[0]:.2f}, {spread[2]:.2f}]"
+
+
+def _share(share: Interval) -> str:
+    return f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]"
+
+
+def _ranked(sign: Numbers) -> str:
+    return f"{sign['rank']:+.2f} [{sign['interval'][0]:+.2f}, {sign['interval'][1]:+.2f}]"

@@ -1,0 +1,152 @@
+"""When attention can be trusted: the rule that was written down beforehand, and what is told."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from limelight import explain
+from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.questions import reliability, reliability_measured, repairs
+from limelight_reproduction.questions.reliability_measured import SIGNS, judged_signs
+from limelight_reproduction.results import stored as carried
+from limelight_reproduction.trusting import DeepShares, when_to_trust
+
+TEXT = "w3 w1 w4 w1 w5 never w2"
+REVIEWS = 400
+
+
+def reviews(**signs):
+    """Reviews whose ρ runs from 0.4 to 0.9, in random order, with nothing to tell by."""
+    rng = np.random.default_rng(4)
+    rho = rng.permutation(np.linspace(0.4, 0.9, REVIEWS))
+    noise = {name: rng.standard_normal(REVIEWS) for name in SIGNS}
+    return {"rho": rho, **noise, **{name: of(rho) for name, of in signs.items()}}
+
+
+def test_a_sign_that_goes_with_rho_in_its_direction_tells():
+    found = judged_signs(reviews(alike=lambda rho: rho, words=lambda rho: -rho))
+    assert [name for name in SIGNS if found[name]["tells"]] == ["alike", "words"]
+    assert found["alike"]["good"] - found["alike"]["bad"] == pytest.approx(0.25, abs=0.03)
+    assert found["alike"]["rank"] == pytest.approx(1)
+
+
+def test_the_wrong_direction_and_a_small_difference_do_not_tell():
+    assert not judged_signs(reviews(alike=lambda rho: -rho))["alike"]["tells"]
+    narrow = reviews(alike=lambda rho: rho)
+    narrow["rho"] = 0.6 + 0.1 * narrow["rho"]
+    assert not judged_signs(narrow)["alike"]["tells"]
+
+
+def test_the_rule_looks_at_the_second_half_alone():
+    of = reviews(alike=np.copy)
+    of["alike"][REVIEWS // 2 :] = np.random.default_rng(1).permutation(of["alike"][REVIEWS // 2 :])
+    assert not judged_signs(of)["alike"]["tells"]
+
+
+def test_the_interval_is_that_of_ranks():
+    """Over many samples of independent signs it leaves zero out in about 1 %."""
+    rng = np.random.default_rng(0)
+    outside = 0
+    for _ in range(100):
+        of = {name: rng.standard_normal(60) for name in ("rho", *SIGNS)}
+        for one in judged_signs(of).values():
+            outside += one["interval"][0] > 0 or one["interval"][1] < 0
+    assert 0 < outside < 0.025 * 100 * len(SIGNS)
+
+
+def test_what_is_told_of_a_text_is_by_its_definition(toy_model):
+    model = toy_model(2)
+    (row,) = reliability_measured._rows(model, [TEXT])
+    alpha, value = (
+        explain(model, TEXT, name, target="positive").scores for name in ("alpha-avg", "shapley")
+    )
+    assert row["rho"] == pytest.approx(spearmanr(alpha, abs(value)).statistic)
+    first, second = sorted(alpha)[-1:-3:-1]
+    assert row["lead"] == pytest.approx(first / second)
+    f = model.logits([TEXT])[0]
+    assert row["for"] == (value[alpha.argmax()] * (f[1] - f[0]) > 0)
+    assert row["margin"] == pytest.approx(abs(f[1] - f[0]))
+    assert row["strong"] == (abs(value[alpha.argmax()]) >= sorted(abs(value))[-3])
+    assert 0 < row["entropy"] < 1
+
+
+def test_even_attention_has_the_largest_entropy(toy_model):
+    seen = collapsed_texts(toy_model(2), [TEXT])
+    assert reliability_measured._spreads(seen, 0, np.full(6, 0.1))["entropy"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("module", [reliability, repairs])
+def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
+    monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 8)
+    monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 3)
+    monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)
+    experiment = module.EXPERIMENT
+    (paper,) = (part for part in experiment.parts if part.name == "paper")
+    both = stored({"paper": paper.measure(toy_setting)})
+    both["shipped"] = both["paper"]
+    found = experiment.findings(both)
+    assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])
+    assert found.verdicts
+    assert all(len(row) == len(found.table.columns) for row in found.table.rows)
+    assert list(experiment.figures(both))
+
+
+def test_a_sign_that_tells_on_both_models_is_the_finding():
+    both = {part: one.numbers for part, one in carried()["reliability"].items()}
+    assert reliability._findings(both).verdicts[0].holds == "no"
+    for part in both:
+        signs = both[part]["signs"]
+        both[part] = both[part] | {"signs": signs | {"alike": signs["alike"] | {"tells": True}}}
+    found = reliability._findings(both)
+    assert found.verdicts[0].holds == "holds"
+    assert f"by {SIGNS['alike'][1]}" in found.headline
+
+
+def test_the_constant_that_fits_is_the_best_one(toy_model):
+    model = toy_model(3)
+    forms = {name: x[0] for name, x in repairs._forms(collapsed_texts(model, [TEXT]).games).items()}
+    wanted = {"eq19": "lime-theorem", "first_order": "lime-first-order"}
+    for form, method in (wanted | {"mean_field": "lime-mean-field"}).items():
+        scores = explain(model, TEXT, method, target="positive").scores
+        np.testing.assert_allclose(forms[form], scores, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(1.5 * forms["constant"], forms["eq19"])
+
+
+def test_repairs_are_measured_against_exact_lime(toy_setting, toy_model, monkeypatch):
+    monkeypatch.setattr(repairs, "QUICK_TEXTS", 1)
+    model = toy_model(3)
+    found = repairs.measure(toy_setting, model)
+    (text,) = toy_setting.some_texts("imdb", "test", 1).texts
+    exact = explain(model, text, "lime", target="positive").scores
+    printed = explain(model, text, "lime-theorem", target="positive").scores
+    assert found["far"]["eq19"][0] == pytest.approx(np.linalg.norm(printed - exact), rel=1e-3)
+    best = min(np.linspace(0, 3, 3001), key=lambda c: np.linalg.norm(c * printed / 1.5 - exact))
+    assert found["fitting"][1] == pytest.approx(np.clip(best, 0, 3), abs=2e-3)
+
+
+# ---------------------------------------------------------------- the paragraph
+
+
+def test_the_paragraph_has_the_numbers_of_every_experiment():
+    told = when_to_trust(carried())
+    paper = carried()["reliability"]["paper"].numbers
+    assert f"{paper['rho'][1]:.2f} [{paper['rho'][0]:.2f}, {paper['rho'][2]:.2f}]" in told
+    assert f"{carried()['erasure']['paper'].numbers['shares']['alpha-avg'][1]:.0%} of" in told
+    for link in ("reliability", "attention-summaries", "erasure", "next-checks", "controls"):
+        assert f"](#{link})" in told
+    assert "MiniLM" not in told
+
+
+def test_another_number_would_change_the_paragraph():
+    results = carried()
+    part = results["reliability"]["paper"]
+    moved = part.numbers | {"rho": [0.1, 0.2, 0.3]}
+    changed = results | {
+        "reliability": results["reliability"] | {"paper": replace(part, numbers=moved)}
+    }
+    assert "0.20 [0.10, 0.30]" in when_to_trust(changed)
+    deep = DeepShares(attention=(0.17, 0.15, 0.2), shapley=(0.89, 0.88, 0.9))
+    assert "MiniLM 0.17 [0.15, 0.20] against 0.89" in when_to_trust(results, deep)
