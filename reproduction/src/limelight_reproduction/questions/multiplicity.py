@@ -3,7 +3,7 @@
 __all__ = ["EXPERIMENT", "repeating_game"]
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,23 +32,28 @@ from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import rank_correlation
 
 WINDOWS = (256, 1024, 4096, 16384, 65536)
-DRAWS, QUICK_DRAWS = 20, 5
-TEXTS, QUICK_TEXTS = 2000, 200
-# How many tokens are equal, of T = √T_max.
+# T = T_max^ε tokens, and the windows up to which their exact values take a moment.
+EPSILONS = {"1/2": (0.5, 65536), "3/4": (0.75, 16384)}
+DRAWS, QUICK_DRAWS, _RESAMPLED = 100, 8, 2000
+SLACK = 0.1  # of a power fitted over finite windows
+TEXTS, QUICK_TEXTS = 2000, 150
+# How many tokens are equal.
 KINDS = {"distinct": "all words distinct", "four": "each word four times", "two": "two groups"}
 FORMS = {"first_order": "corrected", "eq19": "Eq. 19"}
 
 
-def repeating_game(window: int, kind: str, rng: np.random.Generator) -> RatioGame:
-    """Return one head in the regime of Theorem 5.1, T = √T_max tokens, some of them equal.
+def repeating_game(
+    window: int, kind: str, rng: np.random.Generator, *, epsilon: float = 0.5
+) -> RatioGame:
+    """Return one head in the regime of Theorem 5.1, T = T_max^ε tokens, some of them equal.
 
     Equal tokens have one g and one u, between e^{-1/2} and e^{1/2}, and between −1 and 1.
     """
-    T = math.isqrt(window)
+    T = 4 * round(window**epsilon / 4)
     d = {"distinct": T, "four": T // 4, "two": 2}[kind]
     copies = np.full(d, T / d)
-    g, u = np.exp(rng.uniform(-0.5, 0.5, d)), rng.uniform(-1, 1, d)
     g_h, u_h = float(np.exp(rng.uniform(-0.5, 0.5))), float(rng.uniform(-1, 1))
+    g, u = np.exp(rng.uniform(-0.5, 0.5, d)), rng.uniform(-1, 1, d)
     rest = window - T  # [cls] and padding, which is UNK
     row = np.ones((1, 1))
     return RatioGame(
@@ -62,16 +67,45 @@ def repeating_game(window: int, kind: str, rng: np.random.Generator) -> RatioGam
 
 
 def _games(setting: Setting) -> Numbers:
-    """Return the relative error of both first orders to the limit, over windows and kinds."""
+    """Return the relative error of both first orders to the limit, over ε, kinds and windows."""
     draws = QUICK_DRAWS if setting.quick else DRAWS
-    found: dict[str, dict[str, list[float]]] = {k: {f: [] for f in FORMS} for k in KINDS}
-    for at, (kind, window) in enumerate((k, w) for k in KINDS for w in WINDOWS):
-        setting.tick(at, len(KINDS) * len(WINDOWS))
-        rng = np.random.default_rng([setting.seed, 51, at])
-        errors = [_errors(repeating_game(window, kind, rng)) for _ in range(draws)]
-        for form in FORMS:
-            found[kind][form].append(float(np.median([one[form] for one in errors])))
-    return compact({"windows": WINDOWS, "draws": draws, "error": found})
+    cases = [(said, kind) for said in EPSILONS for kind in KINDS]
+    found: dict[str, Any] = {said: {} for said in EPSILONS}
+    for at, (said, kind) in enumerate(cases):
+        setting.tick(at, len(cases))
+        epsilon, last = EPSILONS[said]
+        windows = [window for window in WINDOWS if window <= last]
+        # A draw is the same in every window, as far as it goes: the slope is of one thing.
+        errors = [
+            [_errors(repeating_game(w, kind, _rng(setting, at, i), epsilon=epsilon)) for w in windows]
+            for i in range(draws)
+        ]
+        found[said][kind] = {"windows": windows} | {
+            form: _fitted(windows, [[e[form] for e in one] for one in errors], _rng(setting, at))
+            for form in FORMS
+        }
+    return compact({"draws": draws, "error": found})
+
+
+def _rng(setting: Setting, *at: int) -> np.random.Generator:
+    return np.random.default_rng([setting.seed, 51, *at])
+
+
+def _fitted(
+    windows: Sequence[int], errors: Sequence[Sequence[float]], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return the median errors, and the power of T_max by which they fall with its interval.
+
+    ``errors`` has a row for every draw; the interval is of a bootstrap over draws.
+    """
+    rows = np.array(errors)
+    again = [
+        _slope(windows, np.median(rows[rng.integers(len(rows), size=len(rows))], axis=0))
+        for _ in range(_RESAMPLED)
+    ]
+    low, high = np.quantile(again, [0.025, 0.975])
+    median = np.median(rows, axis=0)
+    return {"median": median, "slope": [_slope(windows, median), low, high]}
 
 
 def _errors(game: RatioGame) -> dict[str, float]:
@@ -108,7 +142,19 @@ def _reviews(setting: Setting, model: AttentionClassifier) -> Numbers:
     )
 
 
-def _slope(windows: list[int], errors: list[float]) -> float:
+def as_proven(error: Numbers) -> bool:
+    """Whether every error of the corrected form falls as fast as is proven, by T_max^{ε−1}.
+
+    A power that is surely larger, by more than windows of finite size allow for, would show a fault in the proof or in the code.
+    """
+    return all(
+        error[said][kind]["first_order"]["slope"][1] <= epsilon - 1 + SLACK
+        for said, (epsilon, _) in EPSILONS.items()
+        for kind in KINDS
+    )
+
+
+def _slope(windows: Sequence[int], errors: Sequence[float] | np.ndarray) -> float:
     return float(np.polyfit(np.log(windows), np.log(errors), 1)[0])
 
 
@@ -202,7 +248,7 @@ EXPERIMENT = Experiment(
         "maximal multiplicity is small beside T, and take two groups of identical tokens as the "
         "case where it does not."
     ),
-    parts=(Part(name="games", measure=_games), *on_both_models(_reviews)),
+    parts=(Part(name="games", measure=_games, version=2), *on_both_models(_reviews)),
     findings=_findings,
     figures=_figures,
 )

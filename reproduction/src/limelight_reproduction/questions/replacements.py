@@ -2,7 +2,8 @@
 
 __all__ = ["EXPERIMENT", "REPLACEMENTS", "replaced_game"]
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -24,20 +25,26 @@ from limelight_reproduction.experiment import (
     compact,
     on_both_models,
 )
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
 from limelight_reproduction.one_layer.lime_values import lime_runs
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import correlation, quartiles, rank_correlation
+from limelight_reproduction.spread import correlation, rank_correlation
 
-TEXTS, QUICK_TEXTS = 100, 15
-RUNS = 4  # of LIME under deletion, the only one that must sample
+TEXTS, QUICK_TEXTS = 120, 6
+RUNS, QUICK_RUNS = 24, 12  # of LIME under deletion, the only one that must sample
+SAME, CLOSE = 0.95, 0.7  # rank correlations from which on two explanations are called so
 REPLACEMENTS = {
     "unk": "UNK",
     "mean": "the mean embedding",
     "renormalise": "attention renormalised",
     "delete": "words deleted",
 }
+
+EXACT = ("unk", "mean", "renormalise")
+# The last is the control: the same value, sampled as deletion is.
+PAIRS = (*(f"{a}, {b}" for a, b in combinations(REPLACEMENTS, 2)), "unk, unk sampled")
 
 
 def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
@@ -76,48 +83,93 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how LIME with one replacement agrees with LIME with another, over reviews."""
     texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
-    pairs = [f"{a} {b}" for a, b in combinations(REPLACEMENTS, 2)]
-    found: dict[str, dict[str, list[float | None]]] = {
-        key: {pair: [] for pair in pairs} for key in ("pearson", "spearman", "top")
-    }
-    base: dict[str, list[float | None]] = {how: [] for how in REPLACEMENTS}
+    rows = []
     for i, text in enumerate(texts):
         setting.tick(i, len(texts))
-        values, empty = _values(setting, model, text)
-        for how, value in empty.items():
-            base[how].append(value)
-        for pair in pairs:
-            x, y = (values[how] for how in pair.split())
-            found["pearson"][pair].append(correlation(x, y))
-            found["spearman"][pair].append(rank_correlation(x, y))
-            found["top"][pair].append(float(np.abs(x).argmax() == np.abs(y).argmax()))
+        rows.append(row(setting, model, text))
+    return summary(setting, rows)
+
+
+def row(setting: Setting, model: AttentionClassifier, text: str) -> dict[str, Any]:
+    """Return what one review says: correlations for every pair, and those of halves of the runs."""
+    seen = collapsed_texts(model, [text])
+    runs = QUICK_RUNS if setting.quick else RUNS
+    values, moved = {}, {}
+    for how in EXACT:
+        game = replaced_game(seen, how)
+        values[how] = lime(game, tolerance=1e-5).scores[0]
+        moved[how] = float(full_value(game)[0] - empty_value(game)[0])
+    sampled = {
+        how: lime_runs(model, text, runs=runs, replacement=how, seed=setting.seed)
+        for how in ("delete", "unk")
+    }
+    play = model.game(seen.documents[0], seen.features[0], "delete")
+    keep = np.array([[True], [False]]) & np.ones((1, len(values["unk"])), bool)
+    full, none = play(keep)[:, -1]
+    moved["delete"] = float(full - none)
+    values |= {"delete": sampled["delete"].mean(axis=0), "unk sampled": sampled["unk"].mean(axis=0)}
+    found: dict[str, Any] = {"moved": moved, "runs": runs}
+    for name, of in (("pearson", correlation), ("spearman", rank_correlation)):
+        halves = {how: of(x[::2].mean(axis=0), x[1::2].mean(axis=0)) for how, x in sampled.items()}
+        ceilings = {"delete": _ceiling(halves["delete"]), "unk sampled": _ceiling(halves["unk"])}
+        found[name] = {pair: of(*(values[how] for how in pair.split(", "))) for pair in PAIRS}
+        found[f"{name} corrected"] = {
+            pair: None if x is None else x / ceilings.get(pair.split(", ")[1], 1.0)
+            for pair, x in found[name].items()
+        }
+        found[f"{name} ceiling"] = ceilings
+    found["top"] = {pair: _same_top(*(values[how] for how in pair.split(", "))) for pair in PAIRS}
+    found["top ceiling"] = _same_top(*(sampled["delete"][i::2].mean(axis=0) for i in range(2)))
+    return found
+
+
+def _ceiling(halves: float | None) -> float:
+    """Return how well the mean of all runs can agree with anything that does not sample.
+
+    It is √ρ, ρ the reliability of that mean by Spearman and Brown from the correlation r of two
+    halves of the runs, ρ = 2r/(1 + r). Dividing by it takes the noise out of a correlation (for
+    ranks nearly so; the control is UNK, sampled, against its exact value).
+    """
+    r = max(halves or 0.0, 0.01)  # where halves say nothing, a correction would be all noise
+    return math.sqrt(2 * r / (1 + r))
+
+
+def _same_top(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.abs(x).argmax() == np.abs(y).argmax())
+
+
+def summary(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    """Return medians over reviews with their intervals."""
+
+    def over(name: str, pair: str) -> Interval:
+        return median_interval([one[name][pair] for one in rows], seed=setting.seed)
+
+    kinds = ("pearson", "spearman", "pearson corrected", "spearman corrected")
     return compact(
         {
-            "texts": len(texts),
-            "pearson": {pair: quartiles(x) for pair, x in found["pearson"].items()},
-            "spearman": {pair: quartiles(x) for pair, x in found["spearman"].items()},
-            "top": {p: np.mean([y or 0.0 for y in x]) for p, x in found["top"].items()},
-            "moved": {how: quartiles(x)[1] for how, x in base.items()},
+            "texts": len(rows),
+            "runs": rows[0]["runs"],
+            **{name: {pair: over(name, pair) for pair in PAIRS} for name in kinds},
+            "ceiling": {how: over("spearman ceiling", how) for how in ("delete", "unk sampled")},
+            "top": {
+                pair: mean_interval([one["top"][pair] for one in rows], seed=setting.seed)
+                for pair in PAIRS
+            },
+            "top ceiling": mean_interval([one["top ceiling"] for one in rows], seed=setting.seed),
+            "moved": {how: np.median([one["moved"][how] for one in rows]) for how in REPLACEMENTS},
         },
         digits=4,
     )
 
 
-def _values(
-    setting: Setting, model: AttentionClassifier, text: str
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Return LIME for each replacement, and how far f is from the f of no word at all."""
-    seen = collapsed_texts(model, [text])
-    values, moved = {}, {}
-    for how in ("unk", "mean", "renormalise"):
-        game = replaced_game(seen, how)
-        values[how] = lime(game, tolerance=1e-5).scores[0]
-        moved[how] = float(full_value(game)[0] - empty_value(game)[0])
-    runs = lime_runs(model, text, runs=RUNS, replacement="delete", seed=setting.seed)
-    play = model.game(seen.documents[0], seen.features[0], "delete")
-    keep = np.array([[True], [False]]) & np.ones((1, runs.shape[1]), bool)
-    full, none = play(keep)[:, -1]
-    return values | {"delete": runs.mean(axis=0)}, moved | {"delete": float(full - none)}
+def one_explanation(corrected: Interval) -> str:
+    """Say whether two replacements give one explanation, from a rank correlation without noise."""
+    _, low, high = corrected
+    if low >= SAME:
+        return "the same"
+    if low >= CLOSE:
+        return "close, not the same" if high < SAME else "close"
+    return "different" if high < CLOSE else "undecided"
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
@@ -201,7 +253,7 @@ EXPERIMENT = Experiment(
         "The analysis replaces removed words by UNK; the official package, called as the authors "
         "call it, deletes them."
     ),
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, version=3),
     findings=_findings,
     figures=_figures,
 )

@@ -1,6 +1,6 @@
 """Which summary of attention to read: α-avg, α-max, or weighed by the norm of what it carries."""
 
-__all__ = ["EXPERIMENT", "norm_based"]
+__all__ = ["EXPERIMENT", "norm_based", "value_norm"]
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,64 +14,119 @@ from limelight_reproduction.experiment import (
     Experiment,
     Findings,
     Numbers,
+    Part,
     Table,
     Verdict,
     compact,
-    on_both_models,
 )
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
-from limelight_reproduction.setting import Setting
+from limelight_reproduction.setting import CARRIED_SEED, Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
-TEXTS, QUICK_TEXTS, _CHUNK = 1000, 150, 50
-SUMMARIES = {"alpha-avg": "α-avg", "alpha-max": "α-max", "norm": "‖αv‖"}
+TEXTS, QUICK_TEXTS, _CHUNK = 1000, 100, 50
+SUMMARIES = {"alpha-avg": "α-avg", "alpha-max": "α-max", "read-out": "‖W_ℓ αv‖"}
+VALUES = {"value": "‖αv‖"}  # where the model's values are known, not only what is read of them
 AGAINST = {"lime": "|LIME|", "loo": "|leave-one-out|"}
+LITTLE = 0.1  # of a rank correlation
 
 
 def norm_based(seen: CollapsedTexts) -> list[np.ndarray]:
-    """Return ‖Σ_i α_t u_t‖/K of every word, over the outputs (Kobayashi et al., 2020).
+    """Return ‖Σ_i W_ℓ α_t v_t‖/K of every word: the length of what a token adds to the outputs.
 
-    It is the length of the vector that a token adds to the model's outputs; for a single output it
-    is its absolute value. Places of a word are added up.
+    That is the norm of Kobayashi et al. (2020) if the read-out W_ℓ is taken for the matrix after
+    the heads that theirs includes; for a single output it is an absolute value. Places of a word
+    are added up.
     """
     added = (seen.alpha[:, None] * seen.arrays.u).mean(axis=2)
     return seen.pooled(np.linalg.norm(added, axis=1)[:, 1:])
 
 
-def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
+def value_norm(seen: CollapsedTexts) -> list[np.ndarray]:
+    """Return ‖α_t v_t‖ of every word, v_t the values of all heads side by side, before W_ℓ.
+
+    A model in collapsed form has what W_ℓ reads of its values, and not the values.
+    """
+    model = seen.model
+    e = model.embedding[seen.arrays.ids].astype(np.float64) + model.positions
+    squares = [
+        ((e @ np.asarray(W_v, float).T) ** 2).sum(axis=2) * seen.alpha[:, i] ** 2
+        for i, W_v in enumerate(model.W_v)
+    ]
+    return seen.pooled(np.sqrt(np.sum(squares, axis=0))[:, 1:])
+
+
+def measure(setting: Setting, model: AttentionClassifier, *, values: bool = False) -> Numbers:
     """Return the rank correlations of each summary with removal, and with one another."""
     texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
+    names = SUMMARIES | (VALUES if values else {})
     rows: list[dict[str, float | None]] = []
     for start in range(0, len(texts), _CHUNK):
         setting.tick(start, len(texts))
-        rows += _rows(model, texts[start : start + _CHUNK])
-    pairs = [f"{s} {a}" for s in SUMMARIES for a in AGAINST] + ["alpha-avg alpha-max"]
+        rows += _rows(model, texts[start : start + _CHUNK], names)
+    pairs = [f"{s} {a}" for s in names for a in AGAINST] + ["alpha-avg alpha-max"]
+
+    def gained(name: str, against: str) -> Interval:
+        gain = [
+            None if one is None or other is None else one - other
+            for one, other in ((row[f"{name} {against}"], row[f"alpha-avg {against}"]) for row in rows)
+        ]
+        return median_interval(gain, seed=setting.seed)
+
     return compact(
         {
             "texts": len(rows),
             "pairs": {pair: quartiles([row[pair] for row in rows]) for pair in pairs},
-            "same_top": float(np.mean([row["top"] for row in rows])),
+            "median": {
+                pair: median_interval([row[pair] for row in rows], seed=setting.seed)
+                for pair in pairs
+            },
+            "gained": {f"{s} {a}": gained(s, a) for s in names for a in AGAINST},
+            "same_top": mean_interval([row["top"] for row in rows], seed=setting.seed),
         },
         digits=4,
     )
 
 
-def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, float | None]]:
+def _rows(
+    model: AttentionClassifier, texts: Sequence[str], names: Mapping[str, str]
+) -> list[dict[str, float | None]]:
     seen = collapsed_texts(model, texts)
     target = model.classes[-1]
     scores = {
         name: [abs(one.scores) for one in explain(model, list(texts), name, target=target)]
         for name in ("alpha-avg", "alpha-max", "lime", "loo")
-    } | {"norm": norm_based(seen)}
+    } | {"read-out": norm_based(seen)}
+    if "value" in names:
+        scores["value"] = value_norm(seen)
     rows = []
     for i in range(len(texts)):
         one = {name: of[i] for name, of in scores.items()}
-        row = {f"{s} {a}": rank_correlation(one[s], one[a]) for s in SUMMARIES for a in AGAINST}
+        row = {f"{s} {a}": rank_correlation(one[s], one[a]) for s in names for a in AGAINST}
         row["alpha-avg alpha-max"] = rank_correlation(one["alpha-avg"], one["alpha-max"])
         row["top"] = float(one["alpha-avg"].argmax() == one["alpha-max"].argmax())
         rows.append(row)
     return rows
+
+
+def _whole_values(setting: Setting) -> Numbers:
+    """Return the same of a model of the paper's recipe that has its values."""
+    return measure(setting, setting.paper_of_seed(CARRIED_SEED), values=True)
+
+
+def summary_matters(gained: Interval) -> str:
+    """Say whether it matters to take α-max, from the median gain over α-avg with |LIME|."""
+    _, low, high = gained
+    if -LITTLE < low and high < LITTLE:
+        return "little for ranks"
+    return "it does" if low >= LITTLE or high <= -LITTLE else "undecided"
+
+
+def tells_more(gained: Interval) -> str:
+    """Say whether a norm ranks words more as |LIME| does than α-avg, from the median gain."""
+    _, low, high = gained
+    return "holds" if low > 0 else "does not hold here" if high < 0 else "no difference shown"
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
@@ -167,7 +222,11 @@ EXPERIMENT = Experiment(
         "α-avg and α-max summarise the heads (Section 3); others weigh attention by the norm of "
         "what it carries (Kobayashi et al., 2020)."
     ),
-    parts=on_both_models(measure),
+    parts=(
+        Part(name="shipped", measure=lambda s: measure(s, s.shipped, values=True), version=3),
+        Part(name="paper", measure=lambda s: measure(s, s.paper), version=3),
+        Part(name="values", measure=_whole_values, needs="gpu"),
+    ),
     findings=_findings,
     figures=_figures,
 )
