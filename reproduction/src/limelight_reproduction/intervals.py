@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import t
 
-from limelight.shapes import Float
-
 # The number and the two ends of its 95 % interval.
 Interval = list[float]
 _DRAWS = 2000
@@ -34,7 +32,7 @@ def _resampled(
     return [float(statistic(known[None])[0]), float(low), float(high)]
 
 
-def over_trainings(differences: Float[np.ndarray, " n"], text_error: float) -> Interval:
+def over_trainings(differences: Sequence[float], text_error: float) -> Interval:
     """Return the mean of the ``differences`` of n trainings, and its interval by Student's t.
 
     Its standard error is √(s²/n + e²), e the ``text_error``: the standard error over test texts of

@@ -4,9 +4,11 @@ __all__ = ["DeepShares", "when_to_trust"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import final
 
 from limelight_reproduction.experiment import Numbers
+from limelight_reproduction.intervals import over_trainings
 from limelight_reproduction.questions.reliability import first_word
 from limelight_reproduction.questions.reliability_measured import TRUSTED_LEAD
 from limelight_reproduction.results import Results
@@ -58,8 +60,10 @@ def _may(results: Results) -> str:
 
 def _may_not(results: Results, deep: DeepShares | None) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
-    erased = _numbers(results, "erasure", "paper")["shares"]
-    held = _numbers(results, "controls", "trained")["held"]
+    erased = _numbers(results, "erasure", "paper")["unk"]["shares"]
+    held = _numbers(results, "controls", "held")["kinds"]
+    lost = over_trainings(held["uniform"]["lost"], held["uniform"]["text_error"])
+    ranks = [fmean(held[kind]["alpha_lime"]) for kind in ("free", "uniform")]
     depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
     pretrained = (
         ""
@@ -80,19 +84,20 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
         "([next-checks](#next-checks)). And a model need not use it: held uniform, it costs "
-        f"{100 * (held['free']['accuracy'] - held['uniform']['accuracy']):.1f} points of accuracy, "
-        f"and the ranks of α-avg with |LIME| fall from {held['free']['alpha_lime'][1]:.2f} to "
-        f"{held['uniform']['alpha_lime'][1]:.2f} ([controls](#controls))."
+        f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy, and "
+        f"the ranks of α-avg with |LIME| fall from {ranks[0]:.2f} to {ranks[1]:.2f} "
+        "([controls](#controls))."
     )
 
 
 def _instead(results: Results) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
     return (
-        "**What to read instead.** The norm of what attention carries, ‖αv‖, costs the same "
-        f"forward pass and ranks words as |Shapley values| do to {shipped['norm_rho'][1]:.2f} and "
-        f"{paper['norm_rho'][1]:.2f}; with a sign and a bound, LIME and Shapley values themselves, "
-        "which are exact on one layer; and on your own model, whatever `limelight.judge` finds."
+        "**What to read instead.** The norm of what attention adds to the outputs, ‖W_ℓ αv‖, costs "
+        "the same forward pass and ranks words as |Shapley values| do to "
+        f"{shipped['norm_rho'][1]:.2f} and {paper['norm_rho'][1]:.2f}; with a sign and a bound, "
+        "LIME and Shapley values themselves, which are exact on one layer; and on your own model, "
+        "whatever `limelight.judge` finds."
     )
 
 

@@ -6,21 +6,17 @@ of them, so that each is trained as it would be alone, in a fraction of the time
 
 __all__ = [
     "HELD",
-    "Aim",
     "Stack",
-    "away_from",
     "classifiers_of",
     "compared",
-    "divergence",
     "prepared_texts",
     "read_in_chunks",
-    "rightly",
     "trained",
 ]
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -34,6 +30,7 @@ from limelight.shapes import Array, Float, Int
 from limelight.text import CLS
 from limelight.training import RECIPES, Recipe, prepare
 from limelight.training.loop import learning_rate
+from limelight_reproduction.questions.training_aims import Aim, Loss, distance, divergence
 from limelight_reproduction.setting import Setting
 
 HELD = ("free", "uniform", "fixed")
@@ -119,66 +116,6 @@ class Stack(nn.Module):  # type: ignore[misc]
         key = torch.einsum("nkae,nka->nke", self.W_k, q) / q.shape[-1] ** 0.5
         value = (self.W_l @ self.W_v).transpose(1, 2).flatten(1, 2)
         return torch.cat([key, value], dim=1).transpose(1, 2)
-
-
-# The loss of every network, from the rows that each was shown, its outputs, its attention, and the
-# share of λ that counts already.
-Loss = Callable[[Int[Array, "n B"], Float[Array, "n B C"], Float[Array, "n B T"], float], Array]
-
-
-@final
-@dataclass(frozen=True)
-class Aim:
-    """What is minimised on the texts to fit, and what says on held-out texts which epoch to keep.
-
-    Both are losses of rows of these texts.
-    """
-
-    fitted: Loss
-    validated: Loss
-
-
-def rightly(prepared: Any, device: str) -> Aim:
-    """Return the aim to classify: the cross-entropy."""
-
-    def of(labels: Int[np.ndarray, " N"]) -> Loss:
-        wanted = torch.from_numpy(labels.copy()).to(device)
-        return lambda rows, outputs, _alpha, _share: (
-            F.cross_entropy(outputs.transpose(1, 2), wanted[rows], reduction="none").mean(dim=1)
-        )
-
-    return Aim(of(prepared.training.labels), of(prepared.validation.labels))
-
-
-def away_from(
-    first: Stack, prepared: Any, *, of: Sequence[int], how: Sequence[tuple[str, float]], device: str
-) -> Aim:
-    """Return the aim to predict as a first model does and to attend elsewhere.
-
-    Its loss is TVD(p, p_first) − λ·D(α, α_first) (Wiegreffe and Pinter, 2019), the first model of
-    each network ``of`` the stack ``first``, with D "kl" (theirs, of α from α_first) or "jsd" (what
-    is measured in the end) and λ as ``how`` says. α is the mean over heads: heads have no order, so
-    that an adversary could move every head and attend to the same words. λ grows from 0 in the
-    first half of the training: at once, attention flees to a few tokens before the values have
-    learnt anything, and stays there.
-    """
-    base = torch.tensor(of, device=device)[:, None]
-    weight = {d: torch.tensor([w if h == d else 0.0 for h, w in how], device=device) for d in _APART}
-
-    def loss(texts: Any) -> Loss:
-        wanted, attended = read_in_chunks(first, texts.ids, device)
-        p = wanted.softmax(-1)
-
-        def value(rows: Array, outputs: Array, alpha: Array, share: float) -> Array:
-            apart = distance(outputs.softmax(-1), p[base, rows]).mean(dim=1)
-            for name, divergent in _APART.items():
-                moved = divergent(alpha, attended[base, rows]).mean(dim=1)
-                apart = apart - share * weight[name] * moved
-            return apart
-
-        return value
-
-    return Aim(loss(prepared.training), loss(prepared.validation))
 
 
 def trained(
@@ -272,25 +209,6 @@ def compared(
         right.append(outputs.argmax(-1).cpu().numpy() == texts.labels[start : start + _CHUNK])
     tvd, jsd = (apart / len(texts)).cpu().numpy()
     return {"right": np.concatenate(right, axis=1), "tvd": tvd, "jsd": jsd}
-
-
-def distance(p: Float[Array, "*n C"], q: Float[Array, "*n C"]) -> Float[Array, "*n"]:
-    """Return the total variation distance of two distributions, 1 at most."""
-    return (p - q).abs().sum(-1) / 2
-
-
-def divergence(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float[Array, "*n"]:
-    """Return the Jensen–Shannon divergence of two distributions, ln 2 at most."""
-    middle = torch.log((p + q) / 2)
-    one, other = (x * (torch.log(x.clamp_min(1e-30)) - middle) for x in (p, q))
-    return (one + other).sum(-1) / 2
-
-
-def _relative_entropy(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float[Array, "*n"]:
-    return (p * (torch.log(p.clamp_min(1e-30)) - torch.log(q.clamp_min(1e-30)))).sum(-1)
-
-
-_APART = {"jsd": divergence, "kl": _relative_entropy}
 
 
 def classifiers_of(stack: Stack, prepared: Any) -> list[AttentionClassifier]:

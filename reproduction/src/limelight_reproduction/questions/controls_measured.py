@@ -18,15 +18,14 @@ from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.questions.controlled_training import (
     HELD,
     RECIPE,
-    Aim,
     Stack,
-    away_from,
     classifiers_of,
     compared,
     prepared_texts,
-    rightly,
+    read_in_chunks,
     trained,
 )
+from limelight_reproduction.questions.training_aims import Aim, away_from, rightly
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import rank_correlation
 
@@ -114,7 +113,9 @@ class _Scored:
 
 def _median(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
     # Uniform attention ties every word that stands once: no order, no agreement.
-    return float(np.median([rank_correlation(a, b) or 0.0 for a, b in zip(one, other, strict=True)]))
+    return float(
+        np.median([rank_correlation(a, b) or 0.0 for a, b in zip(one, other, strict=True)])
+    )
 
 
 def held(setting: Setting, *, as_printed: bool = False) -> Numbers:
@@ -128,13 +129,19 @@ def held(setting: Setting, *, as_printed: bool = False) -> Numbers:
     found: dict[str, Any] = {}
     for number, kind in enumerate(HELD):
         stack = bench.trained(
-            kind, seeds, aim, bench.recipe.epochs if as_printed else EPOCHS, slice(number, len(HELD))
+            kind,
+            seeds,
+            aim,
+            bench.recipe.epochs if as_printed else EPOCHS,
+            slice(number, len(HELD)),
         )
         models = bench.models(stack)
         if kind == "free":
             free, firsts, others = stack, models, np.roll(seeds, 1).tolist()
             found["others"] = bench.described(stack, free, others) | {
-                "lime_lime": [one.lime_lime(firsts[j]) for one, j in zip(models, others, strict=True)]
+                "lime_lime": [
+                    one.lime_lime(firsts[j]) for one, j in zip(models, others, strict=True)
+                ]
             }
             right = found["others"].pop("right")
         found[kind] = bench.described(stack, free, list(seeds))
@@ -161,11 +168,12 @@ def away(setting: Setting) -> Numbers:
     """Return models trained to predict as a first one does and to attend elsewhere, for every λ."""
     bench = _Bench(setting, RECIPE)
     seeds, device = list(range(FEW_SEEDS)), setting.device
-    first = bench.trained(
-        "free", seeds, rightly(bench.prepared, device), EPOCHS, slice(0, 1)
-    )
+    first = bench.trained("free", seeds, rightly(bench.prepared, device), EPOCHS, slice(0, 1))
     bases = [seed for seed in seeds for _ in ADVERSARIES]
-    aim = away_from(first, bench.prepared, of=bases, how=ADVERSARIES * len(seeds), device=device)
+    aim = away_from(
+        lambda ids: read_in_chunks(first, ids, device), bench.prepared,
+        of=bases, how=ADVERSARIES * len(seeds), device=device,
+    )  # fmt: skip
     # Weights of its own: those of seeds that no first model has.
     own = [100 + number for number in range(len(bases))]
     stack = bench.trained("free", own, aim, LONG_EPOCHS, slice(0, 1))

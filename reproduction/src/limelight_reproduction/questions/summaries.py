@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight import AttentionClassifier, explain
 from limelight_reproduction.document import strings
-from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, canvas, plain
+from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,
@@ -19,9 +19,9 @@ from limelight_reproduction.experiment import (
     Verdict,
     compact,
 )
-from limelight_reproduction.intervals import Interval, mean_interval, median_interval
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval, told
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
-from limelight_reproduction.one_layer.subjects import MODELS, paper_first
+from limelight_reproduction.one_layer.subjects import MODELS
 from limelight_reproduction.setting import CARRIED_SEED, Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
@@ -70,7 +70,9 @@ def measure(setting: Setting, model: AttentionClassifier, *, values: bool = Fals
     def gained(name: str, against: str) -> Interval:
         gain = [
             None if one is None or other is None else one - other
-            for one, other in ((row[f"{name} {against}"], row[f"alpha-avg {against}"]) for row in rows)
+            for one, other in (
+                (row[f"{name} {against}"], row[f"alpha-avg {against}"]) for row in rows
+            )
         ]
         return median_interval(gain, seed=setting.seed)
 
@@ -118,7 +120,7 @@ def _whole_values(setting: Setting) -> Numbers:
 def summary_matters(gained: Interval) -> str:
     """Say whether it matters to take α-max, from the median gain over α-avg with |LIME|."""
     _, low, high = gained
-    if -LITTLE < low and high < LITTLE:
+    if low > -LITTLE and high < LITTLE:
         return "little for ranks"
     return "it does" if low >= LITTLE or high <= -LITTLE else "undecided"
 
@@ -130,13 +132,14 @@ def tells_more(gained: Interval) -> str:
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    figure, grid = canvas(8.4, 2.9, columns=2)
-    colours = dict(zip(SUMMARIES, (BLUE, ORANGE, GREEN), strict=True))
-    for axes, (name, said) in zip(grid, MODELS.items(), strict=True):
-        for at, (summary, label) in enumerate(SUMMARIES.items()):
+    figure, grid = canvas(8.4, 3.1, columns=2)
+    names = SUMMARIES | VALUES
+    colours = dict(zip(names, (BLUE, ORANGE, GREEN, VERMILLION), strict=True))
+    for axes, (part, said) in zip(grid, _WHOLE.items(), strict=True):
+        for at, (summary, label) in enumerate(names.items()):
             for place, against in enumerate(AGAINST):
-                low, middle, high = numbers[name]["pairs"][f"{summary} {against}"]
-                y = place + 0.2 * (at - 1)
+                low, middle, high = numbers[part]["pairs"][f"{summary} {against}"]
+                y = place + 0.16 * (at - 1.5)
                 axes.hlines(y, low, high, color=colours[summary], linewidth=2, alpha=0.5)
                 axes.plot(
                     [middle], [y], "o", color=colours[summary], label=None if place else label
@@ -147,71 +150,101 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         plain(axes, title=said, x="rank correlation, median and quartiles")
     yield (
         "attention-summaries",
-        "How three summaries of attention rank words beside LIME and leave-one-out.",
+        "How summaries of attention rank words beside LIME and leave-one-out.",
         figure,
     )
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    paper = numbers["paper"]["pairs"]
-    avg, most, norm = (paper[f"{name} lime"][1] for name in SUMMARIES)
+    paper, shipped = numbers["values"], numbers["shipped"]
+    median, gained = paper["median"], paper["gained"]
     return Findings(
         headline=(
-            f"On the paper's recipe ‖αv‖ has rank correlation {norm:.2f} with |LIME|, α-avg "
-            f"{avg:.2f} and α-max {most:.2f}."
+            f"On the paper's recipe ‖αv‖ has rank correlation {told(median['value lime'])} with "
+            f"|LIME|, ‖W_ℓ αv‖ {told(median['read-out lime'])}, α-avg "
+            f"{told(median['alpha-avg lime'])} and α-max {told(median['alpha-max lime'])}."
         ),
         verdicts=[
             Verdict(
                 claim="How heads are summarised matters: α-avg or α-max (Section 3)",
-                holds="little for ranks" if abs(avg - most) < 0.1 else "it does",
-                number=f"with |LIME| {avg:.2f} and {most:.2f}; the same first word in "
-                f"{numbers['paper']['same_top']:.0%} of the reviews",
+                holds=summary_matters(gained["alpha-max lime"]),
+                number=f"with |LIME| {told(median['alpha-avg lime'])} and "
+                f"{told(median['alpha-max lime'])}; in a review α-max has "
+                f"{_signed(gained['alpha-max lime'])}; the same first word in "
+                f"{_share(paper['same_top'])} of the reviews",
             ),
             Verdict(
                 claim="The norm of α v tells more than α (Kobayashi et al., 2020)",
-                holds="holds" if norm > max(avg, most) else "does not hold here",
-                number=f"{norm:.2f} with |LIME|, α-avg {avg:.2f}",
+                holds=tells_more(gained["value lime"]),
+                number=f"{told(median['value lime'])} with |LIME|, α-avg "
+                f"{told(median['alpha-avg lime'])}, in a review {_signed(gained['value lime'])}; "
+                f"shipped model {_signed(shipped['gained']['value lime'])}",
+            ),
+            Verdict(
+                claim="… and so does the norm of what is read of it, W_ℓ α v",
+                holds=tells_more(gained["read-out lime"]),
+                number=f"{told(median['read-out lime'])}, in a review "
+                f"{_signed(gained['read-out lime'])}; shipped model "
+                f"{_signed(shipped['gained']['read-out lime'])}",
             ),
         ],
-        measured=[_sentence(part, of) for part, of in paper_first(numbers)],
+        measured=[_sentence(part, numbers[part]) for part in _WHOLE],
         meaning=_meaning(numbers),
         table=Table(
-            columns=("model", "summary", "with", "lower quartile", "median", "upper quartile"),
+            columns=(
+                "model", "summary", "with", "median rank correlation", "lower quartile",
+                "upper quartile", "in a review, over α-avg",
+            ),
             rows=[
-                [f"the {MODELS[part]}", label, against, *of["pairs"][f"{name} {key}"]]
-                for part, of in paper_first(numbers)
-                for name, label in SUMMARIES.items()
+                [f"the {said}", label, against, told(of["median"][pair]), of["pairs"][pair][0],
+                 of["pairs"][pair][2], _signed(of["gained"][pair])]
+                for of, said in ((numbers[part], said) for part, said in _WHOLE.items())
+                for name, label in (SUMMARIES | VALUES).items()
                 for key, against in AGAINST.items()
+                if (pair := f"{name} {key}")
             ],
         ),
-    )
+    )  # fmt: skip
+
+
+# The parts whose models have their values; "paper" is the same model in collapsed form.
+_WHOLE = {"values": MODELS["paper"], "shipped": MODELS["shipped"]}
+
+
+def _signed(interval: Interval) -> str:
+    middle, low, high = interval
+    return f"{middle:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def _share(interval: Interval) -> str:
+    middle, low, high = interval
+    return f"{middle:.0%} ({low:.0%} to {high:.0%})"
 
 
 def _sentence(part: str, of: Numbers) -> str:
-    told = "; ".join(
-        f"{label} {of['pairs'][f'{name} lime'][1]:.2f} with |LIME| and "
-        f"{of['pairs'][f'{name} loo'][1]:.2f} with |leave-one-out|"
-        for name, label in SUMMARIES.items()
+    pairs = "; ".join(
+        f"{label} {told(of['median'][f'{name} lime'])} with |LIME| and "
+        f"{told(of['median'][f'{name} loo'])} with |leave-one-out|"
+        for name, label in (SUMMARIES | VALUES).items()
     )
     return (
-        f"The {MODELS[part]}, {of['texts']:,} test reviews, median rank correlations over the "
-        f"words: {told}. α-avg and α-max have {of['pairs']['alpha-avg alpha-max'][1]:.2f} with "
-        f"each other and name the same first word in {of['same_top']:.0%}."
+        f"The {_WHOLE[part]}, {of['texts']:,} test reviews, median rank correlations over the "
+        f"words with 95 % intervals over reviews: {pairs}. α-avg and α-max have "
+        f"{of['pairs']['alpha-avg alpha-max'][1]:.2f} with each other and name the same first word "
+        f"in {_share(of['same_top'])}."
     )
 
 
 def _meaning(numbers: Mapping[str, Numbers]) -> str:
-    gain = {
-        part: of["pairs"]["norm lime"][1] - of["pairs"]["alpha-avg lime"][1]
-        for part, of in paper_first(numbers)
-    }
+    paper, carried = (numbers[part]["median"]["read-out lime"][0] for part in ("values", "paper"))
     return (
-        "How the heads are summed up hardly matters, what attention carries does: to first order a "
-        "word's coefficient is its attention times what its value adds to the mean, α_t (u_t − f), "
-        "and the norm sees the second factor, too. It raises the rank correlation with |LIME| by "
-        f"{gain['paper']:.2f} with the paper's recipe and by {gain['shipped']:.2f} with the "
-        "shipped model, at the price of one forward pass, as α itself. When any of them can be "
-        "relied on is the next question."
+        "Kobayashi et al. measure the length of what attention carries, α times the transformed "
+        "value. ‖αv‖ takes the values of all heads as they are, side by side; ‖W_ℓ αv‖ takes them "
+        "after the read-out, which here stands where their models have a matrix that joins the "
+        "heads, and knows the classes. Both have the factor that attention lacks: to first order "
+        "a word's coefficient is its attention times what its value adds to the mean, "
+        "α_t (u_t − f). Values need a model's full weights; with the collapsed ones that travel "
+        f"with the reproduction ‖W_ℓ αv‖ is {carried:.2f} (full weights {paper:.2f})."
     )
 
 

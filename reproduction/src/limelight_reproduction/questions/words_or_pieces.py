@@ -2,7 +2,7 @@
 
 __all__ = ["EXPERIMENT", "words_of_pieces"]
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from limelight_reproduction.experiment import (
     Verdict,
     compact,
 )
-from limelight_reproduction.intervals import Interval, median_interval
+from limelight_reproduction.intervals import Interval, median_interval, told
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles, rank_correlation
 
@@ -137,9 +137,7 @@ def _over(rows: list[dict[str, Any]], method: str, kind: str, seed: int) -> dict
     return found
 
 
-def kinds_of_words(
-    text: str, pieces: Any, inside: Int[np.ndarray, " T"]
-) -> dict[str, np.ndarray]:
+def kinds_of_words(text: str, pieces: Any, inside: Int[np.ndarray, " T"]) -> dict[str, np.ndarray]:
     """Return which words, in the order in which they first occur, are of each kind.
 
     A word is cut if it has several pieces, and repeated if it occurs more than once in the window.
@@ -173,58 +171,84 @@ def _first_seen(groups: Int[np.ndarray, " T"]) -> Int[np.ndarray, " T"]:
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     of = numbers["trained"]["methods"]
-    figure, axes = canvas(6.0, 2.4)
-    quartile_lines(axes, [of[name]["spearman"] for name in METHODS], list(METHODS.values()))
-    axes.set_xlim(0, 1.02)
-    plain(axes, x="rank correlation of words with sums over their pieces")
+    figure, grid = canvas(9.0, 2.4, columns=2)
+    for axes, kind in zip(grid, ("cut", "repeated"), strict=True):
+        known = [name for name in METHODS if "spearman" in of[name][kind]]
+        rows = [of[name][kind]["spearman quartiles"] for name in known]
+        quartile_lines(axes, rows, [METHODS[name] for name in known])
+        axes.set_xlim(0, 1.02)
+        plain(axes, title=KINDS[kind], x="rank correlation of words with sums over pieces")
     yield "pieces", "Words against their pieces on one model: median and quartiles.", figure
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     of = numbers["trained"]
-    lime, shapley = (of["methods"][name] for name in ("lime", "shapley"))
+    cut = {name: of["methods"][name]["cut"] for name in METHODS}
     return Findings(
         headline=(
-            f"LIME by words and LIME by pieces, added up, have rank correlation "
-            f"{lime['spearman'][1]:.2f} in the median review; Shapley values "
-            f"{shapley['spearman'][1]:.2f}."
+            "Over the words that are cut, LIME by words and LIME by pieces, added up, have rank "
+            f"correlation {_rank(cut['lime'])} in the median review; Shapley values "
+            f"{_rank(cut['shapley'])}."
         ),
         verdicts=[
             Verdict(
                 claim="It matters whether words or the tokenizer's pieces are removed (Section 7)",
-                holds="little" if lime["spearman"][1] > 0.9 else "it does",
-                number=f"rank correlation {lime['spearman'][1]:.2f} (LIME), "
-                f"{shapley['spearman'][1]:.2f} (Shapley values)",
+                holds=matters(cut["lime"]["spearman"]) if cut["lime"] else "undecided",
+                number=f"rank correlation over cut words {_rank(cut['lime'])} (LIME), "
+                f"{_rank(cut['shapley'])} (Shapley values); their scores differ by "
+                f"{_gap(cut['lime'])} and {_gap(cut['shapley'])} of their size",
             )
         ],
         measured=[
             f"The one-layer classifier on {of['vocabulary']:,} pieces, trained on "
             f"{of['training']:,} reviews, reaches {of['accuracy']:.1%}; {of['cut']:.0%} of the "
-            f"words of {of['texts']} test reviews are cut. All values are exact, with UNK in place "
-            "of what is removed.",
-            "Rank correlation of the words' scores with the sums over the places of their pieces: "
+            f"words of {of['texts']} test reviews are cut. A review has on average "
             + ", ".join(
-                f"{said} {of['methods'][name]['spearman'][1]:.2f}" for name, said in METHODS.items()
+                f"{of['words'][kind]:.0f} {said}" for kind, said in KINDS.items() if kind != "all"
             )
-            + ". For words that stand at more than one place the sums differ from the words' "
-            "scores by "
-            + ", ".join(
-                f"{of['methods'][name]['gap']:.0%} ({said})" for name, said in METHODS.items()
-            )
-            + " of their size.",
+            + ". All values are exact, with UNK in place of what is removed; medians over reviews "
+            f"with at least {LEAST} such words, and 95 % intervals.",
+            *(_sentence(kind, of["methods"]) for kind in ("cut", "repeated", "all")),
         ],
         meaning=(
             "A gradient adds up over pieces by its definition. Removing a word takes all of its "
             "pieces at once, removing a piece leaves the others, so that scores by removal need "
-            "not add up; with one layer the game is nearly additive and they nearly do."
+            "not add up; with one layer the game is nearly additive and they nearly do. Words that "
+            "are repeated are another matter than words that are cut: every place of the word goes "
+            "with it. Over all words the agreement is larger, because most are one piece at one "
+            "place and have nothing to add up."
         ),
         table=Table(
-            columns=("method", "rank correlation", "correlation", "difference of split words"),
+            columns=("method", "words", "reviews", "rank correlation", "difference, of their size"),
             rows=[
-                [said, one["spearman"][1], one["pearson"][1], one["gap"]]
-                for said, one in ((said, of["methods"][name]) for name, said in METHODS.items())
+                [said, KINDS[kind], one.get("texts", 0), _rank(one), _gap(one)]
+                for name, said in METHODS.items()
+                for kind in KINDS
+                for one in (of["methods"][name][kind],)
             ],
         ),
+    )
+
+
+def _rank(of: Numbers) -> str:
+    return told(of["spearman"], 3) if "spearman" in of else "not known"
+
+
+def _gap(of: Numbers) -> str:
+    if "gap" not in of:
+        return "not known"
+    middle, low, high = of["gap"]
+    return f"{middle:.1%} ({low:.1%} to {high:.1%})"
+
+
+def _sentence(kind: str, methods: Numbers) -> str:
+    return (
+        f"{KINDS[kind].capitalize()}: rank correlation of the words' scores with the sums over "
+        "the places of their pieces "
+        + ", ".join(f"{said} {_rank(methods[name][kind])}" for name, said in METHODS.items())
+        + "; the two differ by "
+        + ", ".join(f"{_gap(methods[name][kind])} ({said})" for name, said in METHODS.items())
+        + " of their size."
     )
 
 
