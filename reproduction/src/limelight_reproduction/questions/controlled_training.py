@@ -5,6 +5,7 @@ of them, so that each is trained as it would be alone, in a fraction of the time
 """
 
 __all__ = [
+    "COMPARED",
     "HELD",
     "Stack",
     "classifiers_of",
@@ -30,7 +31,14 @@ from limelight.shapes import Array, Float, Int
 from limelight.text import CLS
 from limelight.training import RECIPES, Recipe, prepare
 from limelight.training.loop import learning_rate
-from limelight_reproduction.questions.training_aims import Aim, Loss, distance, divergence
+from limelight_reproduction.questions.training_aims import (
+    Aim,
+    Loss,
+    distance,
+    divergence,
+    over_words,
+    places_of_words,
+)
 from limelight_reproduction.setting import Setting
 
 HELD = ("free", "uniform", "fixed")
@@ -46,13 +54,14 @@ RECIPE = replace(
     schedule="one-cycle",
     warmup=0.1,
 )
+COMPARED = ("tvd", "jsd", "words", "on_words")
 _STREAM = 77  # of what is drawn here
 _CHUNK = 256  # texts at a time where no gradient is needed
 
 
-def prepared_texts(setting: Setting, recipe: Recipe = RECIPE) -> Any:
+def prepared_texts(setting: Setting, recipe: Recipe = RECIPE, *, count: int | None = None) -> Any:
     """Return encoded reviews to fit and to validate on, the same for every control."""
-    count = QUICK_TRAINING if setting.quick else TRAINING
+    count = QUICK_TRAINING if setting.quick else count or TRAINING
     return prepare(setting.some_texts("imdb", "train", count), recipe, seed=setting.seed)
 
 
@@ -196,19 +205,26 @@ def compared(
 ) -> dict[str, np.ndarray]:
     """Return which ``texts`` every network gets right, and how far it is from its first model.
 
-    The first model of each is that number ``of`` the stack ``first``; "tvd" and "jsd" are means
-    over texts of the distance of the predictions and of the divergence of attention.
+    The first model of each is that number ``of`` the stack ``first``. "tvd" is the distance of the
+    predictions, "jsd" the divergence of attention over the window, "words" over the words alone,
+    and "on_words" the attention that words get: means over texts.
     """
-    right, apart = [], torch.zeros(2, len(stack), device=device)
+    right, sums = [], torch.zeros(4, len(stack), device=device)
     for start in range(0, len(texts), _CHUNK):
-        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device)
+        chunk = texts.ids[start : start + _CHUNK]
+        ids, words = (torch.from_numpy(x).to(device) for x in (chunk, places_of_words(chunk)))
         outputs, alpha = stack(ids.expand(len(stack), -1, -1))
-        wanted, attended = first(ids.expand(len(first), -1, -1))
-        tvd = distance(outputs.softmax(-1), wanted[list(of)].softmax(-1))
-        apart += torch.stack([tvd.sum(1), divergence(alpha, attended[list(of)]).sum(1)])
+        wanted, attended = (x[list(of)] for x in first(ids.expand(len(first), -1, -1)))
+        told = [
+            distance(outputs.softmax(-1), wanted.softmax(-1)),
+            divergence(alpha, attended),
+            divergence(over_words(alpha, words), over_words(attended, words)),
+            (alpha * words).sum(-1),
+        ]
+        sums += torch.stack([one.sum(1) for one in told])
         right.append(outputs.argmax(-1).cpu().numpy() == texts.labels[start : start + _CHUNK])
-    tvd, jsd = (apart / len(texts)).cpu().numpy()
-    return {"right": np.concatenate(right, axis=1), "tvd": tvd, "jsd": jsd}
+    means = dict(zip(COMPARED, (sums / len(texts)).cpu().numpy(), strict=True))
+    return means | {"right": np.concatenate(right, axis=1)}
 
 
 def classifiers_of(stack: Stack, prepared: Any) -> list[AttentionClassifier]:

@@ -1,6 +1,15 @@
 """What networks are trained for: to classify, or to predict as others do and attend elsewhere."""
 
-__all__ = ["Aim", "Loss", "away_from", "distance", "divergence", "rightly"]
+__all__ = [
+    "Aim",
+    "Loss",
+    "away_from",
+    "distance",
+    "divergence",
+    "over_words",
+    "places_of_words",
+    "rightly",
+]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from limelight.shapes import Array, Float, Int
+from limelight.text import UNK
 
 # The loss of every network, from the rows that each was shown, its outputs, its attention, and the
 # share of λ that counts already.
@@ -53,25 +63,29 @@ def away_from(
 
     Its loss is TVD(p, p_first) − λ·D(α, α_first) (Wiegreffe and Pinter, 2019). The first model of
     each network is that number ``of`` those whose outputs and attention ``read`` returns; ``how``
-    says D, "kl" (theirs, of α from α_first) or "jsd" (what is measured in the end), and λ. α is the
-    mean over heads: heads have no order, so that an adversary could move every head and attend to
-    the same words. λ grows from 0 in the first half of the training: at once, attention flees to a
-    few tokens before the values have learnt anything, and stays there.
+    says D, "kl" (theirs, of α from α_first), "jsd" (what is measured in the end) or "words" (JSD
+    over the words alone, which is what an explanation shows), and λ. α is the mean over heads:
+    heads have no order, so that an adversary could move every head and attend to the same words. λ
+    grows from 0 in the first half of the training: at once, attention flees to a few tokens before
+    the values have learnt anything, and stays there.
     """
     base = torch.tensor(of, device=device)[:, None]
     weight = {
-        d: torch.tensor([w if h == d else 0.0 for h, w in how], device=device) for d in _APART
+        d: torch.tensor([w if h == d else 0.0 for h, w in how], device=device)
+        for d in {h for h, w in how if w}
     }
 
     def loss(texts: Any) -> Loss:
         wanted, attended = read(texts.ids)
-        p = wanted.softmax(-1)
+        p, words = wanted.softmax(-1), torch.from_numpy(places_of_words(texts.ids)).to(device)
 
         def value(rows: Array, outputs: Array, alpha: Array, share: float) -> Array:
             apart = distance(outputs.softmax(-1), p[base, rows]).mean(dim=1)
-            for name, divergent in _APART.items():
-                moved = divergent(alpha, attended[base, rows]).mean(dim=1)
-                apart = apart - share * weight[name] * moved
+            for name, counted in weight.items():
+                pair = alpha, attended[base, rows]
+                if name == "words":
+                    pair = tuple(over_words(one, words[rows]) for one in pair)
+                apart = apart - share * counted * _APART[name](*pair).mean(dim=1)
             return apart
 
         return value
@@ -95,4 +109,17 @@ def _relative_entropy(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float
     return (p * (torch.log(p.clamp_min(1e-30)) - torch.log(q.clamp_min(1e-30)))).sum(-1)
 
 
-_APART = {"jsd": divergence, "kl": _relative_entropy}
+_APART = {"jsd": divergence, "words": divergence, "kl": _relative_entropy}
+
+
+def places_of_words(ids: Int[np.ndarray, "N T"]) -> np.ndarray:
+    """Return where words of a text stand: after [cls], and before the UNK that end the window."""
+    end = ids.shape[1] - (ids != UNK)[:, ::-1].argmax(axis=1)
+    place = np.arange(ids.shape[1])
+    return (place > 0) & (place < end[:, None])
+
+
+def over_words(alpha: Float[Array, "*n T"], words: Array) -> Float[Array, "*n T"]:
+    """Return attention to the ``words`` alone, as a distribution over them."""
+    inside = alpha * words
+    return inside / inside.sum(-1, keepdim=True).clamp_min(1e-30)
