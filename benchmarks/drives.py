@@ -65,7 +65,7 @@ def measured(path: Path, spoken: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _row(one: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: round(one[name], 4) for name in ("mean", "low", "high")}
+    numbers = {name: round(one[name], 6) for name in ("mean", "low", "high")}
     return {"word": one["word"], **numbers, "texts": one["texts"]}
 
 

@@ -65,6 +65,28 @@ def test_chance_on_deep_models_has_the_numbers_that_were_measured(place):
         assert f"{value[method]:.2f}" in text, method
 
 
+QUOTED = {
+    "docs/models.md": "Gradient × input has {gxi} there, `lrp`, for the same price, {lrp}, and "
+    "Shapley values of 25 pairs {shapley}.",
+    "docs/choosing.md": "`shapley` {shapley}, `lime` {lime}, `lrp` {lrp} with a single backward "
+    "pass, attention {attention},",
+    "docs/tutorials/bert.md": "Shapley values reach {shapley} of what the best order of the words "
+    "found can do, one backward pass of `lrp` {lrp}, attention {attention},",
+    "docs/tutorials/pairs.md": "reviews, where `lrp` reaches {lrp}.",
+}
+
+
+@pytest.mark.parametrize("place", QUOTED)
+def test_shares_on_a_transformer_are_quoted_as_they_were_measured(place):
+    """The whole sentence: a number alone may stand somewhere else on the page."""
+    found = json.loads((ROOT / "benchmarks/results/judging_cuda_every.json").read_text("utf-8"))
+    share = {one["id"]: f"{one['value']:.2f}".replace("-", "−") for one in found["measures"]}
+    told = {"gxi": share["gxi"], "lrp": share["lrp"], "attention": share["alpha-avg"]}
+    told |= {"shapley": share["shapley, pairs=25"], "lime": share["lime, samples=1000"]}
+    text = " ".join((ROOT / place).read_text("utf-8").split())
+    assert QUOTED[place].format(**told) in text
+
+
 CEILINGS = (
     "| sentences of reviews, shipped model | {shipped_best:.3f} | {shipped_worst:.3f} |",
     "| random games, one head | {random_1_best:.3f} | {random_1_worst:.3f} |",

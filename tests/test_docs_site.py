@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from docs_site.__main__ import LIVE, build, with_live_pages
+from docs_site.__main__ import LIVE, PAPER, build, with_live_pages
 from docs_site.built_pages import faults, read
 from docs_site.navigation import INDEX, sections, sources
+from docs_site.paper_page import FIGURES, paper_page
 from docs_site.settings import settings
 from docs_site.staging import placed, rewritten
 
+import limelight
 from limelight.live.live_page import METHODS_SHOWN
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
@@ -63,6 +65,72 @@ def test_a_mark_becomes_a_frame_of_the_live_page_with_its_method_and_text():
     assert "<!--" not in made
     assert f'src="{LIVE}"' in with_live_pages("<!-- live -->\n", "")
     assert with_live_pages("say <!-- live --> here", "") == "say <!-- live --> here"
+
+
+def test_a_figure_of_the_paper_moves_and_leaves_a_picture_for_print():
+    made = with_live_pages("<!-- live figure 3 -->\n![A row](../images/a.png)\nb\n", "../")
+    assert f'src="../{PAPER}#figure=3"' in made
+    assert "![A row](../images/a.png){ .still }" in made
+    assert "<!--" not in made
+
+
+def test_every_figure_that_moves_is_one_of_the_page():
+    marks = [
+        found
+        for page in sources()
+        for found in re.findall(r"^<!-- live figure (\d) -->\n!\[", page.read_text("utf-8"), re.M)
+    ]
+    assert marks == list(FIGURES)
+
+
+@pytest.fixture(scope="module")
+def figures(shipped, tmp_path_factory):
+    file = tmp_path_factory.mktemp("paper") / "figures.html"
+    file.write_text(paper_page(shipped), "utf-8")
+    return file
+
+
+def numbers(page, selector):
+    said = page.locator(selector).all_inner_texts()
+    return [float(one.replace("−", "-")) for one in said]
+
+
+def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shipped):  # noqa: F811
+    text = "a superb film, superb"
+    rows = shipped.attention_matrices(shipped.read(text))[:, 0, 1:]
+    with watched_page(browser, figures, fragment="#figure=3", width=400) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert page.locator("section:visible").count() == 1
+        page.fill("#text", text)
+        for k, row in enumerate(rows):
+            shown = numbers(page, f"#figure-3 tbody tr:nth-child({k + 1}) td:not(:last-child)")
+            assert shown == pytest.approx(row, abs=5e-5)
+        shown = numbers(page, "#figure-3 tbody tr:last-child td:not(:last-child)")
+        assert shown == pytest.approx(rows.max(axis=0), abs=5e-5)
+        page.evaluate("location.hash = 'figure=2&text=a+superb+film'")
+        until(page, "() => document.querySelector('#text').value === 'a superb film'")
+        heads = [one.split(": ")[1] for one in page.locator(".heads button").all_inner_texts()]
+        mean = sum(float(one.replace("−", "-")) for one in heads) / len(heads)
+        assert mean == pytest.approx(shipped.logits(["a superb film"])[0, 0], abs=0.01)
+        page.click(".heads button:nth-child(3)")
+        *parts, whole = numbers(page, "#figure-2 tbody td:last-child")
+        assert sum(parts) == pytest.approx(whole, abs=0.01)
+        assert page.locator("#figure-2 tbody tr:last-child th").inner_text() == "head 3"
+
+
+def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, shipped):  # noqa: F811
+    with watched_page(browser, figures, fragment="#figure=5") as page:
+        for text in ("explanations are popular", "explanations are useless"):
+            page.fill("#text", text)
+            for column, method in enumerate(("alpha-avg", "gxi", "lime"), start=2):
+                shown = numbers(page, f"#figure-5 tbody td:nth-child({column}) b")
+                wanted = limelight.explain(shipped, text, method).scores
+                assert shown == pytest.approx(wanted, abs=6e-3 * abs(wanted).max())
+            assert float(page.inner_text("#figure-5 .note b").replace("−", "-")) < 1e-6
+        page.fill("#text", "superb")
+        assert "LIME needs at least 2 words" in page.inner_text("#says")
+        page.fill("#text", "<img src=x onerror=alert(1)>")
+        assert page.locator("img").count() == 0
 
 
 def test_every_mark_names_a_method_of_the_live_page():

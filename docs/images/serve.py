@@ -1,37 +1,61 @@
 """Draw the pictures of docs/serve.md again; needs chromium and the extras dev, serve and data.
 
-python docs/images/serve.py RUN JUDGEMENT.json    # a run and a judgement of the shipped model
+python docs/images/serve.py REVIEWS.parquet    # texts and labels: the test reviews of IMDb
 """
 
 import json
 import sys
+import tempfile
+from contextlib import chdir
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pyarrow.parquet
 from playwright.sync_api import Page, sync_playwright
 
 import limelight
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 TEXT = "The plot is predictable, but the acting is not bad: superb, and never boring."
 WIDTH = 900
+LONGEST = 100  # words of a review: short ones are read at a glance
+REVIEWS, JUDGED = 600, 60
+
+
+def data_of(file: Path) -> dict[str, list[object]]:
+    """Return the first short reviews of ``file``, as many of one label as of the other."""
+    table = pyarrow.parquet.read_table(file, columns=["text", "label"]).to_pydict()
+    rows = list(zip(table["text"], table["label"], strict=True))
+    short = [row for row in rows if len(row[0].split()) <= LONGEST and "<br" not in row[0]]
+    each = [[row for row in short if row[1] == label][: REVIEWS // 2] for label in (0, 1)]
+    chosen = [row for pair in zip(*each, strict=True) for row in pair]
+    return {"text": [text for text, _ in chosen], "label": [label for _, label in chosen]}
 
 
 def main() -> None:
     """Serve, open every view, and keep a picture of it."""
-    run, judgement = sys.argv[1:]
-    model = limelight.load()
+    model, data = limelight.load(), data_of(Path(sys.argv[1]))
 
     def reversed_model(texts: list[str]) -> object:
         return model.predict_proba(texts)[:, ::-1]
 
     other = limelight.wrap(reversed_model, classes=model.classes)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):  # the page names the run
+        limelight.explain_data(model, data, ["shapley", "gxi", "alpha-avg"], output="reviews")
+        methods = ["shapley", "lime", "gxi", "alpha-avg"]
+        judged = limelight.judge(model, data["text"][:JUDGED], methods)
+        Path("judgement.json").write_text(judged.to_json(), encoding="utf-8")
+        draw(model, other)
+
+
+def draw(model: limelight.Model, other: limelight.Model) -> None:
+    """Serve the run and the judgement that are here, then two models."""
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         window = chromium.new_page(viewport={"width": WIDTH, "height": 900})
-        with limelight.serve(model, run=run, judgement=judgement, port=0) as page:
+        with limelight.serve(model, run="reviews", judgement="judgement.json", port=0) as page:
             typed(window, page.url)
             data_set(window, page.url)
             narrow = chromium.new_page(viewport={"width": 320, "height": 900}, color_scheme="dark")

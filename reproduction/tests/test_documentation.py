@@ -114,6 +114,22 @@ def test_the_seeds_of_the_paper_recipe_are_the_stored_ones():
     assert written("docs/training.md", r"differ by\s+([\d.]+) points") == f"{apart:.1f}"
 
 
+def test_the_tutorial_on_pairs_says_what_is_stored():
+    words = numbers("pairs", "words")
+    page = "docs/tutorials/pairs.md"
+    listed = written(page, r"There (`lime` comes to 0\.71[^.]*(?:\.\d\d[^.]*)*)\.")
+    told = dict(re.findall(r"`([a-z0-9-]+)`(?: comes)? to (−?\d\.\d\d)", listed))
+    assert {name: f"{words['faithful'][name][0]:.2f}".replace("-", "−") for name in told} == told
+    assert len(told) == 7
+    across = words["variation"]["all"]["across"][0]
+    assert written(page, r"And (\d+) % of what the answer varies by") == f"{100 * across:.0f}"
+    assert written(page, r"(\d+) test pairs of at most") == str(words["pairs"])
+    by_class = {name: of["alpha-avg"][0] for name, of in words["faithful_by"].items()}
+    assert 0.45 < by_class["neutral"] < 0.55  # half the way
+    assert max(by_class["contradiction"], by_class["entailment"]) < 0.1  # hardly any
+    assert numbers("pairs", "hidden")["becomes"]["exchanged"][0][0] == 0
+
+
 def test_figures_are_named_for_their_experiments(rows):
     names = [(row.experiment.name, name) for row in rows for name in row.figures]
     assert all(figure.startswith(experiment) for experiment, figure in names)

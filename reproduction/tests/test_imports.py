@@ -28,13 +28,14 @@ EXCEPTIONS = {
         "save_figure",
     },
     # what a family of models is made of
-    "limelight.models": {"Attended", "Capability", "Differentiated", "Link", "Weigh"},
+    "limelight.models": {"Attended", "Attends", "Capability", "Differentiated", "Link", "Weigh"},
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",
         "UNK",
         "Document",
         "Features",
+        "Pair",
         "Vocabulary",
         "features_of",
         "token_strings",
@@ -45,8 +46,20 @@ EXCEPTIONS = {
     "limelight.models.attention.positions": {"sinusoidal_positions"},
     # the same training and the same draws as those of the stored results
     "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
+    "limelight.training.encoding": {"EncodedTexts", "encode_texts"},
+    "limelight.training.loop": {"learning_rate"},
     "limelight.training.noise": {"kept_entries", "kept_share"},
-    "limelight.sampling": {"LimeDraws", "LimeFit", "Sample", "fitted_lime"},
+    # and what is exact where every set of words was asked
+    "limelight.sampling": {
+        "Game",
+        "LimeDraws",
+        "LimeFit",
+        "Sample",
+        "fitted_lime",
+        "lime_of_all_masks",
+        "pairs_of_all_masks",
+        "shapley_of_all_masks",
+    },
 }
 
 

@@ -15,6 +15,7 @@ from limelight_reproduction.questions import (
     erasure_measured,
     lengths,
     multiplicity,
+    removal_order,
     replacements,
     summaries,
     words_or_pieces,
@@ -56,11 +57,11 @@ def test_other_replacements_change_what_is_removed_and_nothing_else(toy_model):
     ],
 )
 def test_the_decision_changes_when_it_changes_first(outputs, steps):
-    assert erasure_measured.words_to_flip(np.array(outputs)) == steps
+    assert removal_order.words_to_flip(np.array(outputs)) == steps
 
 
 def test_words_go_in_the_given_order():
-    kept = erasure_measured._kept(np.array([2, 0, 1]))
+    kept = removal_order.kept_along(np.array([2, 0, 1]))
     assert kept.astype(int).tolist() == [[1, 1, 1], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
 
 

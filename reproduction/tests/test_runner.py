@@ -50,7 +50,7 @@ def test_what_will_be_measured_is_said_beforehand(run):
 
 
 def test_what_is_stored_and_what_is_measured_is_said_by_name_beforehand(run):
-    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": "gpu"})
+    one = experiment("one", {"a": Counted(1), "b": Counted(2)}, needs={"b": ("gpu",)})
     two = experiment("two", {"c": Counted(3)})
     said = []
     run(one, two, quick=True, carried={"one": {"b": stored(CARRIED)}}, planned=said.append)
@@ -82,9 +82,9 @@ def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
 
 
 def test_the_table_of_verdicts_marks_what_is_stored(run):
-    one = experiment("one", {"a": Counted(1)}, needs={"a": "gpu"})
+    one = experiment("one", {"a": Counted(1)}, needs={"a": ("gpu",)})
     two = experiment("two", {"b": Counted(2)})
-    three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": "gpu"})
+    three = experiment("three", {"c": Counted(3), "d": Counted(4)}, needs={"d": ("gpu",)})
     carried = {"one": {"a": stored(CARRIED)}, "three": {"d": stored(CARRIED)}}
     text = run(one, two, three, quick=True, carried=carried).read_text("utf-8")
     head = text.partition("<main")[0]
@@ -139,6 +139,54 @@ def test_another_version_of_a_part_measures_again(run):
     assert len(count.seeds) == 2
 
 
+def test_another_papers_model_measures_again_what_looks_at_it_and_nothing_else(
+    run, tmp_path, toy_model
+):
+    for seed in (1, 2):
+        save_folder(toy_model(seed), tmp_path / f"model-{seed}")
+    looking, other = Counted(1, asks=lambda s: s.paper), Counted(2)
+    one = experiment("one", {"looking": looking, "other": other})
+    for folder in ("model-1", "model-1", "model-2", "model-2"):
+        run(one, quick=True, paper_model=tmp_path / folder)
+    assert (len(looking.seeds), len(other.seeds)) == (2, 1)
+    run(one, quick=True)  # the model that is carried is another one, too
+    assert (len(looking.seeds), len(other.seeds)) == (3, 1)
+
+
+def test_other_data_measure_again_what_reads_them_and_nothing_else(run, tmp_path):
+    file = tmp_path / "data" / "test.jsonl"
+    reading, other = Counted(1, asks=lambda s: s.texts("imdb", "test")), Counted(2)
+    one = experiment("one", {"reading": reading, "other": other})
+    for text in ("fine", "fine", "bad"):
+        file.write_text(json.dumps({"text": text, "label": 1}))
+        run(one)
+    assert (len(reading.seeds), len(other.seeds)) == (2, 1)
+
+
+def test_a_report_shows_no_earlier_numbers_of_another_model(run, tmp_path, toy_model):
+    save_folder(toy_model(1), tmp_path / "model")
+    one = experiment("one", {"a": Counted(1, asks=lambda s: s.paper)})
+    two = experiment("two", {"b": Counted(2)})
+    run(one, two)
+    text = run(one, two, only=["two"], paper_model=tmp_path / "model").read_text("utf-8")
+    assert found(run.output) == {"two": {"b": 2}}
+    assert "About one" not in text
+    run(one, two, only=["two"])
+    assert found(run.output) == {"one": {"a": 1}, "two": {"b": 2}}
+
+
+def test_numbers_whose_inputs_nobody_noted_are_measured_again(run):
+    count = Counted(1)
+    one = experiment("one", {"a": count})
+    run(one)
+    path = run.output / "parts" / "one.a.json"
+    plain = json.loads(path.read_text("utf-8"))
+    del plain["inputs"]
+    path.write_text(json.dumps(plain))
+    run(one)
+    assert len(count.seeds) == 2
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{}", "[1]", '{"numbers": {}}', "\xff", '{"numbers": 3, "quick": true, "seed": 0}'],
@@ -160,7 +208,7 @@ def test_a_damaged_part_is_said_in_a_sentence(run, content):
 
 def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(run):
     here, there = Counted(1), Counted(2)
-    one = experiment("one", {"here": here, "there": there}, needs={"there": "gpu"})
+    one = experiment("one", {"here": here, "there": there}, needs={"there": ("gpu",)})
     page = run(one, quick=True, carried={"one": {"there": stored(CARRIED)}})
     assert there.seeds == []
     assert found(run.output) == {"one": {"here": 1, "there": 100}}
@@ -172,7 +220,7 @@ def test_what_cannot_run_here_comes_from_stored_results_and_the_report_says_so(r
 
 def test_an_experiment_with_a_part_that_is_nowhere_is_left_out_and_named(run):
     whole = experiment("whole", {"a": Counted(1)})
-    part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": "gpu"})
+    part = experiment("part", {"a": Counted(2), "b": Counted(3)}, needs={"b": ("gpu",)})
     text = run(whole, part).read_text("utf-8")
     assert "About whole" in text
     assert "About part" not in text
@@ -270,7 +318,7 @@ def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
 def test_progress_goes_part_by_part_and_ends_each_once(run):
     heard = []
     long = Counted(1, ticks=[(5, 10), (10, 10), (1, 2), (2, 2)])
-    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": "gpu"})
+    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": ("gpu",)})
     run(one, only=["one.b"])
     run(one, progress=heard.append)
     assert [(at.part, at.number, at.parts, at.source) for at in heard if at.ended] == [

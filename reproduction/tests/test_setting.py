@@ -159,6 +159,24 @@ def test_some_texts_are_drawn_with_the_seed_and_keep_their_labels(tmp_path):
     assert len(given(tmp_path).some_texts("imdb", "test", 1000)) == 50
 
 
+def test_inputs_are_noted_whenever_they_are_asked_for(tmp_path, toy_model):
+    limelight.save_folder(toy_model(), tmp_path / "model")
+    write(tmp_path / "test.jsonl", [{"text": OPENING, "label": 0}])
+    setting = given(tmp_path, paper_model=tmp_path / "model")
+    for ask, names in (
+        (lambda: setting.review, {"imdb test"}),
+        (lambda: setting.some_texts("imdb", "test", 1), {"imdb test"}),
+        (lambda: setting.paper, {"paper model"}),
+        (lambda: setting.shipped, {"shipped model"}),
+    ):
+        for _ in range(2):  # what is held already is noted like what is read now
+            setting.used.clear()
+            ask()
+            assert setting.used == names
+    assert setting.fingerprint("paper model") == toy_model().fingerprint
+    assert setting.fingerprint("imdb test") == setting.texts("imdb", "test").digest
+
+
 def test_a_negative_seed_is_refused():
     with pytest.raises(InputError, match=r"^seed must be at least 0; got -1\.$"):
         given(Path(), seed=-1)

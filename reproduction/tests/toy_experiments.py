@@ -10,12 +10,14 @@ CARRIED = Measured(numbers={"value": 100, "seed": 0}, quick=False, seed=0, secon
 class Counted:
     """A measurement that remembers how often it was asked, and can be made to fail."""
 
-    def __init__(self, value, *, fails=None, ticks=()):
-        self.value, self.fails, self.ticks = value, fails, ticks
+    def __init__(self, value, *, fails=None, ticks=(), asks=None):
+        self.value, self.fails, self.ticks, self.asks = value, fails, ticks, asks
         self.seeds = []
 
     def __call__(self, setting):
         self.seeds.append(setting.seed)
+        if self.asks is not None:
+            self.asks(setting)
         for tick in self.ticks:
             setting.tick(*tick)
         if self.fails is not None:
@@ -36,7 +38,7 @@ def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
         title=f"About {name}",
         paper=f"What the paper says about {name}.",
         parts=tuple(
-            Part(name=part, measure=measure, needs=(needs or {}).get(part))
+            Part(name=part, measure=measure, needs=(needs or {}).get(part, ()))
             for part, measure in parts.items()
         ),
         findings=lambda numbers: Findings(

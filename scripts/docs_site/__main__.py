@@ -16,34 +16,47 @@ from urllib.parse import urlencode
 import limelight
 from docs_site.built_pages import faults
 from docs_site.navigation import ROOT, sections
+from docs_site.paper_page import paper_page
 from docs_site.settings import settings
 from docs_site.staging import stage
 from limelight.live import live_page
 
 LIVE = "live-page.html"
+PAPER = "paper-figures.html"
 WORKER = "frame_worker.js"
 # What zensical would fetch for searching on a disk; ours takes its place.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 _MARK = re.compile(r"^<!-- live(?:: ([\w-]+) \| (.*))? -->$", re.M)
+_FIGURE = re.compile(r"^<!-- live figure (\d) -->\n(!\[.*\]\(.*\))$", re.M)
 
 
 def with_live_pages(text: str, up: str) -> str:
     """Return a page in which every mark ``<!-- live: METHOD | TEXT -->`` has become a frame.
 
     It shows the live page, ``up`` the tree; a mark without method and text starts with its own.
+    ``<!-- live figure N -->`` above a picture is a figure of the paper, of which the picture is
+    left where nothing moves: in print, and without a script.
     """
 
     def frame(found: re.Match[str]) -> str:
         state = {"method": found[1], "text": found[2]} if found[1] else {}
         address = f"{up}{LIVE}{'#' if state else ''}{urlencode(state)}"
         return (
-            f'<iframe class="live" src="{escape(address)}" title="Type a sentence"></iframe>\n\n'
+            f'<iframe class="live" loading="lazy" src="{escape(address)}" '
+            'title="Type a sentence"></iframe>\n\n'
             "The model itself is on this page: nothing that you type leaves it. "
             f'<a href="{escape(address)}" target="_blank">Open it alone</a>, or save it: '
             "it is one file and works without a network.\n"
         )
 
-    return _MARK.sub(frame, text)
+    def figure(found: re.Match[str]) -> str:
+        return (
+            f'<iframe class="live moving" loading="lazy" src="{up}{PAPER}#figure={found[1]}" '
+            f'title="Figure {found[1]}, for a text of yours"></iframe>\n\n'
+            f"{found[2]}{{ .still }}\n"
+        )
+
+    return _FIGURE.sub(figure, _MARK.sub(frame, text))
 
 
 def build(folder: Path) -> list[str]:
@@ -57,6 +70,7 @@ def build(folder: Path) -> list[str]:
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
     model = limelight.load()
     (pages / LIVE).write_text(live_page(model, title="Type a sentence"), "utf-8")
+    (pages / PAPER).write_text(paper_page(model), "utf-8")
     for page in pages.rglob("*.md"):
         up = "../" * (len(page.relative_to(pages).parts) - 1)
         page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")

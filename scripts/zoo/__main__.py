@@ -2,6 +2,7 @@
 
 PYTHONPATH=scripts python -m zoo              visit all, store what was found, write docs/models.md
 PYTHONPATH=scripts python -m zoo bert xlnet   visit some and print what is not right
+PYTHONPATH=scripts python -m zoo --only lrp   ask all by one method again, the rest as stored
 PYTHONPATH=scripts python -m zoo.matrix       write docs/models.md from what is stored
 """
 
@@ -10,6 +11,7 @@ import json
 import multiprocessing
 import time
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +33,23 @@ def main() -> None:
     parser.add_argument("families", nargs="*")
     parser.add_argument("--output", type=Path, help="where to store what was found")
     parser.add_argument("--all", action="store_true", help="print refusals too")
+    parser.add_argument("--only", nargs="+", default=[], help="methods; the others as stored")
     given = parser.parse_args()
     shown = {"wrong", "broken", *(["refused", "unchecked"] if given.all else [])}
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     place = given.output or (None if given.families else matrix.VERDICTS)
-    families: dict[str, Any] = {}
+    before = matrix.stored()["families"] if given.only else {}
+    families: dict[str, Any] = dict(before) if place == matrix.VERDICTS else {}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
-        found = isolated(family)
+        found = isolated(family, given.only)
         print(
             f"{family} ({time.perf_counter() - start:.0f} s): {summary(found, shown)}", flush=True
         )
         families[family] = matrix.slim(found)
+        if given.only and family in before:
+            families[family] = matrix.merged(before[family], families[family], given.only)
         if place is not None:  # after each: the visit takes long, and may be cut short
             _store(families, place)
     if place == matrix.VERDICTS:
@@ -55,11 +61,11 @@ def _store(families: dict[str, Any], place: Path) -> None:
     place.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def isolated(family: str) -> dict[str, Any]:
-    """Visit one family in a process of its own, for so many seconds at most."""
+def isolated(family: str, names: Collection[str] = ()) -> dict[str, Any]:
+    """Visit one family in a process of its own, for so many seconds at most; see :func:`visit`."""
     fork = multiprocessing.get_context("fork")
     here, there = fork.Pipe(duplex=False)
-    child = fork.Process(target=_send, args=(family, there))
+    child = fork.Process(target=_send, args=(family, names, there))
     child.start()
     there.close()
     found: dict[str, Any] = {"unbuilt": f"no answer within {SECONDS} s"}
@@ -73,9 +79,9 @@ def isolated(family: str) -> dict[str, Any]:
     return found
 
 
-def _send(family: str, pipe: Any) -> None:
+def _send(family: str, names: Collection[str], pipe: Any) -> None:
     try:
-        found = visit(family)
+        found = visit(family, names)
     except Exception as error:
         found = {"unbuilt": f"{type(error).__name__}: {error}"[:300]}
     pipe.send(found)

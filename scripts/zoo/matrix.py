@@ -1,10 +1,11 @@
 """The table of docs/models.md: which methods each kind of network allows, from stored verdicts."""
 
-__all__ = ["page_with_matrix", "slim"]
+__all__ = ["merged", "page_with_matrix", "slim"]
 
 import json
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ GROUPS = {
     "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
         "loo", "lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors",
     ),
+    "`surrogate`": ("surrogate",),
     "`gxi`, `g-…`, `ig`": ("g-avg", "g-l1", "g-l2", "gxi", "ig"),
     "`lrp`": ("lrp",),
     "`alpha-…`": ("alpha-avg", "alpha-max", "alpha-grad"),
@@ -37,6 +39,22 @@ def slim(found: dict[str, Any]) -> dict[str, Any]:
     return {**words, "rest": rest, "notices": found["notices"]}
 
 
+def merged(old: dict[str, Any], new: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return a stored visit with what a visit to ``names`` alone found in the place of theirs."""
+    if "right" not in old or "right" not in new:
+        return new
+    again = set(names)
+    rest = {said: [n for n in which if n not in again] for said, which in old["rest"].items()}
+    for said, which in new["rest"].items():
+        rest[said] = [*rest.get(said, []), *which]
+    words = {
+        word: [*(n for n in old[word] if n not in again), *new[word]]
+        for word in ("right", "unchecked")
+    }
+    kept = {said: which for said, which in rest.items() if which}
+    return {**words, "rest": kept, "notices": new["notices"]}
+
+
 def page_with_matrix(page: str, stored: dict[str, Any]) -> str:
     """Return ``page`` with the table that ``stored`` verdicts make."""
     head, rest = page.split(START)
@@ -48,10 +66,12 @@ def matrix(stored: dict[str, Any]) -> str:
     """Return the table, one row for families that allow the same, and what could not be asked."""
     families = stored["families"]
     asked = {family: found for family, found in families.items() if "right" in found}
+    tried = set().union(*map(_known, asked.values()))
+    groups = {title: names for title, names in GROUPS.items() if tried & set(names)}
     reasons: list[str] = []
     rows: dict[tuple[str, ...], list[str]] = {}
     for family, found in asked.items():
-        cells = tuple(_cell(found, names, reasons) for names in GROUPS.values())
+        cells = tuple(_cell(found, groups[title], reasons) for title in groups)
         rows.setdefault((*cells, _remarks(found, reasons)), []).append(family)
     left = len(families) - len(asked)
     ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
@@ -59,8 +79,8 @@ def matrix(stored: dict[str, Any]) -> str:
         f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
         f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not.",
         "",
-        "| families | " + " | ".join(GROUPS) + " | remarks |",
-        "| --- |" + " --- |" * (len(GROUPS) + 1),
+        "| families | " + " | ".join(groups) + " | remarks |",
+        "| --- |" + " --- |" * (len(groups) + 1),
         *(f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in ordered),
         "",
         *(f"{i}. {reason[0].upper()}{reason[1:]}." for i, reason in enumerate(reasons, start=1)),
@@ -70,11 +90,16 @@ def matrix(stored: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _known(found: dict[str, Any]) -> set[str]:
+    """Return what a family was asked."""
+    return {*found["right"], *found["unchecked"], *chain.from_iterable(found["rest"].values())}
+
+
 def _cell(found: dict[str, Any], names: Iterable[str], reasons: list[str]) -> str:
-    """Return ✓, or the number of the reason why not."""
+    """Return ✓, the number of the reason why not, or a dash for what was not tried."""
     said = {text for text, which in found["rest"].items() if set(which) & set(names)}
     if not said:
-        return "✓"
+        return "✓" if set(names) <= _known(found) else "–"
     return ", ".join(sorted({_number(_reason(text), reasons) for text in said}))
 
 

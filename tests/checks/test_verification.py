@@ -57,6 +57,23 @@ def test_a_broken_mean_field_is_found(monkeypatch, name):
     assert failed == {name.replace("_", "-")}
 
 
+@pytest.mark.parametrize(
+    ("place", "method"),
+    [
+        ("first_order_methods.first_order_bound", "lime-first-order"),
+        ("mean_field_methods.lime_mean_field_bound", "lime-mean-field"),
+        ("mean_field_methods.shapley_mean_field_bound", "shapley-mean-field"),
+    ],
+)
+def test_a_bound_that_is_too_small_is_found(monkeypatch, place, method):
+    module, _, name = f"limelight.explainers.{place}".rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+    monkeypatch.setattr(f"{module}.{name}", lambda *a, **k: 0.1 * real(*a, **k))
+    failed = [c for c in verify(tiny_model(3, scale=0.3), "w1 w5 never w5 w8") if not c.passed]
+    assert [c.method for c in failed] == [method]
+    assert failed[0].against.endswith("by all 16 subsets of 4 words, its bound")
+
+
 def test_owen_values_are_checked_in_several_sentences(monkeypatch):
     from limelight.explainers import owen_methods
 

@@ -154,3 +154,25 @@ def test_many_words_are_enumerated_where_a_sample_would_ask_as_much():
     text = " ".join(f"w{i}" for i in range(13))
     found = library.explain(counted([]), text, "lime", samples=2**13)
     assert (found.stderr, found.diagnostics["masks"]) == (None, 2**13)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("explain", TEXT), "features"),
+        (("explain", TEXT), "method"),
+        (("explain", TEXT, "--all-classes"), "scale"),
+        (("compare", TEXT), "model"),
+        (("judge", "--data", "DATA", "--methods", "loo"), "seed"),
+        (("explain", "--data", "DATA", "--output", "RUN"), "target"),
+    ],
+)
+def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, name):
+    (tmp_path / "data.csv").write_text("text\nA dull script.\n")
+    paths = {"DATA": tmp_path / "data.csv", "RUN": tmp_path / "run"}
+    outcome = limelight(*(paths.get(one, one) for one in command), "--set", f"{name}=1")
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"Error: --set is for settings of the methods; '{name}' belongs to the command itself, see "
+        "--help.\n"
+    )

@@ -299,7 +299,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
             {"method": "shapley", "scale": "probability"},
-            "method 'shapley' is exact for logits only; ask for the logit, or use "
+            "method 'shapley' has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities.",
         ),
     ],

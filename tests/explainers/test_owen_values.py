@@ -77,28 +77,11 @@ def test_protected_words_are_no_players():
 
 
 def test_probabilities_and_other_models_are_refused():
-    with pytest.raises(limelight.InputError, match="exact for logits only"):
+    with pytest.raises(limelight.InputError, match="a formula for logits only"):
         asked(scale="probability")
     function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
     with pytest.raises(limelight.InputError, match="method 'owen' needs a model that collapses"):
         limelight.explain(function, TEXT, "owen")
-
-
-def test_the_first_order_says_how_near_lime_is():
-    e = limelight.explain(MODEL, TEXT, "lime-first-order", bandwidth=1.0, target=0)
-    exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
-    assert np.abs(e.scores - exact.scores).max() <= e.bound
-    assert f"within {e.bound:.2g} of LIME's at bandwidth 1, without a penalty" in e.notices[-1]
-    shrunk = limelight.explain(MODEL, TEXT, "lime-first-order", penalty=0.1)
-    assert shrunk.bound is None
-    assert shrunk.notices[-1] == (
-        "A first-order formula: with a penalty its distance to LIME is not bounded."
-    )
-    alone = limelight.explain(MODEL, "w1", "lime-first-order")
-    assert alone.bound is None
-    together = limelight.explain(MODEL, ["w1", TEXT], "lime-first-order", target=0)
-    assert together[0].bound is None
-    assert together[1].bound > 0
 
 
 def test_a_tolerance_is_refused_as_it_was_given():

@@ -23,25 +23,60 @@ REVIEW = (
 )
 
 
-def spread(model, text, runs, **settings):
-    """The empirical standard deviation of LIME over seeds."""
+BARE = {"ridge": 0.0, "row0": False}
+
+
+def runs_of(model, text, runs, **settings):
+    """The scores of LIME with several seeds."""
     found = [
-        limelight.explain(model, text, "lime-sampled", seed=seed, row0=False, **settings).scores
+        limelight.explain(model, text, "lime-sampled", seed=seed, **settings).scores
         for seed in range(runs)
     ]
-    return np.std(found, axis=0, ddof=1)
+    return np.array(found)
+
+
+def spread(model, text, runs, **settings):
+    """Their empirical standard deviation, without penalty and row 0."""
+    return np.std(runs_of(model, text, runs, **BARE, **settings), axis=0, ddof=1)
+
+
+@pytest.mark.parametrize("error", [0.02, 0.005])
+@pytest.mark.parametrize("text", [REVIEW[:50], REVIEW])
+def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, text, error):
+    plan = limelight.plan(shipped, text, error=error)
+    limit = limelight.explain(shipped, text, "lime", tolerance=1e-9).scores
+    runs = 40
+    off = runs_of(shipped, text, runs, samples=plan.needed) - limit
+    rmse = np.sqrt(np.mean(off**2, axis=0))
+    assert plan.exact
+    assert rmse.max() < error * (1 + 2.5 / np.sqrt(2 * runs))
+    assert rmse.max() > 0.7 * error  # and no more samples than it takes
+    np.testing.assert_allclose(off.mean(axis=0), plan.bias(plan.needed), atol=0.35 * error)
+    # What 0.1 of those samples scatter alone would not have told:
+    few = limelight.plan(shipped, text, error=error, **BARE).needed
+    off = runs_of(shipped, text, 10, samples=few) - limit
+    assert np.abs(off.mean(axis=0)).max() > 1.5 * error
+
+
+def test_every_score_is_within_the_error_at_the_planned_samples():
+    for error in (0.3, 0.01, 1e-4):
+        plan = limelight.plan(MODEL, TEXT, error=error)
+        assert plan.rmse(plan.needed).max() <= error
+        assert plan.needed == plan.samples.max()
+        each = np.array([plan.rmse(int(n))[j] for j, n in enumerate(plan.samples)])
+        assert (each <= error * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("sizes", ["uniform", "balanced"])
-def test_the_planned_error_is_that_of_many_runs(shipped, sizes):
-    plan = limelight.plan(shipped, REVIEW, error=0.01, sizes=sizes)
+def test_the_planned_scatter_is_that_of_many_runs(shipped, sizes):
+    plan = limelight.plan(shipped, REVIEW, error=0.01, sizes=sizes, **BARE)
     runs = 100
-    ratio = spread(shipped, REVIEW, runs, samples=plan.needed, sizes=sizes, ridge=1e-9)
+    ratio = spread(shipped, REVIEW, runs, samples=plan.needed, sizes=sizes)
     ratio /= plan.stderr(plan.needed)
-    assert plan.exact
     assert 0.94 < np.median(ratio) < 1.1
     assert (np.abs(ratio - 1) < 5 / np.sqrt(2 * runs)).all()
-    assert plan.stderr(plan.needed).max() == pytest.approx(0.01, rel=0.01)
+    assert plan.rmse(plan.needed).max() == pytest.approx(0.01, rel=0.01)
+    assert not plan.bias(plan.needed).any()
 
 
 @pytest.mark.slow
@@ -72,7 +107,7 @@ def test_another_bandwidth_is_another_plan(shipped):
 
 
 def test_a_tenth_of_the_error_takes_a_hundred_times_the_samples():
-    rough, fine = (limelight.plan(MODEL, TEXT, error=e) for e in (0.001, 0.0001))
+    rough, fine = (limelight.plan(MODEL, TEXT, error=e, **BARE) for e in (0.001, 0.0001))
     np.testing.assert_allclose(
         fine.samples - fine.overhead, 100 * (rough.samples - rough.overhead), rtol=0.01, atol=100
     )
@@ -87,7 +122,7 @@ def test_where_nothing_collapses_a_pilot_estimates(model, scale, text):
     plan = limelight.plan(model, text, error=0.01, scale=scale, pilot=800)
     assert (plan.exact, plan.pilot) == (False, 800)
     runs = 40
-    ratio = spread(model, text, runs, samples=800, scale=scale, ridge=1e-9) / plan.stderr(800)
+    ratio = spread(model, text, runs, samples=800, scale=scale) / plan.stderr(800)
     assert 0.8 < np.median(ratio) < 1.2
     assert repr(plan).endswith("from a pilot of 800>")
 
@@ -102,15 +137,17 @@ def test_a_pilot_agrees_with_the_formula():
     exact, estimated = (limelight.plan(m, TEXT, pilot=4000) for m in (MODEL, function))
     assert (exact.exact, estimated.exact) == (True, False)
     np.testing.assert_allclose(estimated.deviation, exact.deviation, rtol=0.15)
+    np.testing.assert_allclose(estimated.samples, exact.samples, rtol=0.3)
+    assert "(mask)" in estimated.notices[-1]
 
 
 def test_a_plan_reads_back_from_json_and_is_a_table():
     plan = limelight.plan(MODEL, TEXT, error=0.02, bandwidth=np.inf)
     assert SamplingPlan.from_json(plan.to_json(indent=2)) == plan
     frame = plan.to_frame()
-    assert list(frame.columns) == ["feature", "deviation", "samples", "side"]
+    assert list(frame.columns) == ["feature", "score", "deviation", "samples", "side"]
     assert frame["samples"].max() == plan.needed
-    assert plan.to_csv().startswith("feature,deviation,samples,side\nw1,")
+    assert plan.to_csv().startswith("feature,score,deviation,samples,side\nw1,")
     assert "\n" not in repr(plan)
     assert "(unk)" in plan.notices[-1]
 
@@ -120,6 +157,7 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
     [
         ({"error": 0.0}, "error must be positive and finite; got 0.0."),
         ({"bandwidth": -1.0}, "bandwidth must be positive; got -1.0."),
+        ({"ridge": -1.0}, "ridge must be finite and not negative; got -1.0."),
         ({"sizes": "balance"}, "no sizes 'balance'. Did you mean 'balanced'? Choose from: "),
         ({"scale": "probability", "pilot": 9}, "a pilot for 8 features needs at least "),
         (
@@ -171,10 +209,13 @@ def test_the_command_says_how_many(limelight):
     assert shown.out.startswith("LIME needs ")
     assert "computed without sampling" in " ".join(shown.out.split())
     assert "superb" in shown.out
+    assert "Its penalty (ridge 1) is why" in " ".join(shown.out.split())
+    without = limelight("plan", "--ridge", "0", "The plot is predictable, but the acting is good.")
+    assert "penalty" not in without.out
     as_json = limelight("plan", "a good film", "--format", "json", "--error", "0.1")
     assert SamplingPlan.from_json(as_json.out).error == 0.1
     as_csv = limelight("plan", "a good film", "--format", "csv")
-    assert as_csv.out.splitlines()[0] == "feature,deviation,samples,side"
+    assert as_csv.out.splitlines()[0] == "feature,score,deviation,samples,side"
 
 
 def test_the_command_refuses_in_a_sentence(limelight):

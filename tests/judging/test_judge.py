@@ -219,7 +219,7 @@ def test_probabilities_and_deletion_are_asked():
         assert found.ceiling_kind == "best found"
         assert found["lime-sampled"].texts == 3
     exact_only = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
-    assert "exact for logits only" in exact_only["shapley"].reason
+    assert "a formula for logits only" in exact_only["shapley"].reason
     assert exact_only["loo"].share is not None
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -15,9 +14,9 @@ from limelight.results.json_format import SCHEMAS, schema_of
 from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord
 from limelight.results.removal_curve import RemovalCurve
 
+from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from tiny_models import random_texts, tiny_model
 
-CHROMIUM = Path("/usr/bin/chromium")
 TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -37,26 +36,12 @@ def judged():
 
 
 @pytest.fixture
-def page(judged, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip("chromium is not installed")
-    file, complaints, asked = tmp_path / "page.html", [], []
+def page(judged, tmp_path, browser):  # noqa: F811
+    file = tmp_path / "page.html"
     judged.save_html(file)
-    with playwright.sync_playwright() as driver:
-        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=quiet)
-        opened = browser.new_page(viewport={"width": 500, "height": 900})
-        opened.on("console", lambda message: complaints.append(message.text))
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-        opened.on("request", lambda request: asked.append(request.url))
-        opened.goto(file.as_uri())
+    with watched_page(browser, file, width=500) as opened:
         opened.wait_for_selector("#curve svg")
         yield opened
-        browser.close()
-    assert complaints == []
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judged):
@@ -91,6 +76,16 @@ def test_methods_are_switched_and_texts_sorted(page, judged):
     assert [int(d) for d in shown] == sorted((t.d for t in judged.texts[1:]), reverse=True)
     page.click("#texts thead th:nth-child(2) button")
     assert page.get_attribute("#texts thead th:nth-child(2)", "aria-sort") == "ascending"
+
+
+def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):  # noqa: F811
+    texts = (replace(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
+    file = tmp_path / "long.html"
+    replace(judged, texts=texts).save_html(file)
+    with watched_page(browser, file) as page:
+        cells = page.locator("#texts tbody tr:first-child td").all_inner_texts()
+        assert cells[0] == "1234"
+        assert cells[2] == "−0.123"
 
 
 def test_words_and_names_stay_words(page):

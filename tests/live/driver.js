@@ -17,7 +17,7 @@ export function answersTo({ model, tokenize = [], digest = [], read = [], texts 
     read: read.map((text) => answered(() => { const { ids, cutAt, notices } = readText(known, text); return { ids: [...ids], cutAt, notices }; })),
     texts: texts.map((text) => answered(() => {
       const start = performance.now();
-      const found = { predict: explainer.predict(text) };
+      const found = { predict: explainer.predict(text), heads: explainer.heads(text, { target }), slopes: explainer.slopes(text, { target }) };
       for (const method of methods) {
         found[method] = answered(() => ({ ...explainer.explain(text, method, { target }), faithfulness: explainer.faithfulness(text, method, { target }) }));
       }

@@ -13,7 +13,7 @@ import pytest
 
 from limelight.explainers.targets import Targets, target_indices
 from limelight.live import stored_tables
-from limelight.live.live_page import METHODS_SHOWN, _data
+from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.render.script_bundle import bundled
 from limelight.text import features_of
@@ -58,7 +58,7 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
         pytest.skip("node is not installed")
     script, question, answer = (folder / name for name in ("run.mjs", "asked.json", "found.json"))
     script.write_text(FILES + bundled(DRIVER) + RUN, "utf-8")
-    questions = [{"model": _data(model, precision, ""), **asked} for model in models]
+    questions = [{"model": live_data(model, precision, ""), **asked} for model in models]
     question.write_text(json.dumps(questions), "utf-8")
     subprocess.run([node, script, question, answer], check=True, timeout=300)
     return json.loads(answer.read_text("utf-8"))
@@ -99,11 +99,12 @@ def _batch(model, texts, target, precision, tolerance):
     weights = np.array(Targets(index, model.classes).weights(outputs))
     game = of_outputs(arrays.game, weights)
     u = arrays.target_u(weights)
-    products = gradient_times_input(arrays.alpha, u, arrays.logit)
+    read = arrays.read_u(weights)
+    products = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
     pooled = {
         "gxi": arrays.pooled(products.mean(axis=-2)[..., 1:]),
-        "alpha-avg": arrays.pooled(mean_attention(arrays.alpha)[..., 1:]),
-        "alpha-max": arrays.pooled(max_attention(arrays.alpha)[..., 1:]),
+        "alpha-avg": arrays.pooled(mean_attention(arrays.attention)[..., 1:]),
+        "alpha-max": arrays.pooled(max_attention(arrays.attention)[..., 1:]),
     }
     several = [i for i, own in enumerate(features) if len(own) > 1]
     limits = lime(of_documents(game, several), tolerance=tolerance) if several else None

@@ -10,7 +10,9 @@ import pytest
 
 from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN
+from limelight.live.stored_tables import StoredTables
 from limelight.text import tokenize
+from option_models import KINDS, model_with
 
 from engine_runs import answers, answers_of_models, expected, gaps, least_of_heads
 from hard_texts import SIGNS, hard_texts
@@ -66,6 +68,55 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
             assert abs(judged["area"] - want.areas["loo"]) <= judged["bound"] + 1e-9
             assert judged["greedy"] <= judged["ceiling"]
     assert closest > 0.02  # the bound is not idle
+
+
+def test_heads_are_those_of_the_network_and_slopes_those_of_the_formula(tmp_path):
+    """The oracle multiplies queries and keys, which the engine does not have."""
+    model = tiny_model(2, outputs=3, K=2, T_max=11)
+    texts = ["w1 w2 w1", "w3", " ".join(f"w{i}" for i in range(14))]
+    found = answers(tmp_path, model, texts=texts, methods=["gxi"], target="class 1")["texts"]
+    for text, one in zip(texts, found, strict=True):
+        row = model.attention_matrices(model.read(text))[:, 0]
+        for k, head in enumerate(one["heads"]["heads"]):
+            read = len(head["attention"])
+            assert read == len(one["heads"]["tokens"]) == min(len(text.split()), 10)
+            assert head["attention"] == pytest.approx(row[k, 1 : 1 + read], abs=1e-6)
+            assert head["cls"] == pytest.approx(row[k, 0], abs=1e-6)
+            assert head["padding"] == pytest.approx(1 - row[k].sum(), abs=1e-6)
+        outputs = [head["output"] for head in one["heads"]["heads"]]
+        assert np.mean(outputs) == pytest.approx(model.logits([text])[0, 1], abs=1e-5)
+        assert one["slopes"] == pytest.approx(one["gxi"]["scores"], rel=1e-5, abs=1e-7)
+        assert max(map(abs, one["slopes"])) > 1e-3
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_models_with_options_are_answered_and_bounds_hold_of_them(tmp_path, precision):
+    models, texts = [model_with(kind) for kind in KINDS], random_texts(4, 8)
+    found = answers_of_models(tmp_path, models, precision=precision, texts=texts, methods=METHODS)
+    closest = 0.0
+    for kind, model, answered in zip(KINDS, models, found, strict=True):
+        same = compared(answered, expected(model, texts, precision=precision))
+        assert max(same.values()) < SAME * np.abs(model.tables.word_value).max(), kind
+        for one, want in zip(answered["texts"], expected(model, texts), strict=True):
+            for name in METHODS:
+                gap = gaps(one, want).get(name, 0.0)
+                assert gap <= one[name]["bound"], (kind, name)
+                closest = max(closest, gap / one[name]["bound"])
+            assert one["slopes"] == pytest.approx(one["gxi"]["scores"], rel=1e-5, abs=1e-7), kind
+    assert closest > 0.02  # the bound is not idle
+
+
+@pytest.mark.parametrize("name", ["offset", "units", "attended"])
+def test_the_engine_needs_what_options_add(tmp_path, monkeypatch, name):
+    """Negative control: without it, the page would answer as another model does."""
+    model, texts = model_with("additive, all"), random_texts(2, 8)
+    packed = StoredTables.packed
+    other = {"offset": [0.0] * 8, "units": None, "attended": 4}[name]
+    monkeypatch.setattr(StoredTables, "packed", lambda self: packed(self) | {name: other})
+    found = answers(tmp_path, model, texts=texts, methods=METHODS)
+    for one, want in zip(found["texts"], expected(model, texts), strict=True):
+        method = "alpha-avg" if name == "attended" else "gxi"
+        assert gaps(one, want)[method] > 1e3 * one[method]["bound"]
 
 
 def test_bounds_of_attention_and_gradients_are_needed_in_full(tmp_path):

@@ -239,6 +239,8 @@ def test_the_page_answers_its_console_with_spans_in_code_points(opened, shipped)
         assert said["prediction"] == "positive"
         assert said["probabilities"] == pytest.approx(chance, abs=1e-6)
         assert page.evaluate("limelight.model") == shipped.fingerprint
+        heads = page.evaluate("limelight.heads('a superb film').heads.map(({output}) => output)")
+        assert np.mean(heads) == pytest.approx(shipped.logits(["a superb film"])[0, 0], abs=1e-5)
 
 
 ASK = """

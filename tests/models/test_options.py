@@ -1,66 +1,38 @@
-"""Biases, skip connections and embeddings of every head's own: against autograd and all sets."""
+"""Biases, skip connections, own embeddings, additive attention: against autograd and all sets."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 import limelight
 from limelight.checks import verify
 from limelight.errors import InputError
 from limelight.explainers import read
-from limelight.models.attention import encoded
+from limelight.models.attention import encoded, masked
 from limelight.models.attention.documents import padded_ids
-from limelight.text import UNK
+from limelight.text import UNK, features_of
+from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import value
+from option_models import KINDS, model_with
 
 from tiny_models import SIZES, tiny_model
 
 TEXT = "w1 w5 never w5 w8 w2"
-KINDS = {
-    "biases": {"biases": True},
-    "skip of the mean": {"skip": "mean"},
-    "skip of [cls]": {"skip": "cls"},
-    "own embeddings": {"apart": True},
-    "all": {"biases": True, "skip": "mean", "apart": True},
-    "all, [cls]": {"biases": True, "skip": "cls", "apart": True},
-}
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-def model_with(kind, *, seed=3, outputs=2):
-    """A tiny model with the options of ``kind``."""
-    asked = KINDS[kind]
-    plain = tiny_model(seed, outputs=outputs, scale=0.6)
-    rng = np.random.default_rng(seed + 1)
-    size = SIZES | {"C": outputs}
-    K, wide = size["K"], size["d_e"] * (size["K"] if asked.get("apart") else 1)
-    changes = {name: getattr(plain, name) for name in ("W_q", "W_k", "W_v", "W_l")}
-    changes["embedding"] = 0.6 * rng.standard_normal((size["V"], wide))
-    if asked.get("biases"):
-        changes |= {name: rng.standard_normal((K, size["d_att"])) for name in ("b_q", "b_k")}
-        changes["b_v"] = rng.standard_normal((K, size["d_out"]))
-    if "skip" in asked:
-        changes |= {"skip": asked["skip"], "W_s": rng.standard_normal((outputs, wide))}
-    return limelight.AttentionClassifier(
-        **changes,
-        head_embeddings=bool(asked.get("apart")),
-        vocabulary=plain.vocabulary,
-        classes=plain.classes,
-        T_max=plain.T_max,
-    )
 
 
 def by_torch(model, ids, *, gradient_of=None):
     """Oracle: the model as its definition says; its outputs, or a gradient at the window."""
     weights = {
         name: None if (w := getattr(model, name)) is None else torch.tensor(w.astype(np.float64))
-        for name in ("embedding", "W_q", "W_k", "W_v", "W_l", "b_q", "b_k", "b_v", "W_s")
+        for name in ("embedding", "W_q", "W_k", "W_v", "W_l", "b_q", "b_k", "b_v", "W_s", "w_a")
     }
     K, d_att, d_e = weights["W_q"].shape
     places = np.arange(model.T_max)[:, None] / 10000 ** (np.arange(0, d_e, 2) / d_e)
@@ -78,7 +50,10 @@ def by_torch(model, ids, *, gradient_of=None):
             return x if weights[bias] is None else x + weights[bias][i]
 
         q, k, v = read("W_q", "b_q"), read("W_k", "b_k"), read("W_v", "b_v")
-        mixed = torch.softmax(q @ k.T / d_att**0.5, dim=-1) @ v
+        logit = q @ k.T / d_att**0.5
+        if model.attention == "additive":
+            logit = torch.tanh(q[:, None] + k[None]) @ weights["w_a"][i]
+        mixed = torch.softmax(logit, dim=-1) @ v
         heads.append(weights["W_l"][i] @ mixed[0])
     f = sum(heads) / K
     if model.skip is not None:
@@ -131,6 +106,20 @@ def test_the_game_is_the_model_on_all_sets_of_words(kind):
 
 
 @kinds
+@pytest.mark.parametrize("pairs", [1 << 18, 0], ids=["pairs", "the long way"])
+def test_deletion_is_the_prediction_of_the_shortened_text(kind, pairs, monkeypatch):
+    monkeypatch.setattr(masked, "_PAIRS", pairs)
+    model, words = model_with(kind), ["w1", "w5", "never", "w8", "w2"]
+    document = model.read(" ".join(words))
+    keep = np.array(list(product([True, False], repeat=len(words))))
+    found = model.game(document, features_of(document), "delete")(keep)
+    left = [[w for w, stays in zip(words, row, strict=True) if stays] for row in keep]
+    wanted = model.logits_of_ids([model.vocabulary.encode(row) for row in left])
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    assert np.ptp(wanted[:, 0]) > 1e-3
+
+
+@kinds
 def test_exact_methods_keep_their_bounds(kind):
     model = model_with(kind)
     game = one_document(read(model, [TEXT], target=1).ratio_game, 0)
@@ -140,6 +129,17 @@ def test_exact_methods_keep_their_bounds(kind):
     ):
         e = limelight.explain(model, TEXT, method, target=1, tolerance=1e-8)
         assert np.abs(e.scores - oracle[0]).max() <= e.bound < 1e-5
+
+
+def test_where_panels_do_not_suffice_for_hidden_units_a_notice_says_so(monkeypatch):
+    model = model_with("additive, all")
+    steep = replace(model, w_a=40 * model.w_a)
+    proven = limelight.explain(steep, TEXT, "ig")
+    assert proven.notices == limelight.explain(steep, TEXT, "loo").notices
+    monkeypatch.setattr(path_quadrature, "MAX_PANELS", 2)
+    cut = limelight.explain(steep, TEXT, "ig")
+    assert any("is proven within" in notice for notice in cut.notices)
+    assert 1e-9 < np.abs(cut.scores - proven.scores).max() <= cut.bound + proven.bound
 
 
 @kinds
@@ -178,6 +178,7 @@ def test_a_folder_brings_the_model_back(kind, tmp_path):
     assert again.fingerprint == model.fingerprint
     np.testing.assert_array_equal(again.logits([TEXT]), model.logits([TEXT]))
     assert (again.skip, again.head_embeddings) == (model.skip, model.head_embeddings)
+    assert again.attention == model.attention == config.get("attention", "dot-product")
 
 
 def test_a_plain_model_is_still_written_as_version_1(tmp_path):
@@ -198,6 +199,17 @@ def test_options_change_the_fingerprint():
         ({"skip": "mean"}, "a skip connection needs both its kind (skip) and its weights (W_s)."),
         ({"skip": "means"}, "no skip 'means'. Did you mean 'mean'?"),
         ({"b_q": np.zeros((3, 4))}, "b_q has shape (3, 4), but its axis d_att must be 5."),
+        (
+            {"attention": "additive"},
+            "additive attention needs both its name (attention) and the weights of its hidden "
+            "units (w_a).",
+        ),
+        ({"w_a": np.zeros((3, 5))}, "additive attention needs both its name (attention)"),
+        ({"attention": "aditive"}, "no attention 'aditive'. Did you mean 'additive'?"),
+        (
+            {"attention": "additive", "w_a": np.zeros((3, 4))},
+            "w_a has shape (3, 4), but its axis d_att must be 5.",
+        ),
         ({"head_embeddings": True}, "embedding has shape (23, 7), but its axis K·d_e must be 21."),
     ],
 )
@@ -207,7 +219,9 @@ def test_options_that_do_not_fit_are_refused(changes, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize(("name", "bad"), [("skip", "sum"), ("head_embeddings", 1)])
+@pytest.mark.parametrize(
+    ("name", "bad"), [("skip", "sum"), ("head_embeddings", 1), ("attention", ["additive"])]
+)
 def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
     limelight.save_folder(model_with("skip of the mean"), tmp_path / "m")
     place = tmp_path / "m" / "config.json"
@@ -217,19 +231,35 @@ def test_a_folder_with_unusable_options_is_refused(name, bad, tmp_path):
         limelight.load(tmp_path / "m")
 
 
-@kinds
-def test_a_page_without_python_refuses_options(kind):
-    from limelight.live.stored_tables import stored_tables
+@pytest.mark.parametrize("lost", ["attention", "w_a"])
+def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path):
+    """Read as dot products, it would be another model."""
+    folder = tmp_path / "m"
+    limelight.save_folder(model_with("additive"), folder)
+    if lost == "w_a":
+        tensors = load_file(folder / "model.safetensors")
+        del tensors["w_a"]
+        save_file(tensors, folder / "model.safetensors")
+    else:
+        config = json.loads((folder / "config.json").read_text())
+        del config["attention"]
+        (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError) as caught:
+        limelight.load(folder)
+    assert str(caught.value) == (
+        f"the model folder '{folder}' cannot be used: additive attention needs both its name "
+        "(attention) and the weights of its hidden units (w_a)."
+    )
 
-    with pytest.raises(InputError, match="this model has options"):
-        stored_tables(model_with(kind))
-    stored_tables(tiny_model())
 
-
-def test_a_device_gives_the_same_numbers():
-    model = model_with("all")
+@pytest.mark.parametrize("kind", ["all", "additive, all"])
+def test_a_device_gives_the_same_numbers(kind):
+    model = model_with(kind)
+    np.testing.assert_allclose(model.on("cpu").logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
     here, there = (limelight.explain(m, [TEXT], "shapley")[0] for m in (model, model.on("cpu")))
     np.testing.assert_allclose(there.scores, here.scores, atol=1e-9)
+    here, there = (limelight.explain(m, TEXT, "ig") for m in (model, model.on("cpu")))
+    np.testing.assert_allclose(there.scores, here.scores, atol=1e-12)
 
 
 @kinds
@@ -244,14 +274,19 @@ def test_the_module_that_is_trained_computes_the_same(kind, repeat):
     np.testing.assert_allclose(f[0].detach().numpy(), model.logits([TEXT])[0], rtol=1e-10)
     (f * torch.arange(1, 3)).sum().backward()
     still = {name for name, p in module.named_parameters() if p.grad is None or not p.grad.any()}
-    assert still <= {"b_k"}  # which attention does not notice
+    assert still <= (set() if model.attention == "additive" else {"b_k"})  # no dot product notices
     again = module.to_classifier(model.vocabulary, model.classes)
     np.testing.assert_allclose(again.logits([TEXT]), model.logits([TEXT]), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
     "options",
-    [("biases=true", "skip=mean"), ("skip=cls", "head_embeddings=true"), ("biases=true",)],
+    [
+        ("biases=true", "skip=mean"),
+        ("skip=cls", "head_embeddings=true"),
+        ("biases=true",),
+        ("attention=additive",),
+    ],
     ids=str,
 )
 def test_the_command_trains_models_with_options(limelight, tmp_path, options):
@@ -266,6 +301,7 @@ def test_the_command_trains_models_with_options(limelight, tmp_path, options):
     assert run.code == 0, run.err
     model = load_folder(tmp_path / "m")
     assert (model.b_v is not None) == ("biases=true" in options)
+    assert (model.w_a is not None) == ("attention=additive" in options)
     assert model.skip == next((o[5:] for o in options if o.startswith("skip=")), None)
     assert [c.method for c in verify(model, "good film 3 bad") if not c.passed] == []
 

@@ -14,6 +14,7 @@ from weights_oracle import (
     exact_path,
     exact_scores,
     exact_tables,
+    exact_units,
     largest_error,
 )
 
@@ -65,6 +66,23 @@ def long_angles(seed):
     return replace(plain(seed), position_base=1e-9)
 
 
+def additive(seed, scale=1.0):
+    """Logits by hidden units."""
+    model = plain(seed, scale)
+    w_a = np.random.default_rng([seed, 1]).standard_normal((SIZES["K"], SIZES["d_att"]))
+    return replace(model, attention="additive", w_a=w_a)
+
+
+def cancelling_units(seed, c=1e8):
+    """Keys of two large columns whose parts of what a unit is given cancel but for a share."""
+    model = additive(seed)
+    embedding, W_k = model.embedding.copy(), model.W_k.copy()
+    embedding[:, 1] = embedding[:, 0]
+    W_k[..., 0] += c
+    W_k[..., 1] -= c
+    return replace(model, embedding=embedding, W_k=W_k, position_scale=0.0)
+
+
 KINDS = {
     "plain": plain,
     "half": lambda seed: plain(seed).rounded("float16"),
@@ -72,6 +90,9 @@ KINDS = {
     "steep": steep,
     "offset": offset,
     "long angles": long_angles,
+    "additive": additive,
+    "cancelling units": cancelling_units,
+    "saturated units": lambda seed: additive(seed, 6.0),
 }
 
 
@@ -116,8 +137,14 @@ def test_scores_of_any_model_are_within_the_bound(kind, seed):
 
 def exact_ig(model):
     reading = read(model, [TEXT])
-    logit, base, u, base_u = exact_path(model, reading.documents[0], reading.features[0])
-    tokens = by_tanh_sinh(logit, base, u, base_u, halvings=14)[1:].astype(float)
+    text = reading.documents[0], reading.features[0]
+    logit, base, u, base_u = exact_path(model, *text)
+    if model.attention == "additive":
+        units, zero = exact_units(model, *text), 0 * logit
+        scores = by_tanh_sinh(zero, zero, u, base_u, units=units, halvings=14)
+    else:
+        scores = by_tanh_sinh(logit, base, u, base_u, halvings=14)
+    tokens = scores[1:].astype(float)
     return reading.collapsed.pooled(tokens[None])[0]
 
 
@@ -129,8 +156,9 @@ def test_integrated_gradients_are_within_the_bound_of_what_the_weights_say(kind)
         assert np.abs(e.scores - exact_ig(model)).max() <= e.bound
 
 
-def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound():
-    model = cancelling(0)
+@pytest.mark.parametrize("made", [cancelling, cancelling_units])
+def test_without_the_errors_of_the_tables_integrated_gradients_break_their_bound(made):
+    model = made(0)
     exact, e = exact_ig(model), limelight.explain(forgotten(model), TEXT, "ig")
     assert np.abs(e.scores - exact).max() > 10 * e.bound
     assert limelight.explain(model, TEXT, "ig").bound < 1e-3
@@ -146,9 +174,10 @@ def forgotten(model):
     return copy
 
 
+@pytest.mark.parametrize("kind", ["cancelling", "cancelling units"])
 @pytest.mark.parametrize("method", METHODS)
-def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method):
-    model, f = answers("cancelling", 0)
+def test_without_the_errors_of_the_tables_cancelling_keys_break_the_bound(method, kind):
+    model, f = answers(kind, 0)
     exact = exact_scores(f, method)
     e = limelight.explain(forgotten(model), TEXT, method, **SETTINGS[method])
     assert largest_error(e.scores, exact) > 10 * e.bound
@@ -164,7 +193,7 @@ def test_no_entry_of_the_tables_is_further_off_than_said(kind):
     tables, errors = model.tables, model.table_errors
     with mpmath.workdps(60):
         for (k, word, t), exact in logit.items():
-            found = tables.word_logit[word, k] + tables.position_logit[t, k]
+            found = tables.logit_at(np.array(word), np.array(t))[k]
             allowed = errors.word_logit[word, k] + errors.position_logit[k]
             assert abs(mpmath.mpf(float(found)) - exact) <= allowed
         for (k, c, word, t), exact in value.items():
@@ -173,9 +202,10 @@ def test_no_entry_of_the_tables_is_further_off_than_said(kind):
             assert abs(mpmath.mpf(float(found)) - exact) <= allowed
 
 
-def test_a_device_carries_the_same_errors():
+@pytest.mark.parametrize("made", [cancelling, cancelling_units])
+def test_a_device_carries_the_same_errors(made):
     torch = pytest.importorskip("torch")
-    model = cancelling(1)
+    model = made(1)
     texts = [TEXT, "w2 w0", "never w1"]
     here, there = (read(one, texts).collapsed.game for one in (model, model.on("cpu")))
     assert isinstance(there.error, torch.Tensor)
@@ -187,9 +217,10 @@ def test_a_device_carries_the_same_errors():
         assert other.bound == pytest.approx(one.bound, rel=1e-6)
 
 
+@pytest.mark.parametrize("made", [cancelling, cancelling_units])
 @pytest.mark.parametrize("seed", range(3))
-def test_deletion_is_within_the_bound_of_what_the_weights_say(seed):
-    model, text = cancelling(seed), "w0 w1 w2"
+def test_deletion_is_within_the_bound_of_what_the_weights_say(seed, made):
+    model, text = made(seed), "w0 w1 w2"
     exact = exact_scores(exact_deletion_game(model, model.read(text)), "lime")
     options = {"replacement": "delete", "tolerance": 1e-12}
     e = limelight.explain(model, text, "lime", **options)
@@ -209,6 +240,10 @@ def test_values_that_overflow_are_refused():
     model = plain(0)
     with pytest.raises(DomainError, match="overflow in double precision"):
         replace(model, W_v=model.W_v * 1e200, W_l=model.W_l * 1e200).logits(["w0"])
+    units = additive(0)
+    for name in ("W_k", "w_a"):
+        with pytest.raises(DomainError, match="overflow in double precision"):
+            replace(units, **{name: np.full_like(getattr(units, name), 1.7e308)}).logits(["w0"])
 
 
 def test_where_no_error_is_finite_the_bound_is_infinite_and_a_notice_says_so():

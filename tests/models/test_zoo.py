@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import transformers
 from zoo import animals, matrix
 from zoo.visit import visit
 
+import limelight
 from limelight.explainers import METHODS
 from limelight.models.hugging_face import network_check
 
@@ -117,7 +119,40 @@ def test_every_family_of_this_transformers_was_visited():
 
 def test_every_method_stands_in_a_column():
     shown = {name for names in matrix.GROUPS.values() for name in names}
-    assert shown == DEEP - {"surrogate"}  # which asks about the same masks as they do
+    assert shown == DEEP
+
+
+def test_no_method_is_ticked_that_was_not_tried():
+    found = {"right": ["lime"], "unchecked": [], "rest": {}, "notices": []}
+    shown = matrix.matrix({"transformers": "0", "families": {"x": found}})
+    assert "✓" not in shown
+    asked = sorted({name for names in matrix.GROUPS.values() for name in names})
+    shown = matrix.matrix({"transformers": "0", "families": {"x": found | {"right": asked}}})
+    assert shown.count("✓") == len(matrix.GROUPS)
+
+
+def test_a_second_visit_takes_the_place_of_the_first_for_its_methods_alone():
+    old = {"right": ["lime", "lrp"], "unchecked": [], "rest": {"refused: no": ["loo"]}}
+    new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"]}
+    found = matrix.merged(old | {"notices": []}, new, ["loo", "lrp"])
+    assert found == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"]}
+
+
+@pytest.mark.slow
+def test_a_surrogate_and_joint_lrp_that_are_off_would_be_seen(monkeypatch):
+    assert words("bert", "surrogate", "lrp") == ["right", "unchecked"]
+    explain = limelight.explain
+
+    def off(model, text, method, **settings):
+        """Explain with what a fit to other answers, or a batch that leaks, would say."""
+        found = explain(model, text, method, **settings)
+        several = found if isinstance(found, list) else [found]
+        if method == "surrogate" or len(several) > 1:
+            several = [replace(one, scores=one.scores * 1.01) for one in several]
+        return several if isinstance(found, list) else several[0]
+
+    monkeypatch.setattr(limelight, "explain", off)
+    assert words("bert", "surrogate", "lrp") == ["wrong", "wrong"]
 
 
 def test_a_wrong_verdict_would_be_shown():

@@ -22,36 +22,72 @@ def exact_tables(model, document):
 
 def exact_entries(model, places):
     """{(head, word, t): ℓ} and {(head, class, word, t): u} of words at positions."""
-    K, d_att, d_e = model.W_q.shape
-    C = model.W_l.shape[1]
-    root = mpmath.sqrt(d_att)
-
-    def vector(word, t):
-        e = []
-        for i in range(d_e):
-            angle = t / mpmath.mpf(model.position_base) ** (mpmath.mpf(i - i % 2) / d_e)
-            wave = mpmath.cos(angle) if i % 2 else mpmath.sin(angle)
-            e.append(mpmath.mpf(float(model.embedding[word, i])) + model.position_scale * wave)
-        return e
-
-    def times(W, x):
-        return [
-            mpmath.fsum(mpmath.mpf(float(w)) * y for w, y in zip(row, x, strict=True)) for row in W
-        ]
-
-    def dot(x, y):
-        return mpmath.fsum(a * b for a, b in zip(x, y, strict=True))
-
-    queries = [times(model.W_q[k], vector(CLS, 0)) for k in range(K)]
+    K, C = model.W_l.shape[:2]
+    root = mpmath.sqrt(model.W_q.shape[1])
+    queries = _queries(model)
     logit, value = {}, {}
     for word, t in places:
-        e = vector(word, t)
+        e = _vector(model, word, t)
         for k in range(K):
-            logit[k, word, t] = dot(queries[k], times(model.W_k[k], e)) / root
-            outputs = times(model.W_l[k], times(model.W_v[k], e))
+            if model.w_a is None:
+                logit[k, word, t] = _dot(queries[k], _times(model.W_k[k], e)) / root
+            else:
+                units = map(mpmath.tanh, _given(model, queries, k, e))
+                logit[k, word, t] = _dot(_exact(model.w_a[k]), units)
+            outputs = _times(model.W_l[k], _times(model.W_v[k], e))
             for c in range(C):
                 value[k, c, word, t] = outputs[c]
     return logit, value
+
+
+def exact_units(model, document, features):
+    """What hidden units are given at the text and at UNK, as (K, T, d_h) arrays, and weights."""
+    with mpmath.workdps(DIGITS):
+        ids, base = _ends(model, document, features)
+        queries = _queries(model)
+
+        def given(words):
+            rows = [
+                [_given(model, queries, k, _vector(model, w, t)) for t, w in enumerate(words)]
+                for k in range(len(model.W_q))
+            ]
+            return np.vectorize(_long, otypes=[np.longdouble])(np.array(rows, dtype=object))
+
+        return given(ids), given(base), model.w_a
+
+
+def _queries(model):
+    cls = _vector(model, CLS, 0)
+    return [_times(W, cls) for W in model.W_q]
+
+
+def _given(model, queries, k, e):
+    return [q + x for q, x in zip(queries[k], _times(model.W_k[k], e), strict=True)]
+
+
+def _vector(model, word, t):
+    d_e, e = model.W_q.shape[2], []
+    for i in range(d_e):
+        angle = t / mpmath.mpf(model.position_base) ** (mpmath.mpf(i - i % 2) / d_e)
+        wave = mpmath.cos(angle) if i % 2 else mpmath.sin(angle)
+        e.append(mpmath.mpf(float(model.embedding[word, i])) + model.position_scale * wave)
+    return e
+
+
+def _exact(row):
+    return [mpmath.mpf(float(x)) for x in row]
+
+
+def _times(W, x):
+    return [_dot(_exact(row), x) for row in W]
+
+
+def _dot(x, y):
+    return mpmath.fsum(a * b for a, b in zip(x, y, strict=True))
+
+
+def _long(x):
+    return np.longdouble(mpmath.nstr(x, 25))
 
 
 def exact_game(model, document, features, c=-1):
@@ -103,14 +139,13 @@ def _average(logits, values):
 def exact_path(model, document, features, c=-1):
     """Logits and values of class ``c`` at both ends of the path from UNK, as (K, T) arrays."""
     with mpmath.workdps(DIGITS):
-        ids, logit, value = exact_tables(model, document)
+        _, logit, value = exact_tables(model, document)
+        ids, base = _ends(model, document, features)
         K, C = model.W_l.shape[:2]
-        place = [-1, *features.of_token.tolist()]
-        base = [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 
         def table(words, entry):
             rows = [[entry(k, w, t) for t, w in enumerate(words)] for k in range(K)]
-            return np.array([[np.longdouble(mpmath.nstr(x, 25)) for x in row] for row in rows])
+            return np.array([[_long(x) for x in row] for row in rows])
 
         return [
             table(words, entry)
@@ -120,6 +155,13 @@ def exact_path(model, document, features, c=-1):
             )
             for words in (ids, base)
         ]
+
+
+def _ends(model, document, features):
+    """The window of a document, and the same with UNK for every feature."""
+    (ids,) = padded_ids([encoded(document).ids], T_max=model.T_max).tolist()
+    place = [-1, *features.of_token.tolist()]
+    return ids, [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 
 
 def exact_scores(f, method):

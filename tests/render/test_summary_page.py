@@ -23,6 +23,8 @@ from limelight.results.run_summary import (
     SummarizedWord,
 )
 
+from browsing import browser, watched_page  # noqa: F401  (a fixture)
+
 EVIL = '<img src="x" onerror="alert(1)">&"\'\x1b[31m</script>'
 
 
@@ -117,7 +119,7 @@ def test_the_page_asks_nothing_of_the_network():
     page = summary_page(summary(views=2))
     assert "default-src 'none'" in page
     assert not re.findall(r'(?:src|href)="(?!#)', page)
-    assert not re.findall(r"https?://", page)
+    assert not re.findall(r"https?://", page.replace("http://www.w3.org/2000/svg", ""))
     assert page.count('role="tabpanel"') == 2
     assert 'role="tab"' not in summary_page(summary())
 
@@ -142,3 +144,25 @@ def test_methods_without_signs_have_neither_side():
     assert "largest, no sign" in text
     assert "against great" not in text
     assert "bar-n" in summary_page(summary(signed=False))
+
+
+def test_views_are_switched_and_a_word_shows_its_texts(browser, tmp_path):  # noqa: F811
+    shown = Example(row=3, id="r3", score=-0.0625, before="so", found=EVIL, after="film")
+    found = (word(EVIL, 0.5, examples=(shown,)),)
+    file = tmp_path / "summary.html"
+    file.write_text(summary_page(summary(supporting=found, views=3)), "utf-8")
+    with watched_page(browser, file) as page:
+        page.focus("[role=tab]")
+        page.keyboard.press("End")
+        assert page.locator("[role=tabpanel]:visible").count() == 1
+        assert page.evaluate("[document.activeElement.ariaSelected, location.hash]") == [
+            "true",
+            "#view=2",
+        ]
+        page.keyboard.press("ArrowRight")  # the tabs are a ring
+        assert page.evaluate("location.hash") == ""
+        page.click("[role=tabpanel]:visible [data-w='0']")
+        said = page.inner_text("[role=tabpanel]:visible .examples li")
+        assert said.startswith("r3 −0.0625")
+        assert "<img" in said
+        assert page.locator("img").count() == 0

@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving import serve
+from limelight.serving import request_deadline, serve
 
 ASKED = {"tab": "t", "place": "p", "text": "a good film", "methods": ["loo"]}
 
@@ -116,7 +116,10 @@ def test_an_address_without_its_last_slash_leads_to_the_page(served):
         (b"x" * ((1 << 20) + 1), "a request may have 1,048,576 bytes"),
         ({**ASKED, "model": 3}, "there is no model 3 here"),
         ({**ASKED, "methods": ["a"] * 50}, "this is not a question"),
-        ({**ASKED, "text": "a" * 100_001}, "this is not a question"),
+        (
+            {**ASKED, "text": "a" * 100_001},
+            "texts of at most 100,000 characters; this one has 100,001",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(served, body, said):
@@ -219,3 +222,69 @@ def test_a_page_that_is_stopped_frees_its_port_and_says_so():
     with socket.socket() as free:
         free.bind(("127.0.0.1", port))
     page.stop()  # twice is no mistake
+
+
+def silent(kept):
+    """Say no more, and wait for the end: how many bytes still came."""
+    try:
+        return len(kept.recv(1))
+    except ConnectionError:
+        return 0
+
+
+def trickling(kept):
+    """Send a byte at a time until nobody listens."""
+    for _ in range(2000):
+        try:
+            kept.sendall(b"x")
+            kept.settimeout(0.02)
+            return len(kept.recv(1))
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return 0
+    raise AssertionError("the connection was never ended")
+
+
+HALVES = {
+    "nothing": b"",
+    "half a line": b"GET /",
+    "half the headers": b"GET / HTTP/1.1\r\nHost: localhost\r\nX-More: ",
+    "half a body": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nhalf",
+}
+
+
+@pytest.mark.parametrize("ending", [silent, trickling])
+@pytest.mark.parametrize(
+    ("half", "after_an_answer"),
+    # A connection that is idle after an answer has uvicorn's own, other time.
+    [(half, after) for half in HALVES for after in (False, True) if half != "nothing" or not after],
+)
+def test_whoever_never_finishes_a_request_is_shown_out(
+    served, monkeypatch, half, after_an_answer, ending
+):
+    monkeypatch.setattr(request_deadline, "_SECONDS_TO_ASK", 0.3)
+    parts = urlsplit(served.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=20) as kept:
+        if after_an_answer:
+            kept.sendall(f"GET {parts.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            answer = http.client.HTTPResponse(kept)
+            answer.begin()
+            answer.read()
+            assert answer.status == 200
+        kept.sendall(HALVES[half].replace(b" / ", f" {parts.path}text ".encode()))
+        assert ending(kept) == 0
+    assert ask(served.url)[0] == 200
+
+
+def test_an_answer_may_take_longer_than_the_question_had(monkeypatch):
+    monkeypatch.setattr(request_deadline, "_SECONDS_TO_ASK", 0.3)
+
+    def slow(texts):
+        time.sleep(0.6)
+        return np.full((len(texts), 2), 0.5)
+
+    with serve(limelight.wrap(slow, classes=["no", "yes"]), port=0) as page:
+        status, _, content = ask(page.url, "text", method="POST", body=ASKED | {"methods": []})
+    assert status == 200
+    assert "found" in last_line(content)

@@ -81,7 +81,15 @@ def test_a_page_that_says_proof_elsewhere_has_one():
 
 @pytest.mark.parametrize(
     "name",
-    ["shapley", "certificate", "lime-first-order", "mean-field", "faithfulness-ceiling", "owen"],
+    [
+        "shapley",
+        "certificate",
+        "lime-first-order",
+        "mean-field",
+        "second-order",
+        "faithfulness-ceiling",
+        "owen",
+    ],
 )
 def test_the_proofs_that_the_readme_promises_are_whole(name):
     text = (ROOT / "docs" / "theorems" / f"{name}.md").read_text("utf-8")

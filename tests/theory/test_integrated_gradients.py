@@ -11,6 +11,7 @@ from limelight.explainers import read
 from limelight.theory import integrated_gradients as module
 from limelight.theory import path_quadrature as quadrature
 from limelight.theory.integrated_gradients import integrated_gradients
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.path_quadrature import NODES, Outer
 from path_integrals import by_tanh_sinh
 
@@ -21,9 +22,8 @@ TEXT = "w1 w5 never w5 w8"
 
 def ig(reading, **changes):
     arguments = {
-        "logit": reading.collapsed.logit,
+        "logits": reading.collapsed.path(slice(None)),
         "u": reading.collapsed.u,
-        "base_logit": reading.collapsed.base_logit,
         "base_u": reading.collapsed.base_u,
         "weigh": reading.targets.weights,
         "value_of": reading.targets.value,
@@ -75,12 +75,11 @@ def test_matches_the_path_integral_of_autograd():
 LOGIT = Outer(lambda psi: np.ones((*psi.shape, 1)), curvature=0.0)
 
 
-def of_arrays(logit, base, u, base_u, tolerance=1e-11):
+def of_arrays(logit, base, u, base_u, tolerance=1e-11, units=None):
     """IG of one output from its logits (K, T) and values (K, T) at both ends of the path."""
     return integrated_gradients(
-        logit[None],
+        LogitPath(base[None], logit[None], units),
         u[None, None],
-        base[None],
         base_u[None, None],
         weigh=np.ones_like,
         value_of=lambda f: f[..., 0],
@@ -218,5 +217,8 @@ def test_torch_gives_the_same_numbers():
         name: torch.tensor(getattr(reading.collapsed, name))
         for name in ("logit", "u", "base_logit", "base_u")
     }
-    found = ig(reading, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0])
+    logits = LogitPath(tensors.pop("base_logit"), tensors.pop("logit"))
+    found = ig(
+        reading, logits=logits, **tensors, weigh=torch.ones_like, value_of=lambda f: f[..., 0]
+    )
     np.testing.assert_allclose(found.scores.numpy(), ig(reading).scores, rtol=1e-9, atol=1e-12)

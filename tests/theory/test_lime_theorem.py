@@ -5,9 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from ratio_games import games, quick, random_game
+from ratio_games import random_game
 
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
@@ -104,28 +102,12 @@ def test_far_from_its_regime_first_order_is_poor():
     assert distance(lime_first_order(game), lime(game).scores) > 0.1
 
 
-@quick
-@given(games(most=7), st.sampled_from([0.1, 0.25, 1.0, np.inf]))
-def test_the_first_order_is_within_its_bound(game, bandwidth):
-    exact = lime_by_enumeration(game, bandwidth=bandwidth).scores
-    error = np.abs(lime_first_order(game) - exact).max(axis=-1)
-    assert (error <= first_order_bound(game, bandwidth=bandwidth) + 1e-12).all()
-
-
-@pytest.mark.parametrize("decades", range(6))
-def test_the_bound_of_the_first_order_holds_on_hundreds_of_games(decades):
-    game = random_game(decades, d=5, ratio=10.0**decades, batch=(2, 53))
-    exact = lime_by_enumeration(game).scores
-    used = np.abs(lime_first_order(game) - exact).max(axis=-1) / first_order_bound(game)
-    assert used.max() < 0.6
-    assert used.max() > 1e-3  # and it is not vacuous by many orders of magnitude
-
-
-def test_with_a_penalty_the_bound_fails():
+def test_with_a_penalty_the_bound_is_another():
     game = theorem_game(4096, 16)
     shrunk = lime(game, bandwidth=np.inf, penalty=1.0, tolerance=1e-9).scores
     error = np.abs(lime_first_order(game) - shrunk).max(axis=-1)
     assert (error > first_order_bound(game, bandwidth=np.inf)).all()
+    assert (error <= first_order_bound(game, bandwidth=np.inf, penalty=1.0)).all()
 
 
 def test_where_the_denominator_does_not_move_the_bound_is_rounding():
@@ -159,7 +141,7 @@ def test_two_groups_of_equal_tokens_are_covered():
     exact = lime_by_enumeration(game, bandwidth=np.inf).scores
     error = np.abs(lime_first_order(game) - exact).max()
     bound = first_order_bound(game, bandwidth=np.inf).max()
-    assert error <= bound < 0.05 * np.abs(exact).max()
+    assert error <= bound < 1.1 * error
     assert distance(lime_first_order(game), exact) < 0.002
     assert distance(lime_theorem(game), exact) > 0.3
 

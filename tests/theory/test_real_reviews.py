@@ -1,16 +1,28 @@
-"""The two roads to LIME on real reviews."""
+"""Real reviews: the two roads to LIME, and how near the formulas come that have a bound."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from limelight.explainers import read
 from limelight.theory.lime import lime
+from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.lime_recurrence import lime_by_recurrence
+from limelight.theory.mean_field import (
+    lime_mean_field,
+    lime_mean_field_bound,
+    shapley_mean_field,
+    shapley_mean_field_bound,
+)
 from limelight.theory.per_document import of_documents, sizes_of
 from limelight.theory.ratio_game import denominator_range
+from limelight.theory.second_order import lime_second_order, shapley_second_order
+from limelight.theory.shapley import shapley
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "theorems" / "second-order.md"
 REVIEWS, BATCH = 200, 25
 
 
@@ -60,3 +72,29 @@ def test_another_bandwidth_would_be_noticed(games):
     fast = lime(few, bandwidth=0.25)
     scores, bound, _, _ = lime_by_recurrence(few, bandwidth=0.251)
     assert (np.abs(fast.scores - scores).max(axis=-1) > fast.bound + bound).all()
+
+
+def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = parquet.read_table(shared / "data" / "imdb" / "test.parquet")["text"].to_pylist()
+    some = np.random.default_rng(0).choice(len(texts), 40, replace=False)
+    game = read(shipped, [texts[i] for i in some]).ratio_game
+    limit, values = lime(game, tolerance=1e-6).scores, shapley(game, tolerance=1e-6).scores
+    second, of_values = lime_second_order(game), shapley_second_order(game)
+    found = {
+        "LIME, first order": (lime_first_order(game), limit, first_order_bound(game)),
+        "LIME, mean field": (lime_mean_field(game), limit, lime_mean_field_bound(game)),
+        "LIME, second order": (second.scores, limit, second.bound),
+        "Shapley, mean field": (shapley_mean_field(game), values, shapley_mean_field_bound(game)),
+        "Shapley, second order": (of_values.scores, values, of_values.bound),
+    }
+    rows = re.findall(
+        r"^\| (\w+, [\w ]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text("utf-8"), re.M
+    )
+    assert [name for name, *_ in rows] == list(found)
+    for name, error, bound in rows:
+        scores, exact, proven = found[name]
+        off = np.abs(scores - exact).max(axis=-1)
+        assert (off <= proven + 1e-5).all()
+        assert np.median(off) == pytest.approx(float(error), rel=0.05)
+        assert np.median(proven) == pytest.approx(float(bound), rel=0.05)

@@ -13,6 +13,7 @@ from limelight.theory.enumeration import all_keeps
 from limelight.theory.gradient import gradient
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
 from limelight.theory.lime import lime
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.path_quadrature import Outer
 from limelight.theory.ratio_game import value
 from limelight_reproduction.drawing import (
@@ -172,9 +173,8 @@ def _by_tolerance(swing: float) -> list[IntegratedGradients]:
     u, base_u = rng.normal(size=(2, 1, 1, 2, 11))
     found = [
         integrated_gradients(
-            logit,
+            LogitPath(base, logit),
             u,
-            base,
             base_u,
             weigh=np.ones_like,
             value_of=lambda f: f[..., 0],

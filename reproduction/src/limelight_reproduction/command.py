@@ -19,7 +19,7 @@ _SAID = {
     "measured": "measured",
     "kept": "kept from before",
     "stored": "from the stored results",
-    "missing": "left out: it needs a graphics card",
+    "missing": "left out: it needs what is not here",
 }
 
 
@@ -32,21 +32,23 @@ def reproduce(
     seed: int = 0,
     device: str | None = None,
     paper_model: Path | None = None,
+    pair_model: Path | None = None,
 ) -> None:
     """Run the paper's experiments again and write a report: figures, tables, numbers, a page.
 
     A run that was interrupted continues when the same command is given again, and the report grows
-    with every experiment. What needs a graphics card comes from the results that the package
-    carries where there is none; the run says which beforehand, and the report marks it.
+    with every experiment. What needs a graphics card, or a model of sentence pairs, comes from the
+    results that the package carries where there is none; the run says which beforehand, and the
+    report marks it.
 
     Parameters
     ----------
     data
         Folder with IMDB's train and test files (.parquet, .csv, .jsonl) or aclImdb; or with folders
-        imdb, sst2 and ag_news.
+        imdb, sst2, ag_news and sick.
     output
-        Folder for report.html, results.json, figures, tables and models that are trained. What it
-        holds is kept: other data, or another paper's model, want a folder of their own.
+        Folder for report.html, results.json, figures, tables and models that are trained. Numbers
+        that it holds are kept where they were measured on the same models and the same texts.
     quick
         Fewer texts and samples: less than ten minutes on two cores.
     only
@@ -58,6 +60,9 @@ def reproduce(
     paper_model
         Folder of a model that `limelight train --recipe paper` left; the one that the package
         carries if none is given.
+    pair_model
+        Folder of a Hugging Face classifier of sentence pairs with the classes contradiction,
+        neutral and entailment; SICK's train and test files must be in the folder sick of the data.
     """
     from limelight_reproduction import runner  # it loads torch, which --help can do without
 
@@ -70,6 +75,7 @@ def reproduce(
             seed=seed,
             device=device,
             paper_model=paper_model,
+            pair_model=pair_model,
             progress=progress,
             planned=lambda said: print(said, file=sys.stderr, flush=True),
         )

@@ -14,18 +14,15 @@ __all__ = [
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 
 from limelight import AttentionClassifier
-from limelight_reproduction.setting import Setting
+from limelight_reproduction.setting import Need, Setting
 
 # What a part measured, ready for JSON: numbers, words, and the small arrays that figures need.
 Numbers = dict[str, Any]
-
-# "gpu": networks that train on a graphics card in minutes and elsewhere in hours.
-Need = Literal["gpu"]
 
 
 @final
@@ -35,9 +32,17 @@ class Part:
 
     name: str
     measure: Callable[[Setting], Numbers]
-    needs: Need | None = None
+    needs: tuple[Need, ...] = ()
+    quick_needs: tuple[Need, ...] | None = None
+    """What a quick run needs, where that is less."""
     version: int = 1
     """Of what is measured: a higher one than that of numbers on disk measures them again."""
+
+    def lacks(self, setting: Setting) -> tuple[Need, ...]:
+        """Return which of its needs are not met; a quick run may need less than a full one."""
+        reduced = self.quick_needs if setting.quick else None
+        needs = self.needs if reduced is None else reduced
+        return tuple(need for need in needs if not setting.has(need))
 
 
 @final

@@ -39,14 +39,15 @@ limelight reproduce --data DIR --output DIR --quick
 
 measures in less than ten minutes on two cores whatever needs no graphics card, says beforehand
 which parts those are, and writes a report like this page that grows meanwhile and marks what is
-stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes 500
-texts where nothing else is named (%(cpu)d minutes of measuring in the stored run, on one core of a
-busy machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
+stored, with figures (PNG, SVG), tables (CSV) and `results.json`. Without `--quick` it takes as many
+texts as this page says (%(cpu)d minutes of measuring in the stored run, on one core of a busy
+machine). The deep networks and the seeds of the recipe want a graphics card (`--device cuda`;
 %(gpu)d minutes on an H200); without one, their numbers are those stored in the package.
 `--only figure-4` runs one experiment, `--only figure-4.paper` one part of it, and a run that was
 killed continues where it was. `DIR` holds IMDB's `train` and `test` files as `limelight data imdb`
 leaves them; SST-2 and AG News are read from `sst2` and `ag_news` beside `imdb`, and only the deep
-networks want them.
+networks want them. Sentence pairs want SICK in `sick` and `--pair-model DIR`, a classifier of pairs
+in Hugging Face's form; where either is missing, their numbers are the stored ones too.
 
 Two models appear throughout: *the paper's recipe* (seed 3 of `limelight train --recipe paper`; what
 other seeds give is measured for accuracy and for the error of Theorem 5.1) and *the shipped model*
@@ -88,7 +89,7 @@ def _minutes(rows: Sequence[Row]) -> dict[str, float]:
     took = {"cpu": 0.0, "gpu": 0.0}
     for row in rows:
         for part in row.experiment.parts:
-            where = "gpu" if part.needs == "gpu" else "cpu"
+            where = "gpu" if "gpu" in part.needs else "cpu"
             took[where] += stored()[row.experiment.name][part.name].seconds / 60
     return took
 

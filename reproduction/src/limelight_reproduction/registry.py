@@ -24,6 +24,7 @@ from limelight_reproduction.questions import (
     reliability,
     repairs,
     replacements,
+    sentence_pairs,
     summaries,
     words_or_pieces,
 )
@@ -49,5 +50,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     lengths.EXPERIMENT,
     replacements.EXPERIMENT,
     words_or_pieces.EXPERIMENT,
+    sentence_pairs.EXPERIMENT,
     histogram.EXPERIMENT,
 )

@@ -2,6 +2,7 @@
 
 __all__ = [
     "VERDICT_COLUMNS",
+    "WANTS",
     "GrowingReport",
     "Row",
     "csv_text",
@@ -28,6 +29,7 @@ from limelight.render.markup import Html, element, raw
 from limelight_reproduction.experiment import Experiment, Findings, Table
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.results import Measured, Results, as_json
+from limelight_reproduction.setting import Need
 
 VERDICT_COLUMNS = ("claim", "verdict", "number", "numbers from")
 _STYLE = Path(__file__).parent / "report.css"
@@ -93,7 +95,11 @@ def mark_of(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
     return f"{here} of {len(experiment.parts)} parts measured here" if here else "stored"
 
 
-_WANTS = {"gpu": "a graphics card"}
+WANTS: Mapping[Need, str] = {
+    "gpu": "a graphics card",
+    "sick": "SICK's files in a folder sick",
+    "pair-model": "a model of sentence pairs (--pair-model)",
+}
 
 
 def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
@@ -103,7 +109,8 @@ def source_sentence(experiment: Experiment, parts: Mapping[str, Measured]) -> st
     for part in experiment.parts:
         one = parts[part.name]
         if one.stored:
-            why = f"needs {_WANTS[part.needs]}" if part.needs else "not asked for here"
+            wants = " and ".join(WANTS[need] for need in part.needs)
+            why = f"needs {wants}" if wants else "not asked for here"
             carried.setdefault(f"{why}; {one.made_by}", []).append(part.name)
         else:
             run = f"{'quick' if one.quick else 'full'} run, seed {one.seed}"

@@ -12,6 +12,7 @@ __all__ = [
 ]
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,8 @@ class Measured:
     """Of the part that measured them."""
     stored: bool = False
     """Whether they are not of this run but of the full run that the package carries."""
+    inputs: Mapping[str, str] | None = None
+    """Fingerprints of the models and texts they were measured on; None where nobody noted them."""
 
     def plain(self) -> dict[str, Any]:
         """Return what JSON holds."""
@@ -49,6 +52,7 @@ class Measured:
             "seed": self.seed,
             "seconds": self.seconds,
             "made_by": self.made_by,
+            "inputs": self.inputs,
             "numbers": self.numbers,
         }
 
@@ -56,6 +60,15 @@ class Measured:
         """Whether a run with these settings may keep the numbers: full ones serve any run."""
         same = self.seed == seed and self.version == part.version
         return same and (quick or not self.quick)
+
+    def is_of(self, fingerprint: Callable[[str], str]) -> bool:
+        """Whether the models and texts they were measured on are those of ``fingerprint``."""
+        if self.inputs is None:
+            return False
+        try:
+            return all(fingerprint(name) == known for name, known in self.inputs.items())
+        except InputError:  # a text or model that is not here any more
+            return False
 
 
 # The parts of every experiment, by their names.

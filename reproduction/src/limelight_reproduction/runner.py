@@ -18,7 +18,7 @@ from limelight.errors import nearest
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
 from limelight_reproduction.registry import EXPERIMENTS
-from limelight_reproduction.report import GrowingReport
+from limelight_reproduction.report import WANTS, GrowingReport
 from limelight_reproduction.results import (
     Measured,
     Results,
@@ -27,7 +27,7 @@ from limelight_reproduction.results import (
     stored,
     write_part,
 )
-from limelight_reproduction.setting import Setting
+from limelight_reproduction.setting import Need, Setting
 
 
 @final
@@ -58,6 +58,7 @@ def reproduce(
     seed: int = 0,
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
+    pair_model: str | os.PathLike[str] | None = None,
     progress: Report | None = None,
     planned: Callable[[str], None] | None = None,
 ) -> Path:
@@ -65,14 +66,16 @@ def reproduce(
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
-    ("figure-4.paper"). Parts that need a graphics card are taken from the results that the package
-    carries where there is none, and the report says so; ``planned`` hears beforehand which those
-    are, and how long the others took before. The report is written anew after every experiment.
+    ("figure-4.paper"). Parts that need a graphics card, or a ``pair_model`` and SICK, are taken
+    from the results that the package carries where there is none, and the report says so;
+    ``planned`` hears beforehand which those are, and how long the others took before. The report is
+    written anew after every experiment.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
-    if paper_model is not None and not (Path(paper_model) / "config.json").exists():
-        raise InputError(f"there is no model folder at '{paper_model}'; check the path.")
+    for folder in (paper_model, pair_model):
+        if folder is not None and not (Path(folder) / "config.json").exists():
+            raise InputError(f"there is no model folder at '{folder}'; check the path.")
     wanted, place = chosen(only), Path(output)
     setting = Setting(
         data=Path(data),
@@ -81,30 +84,34 @@ def reproduce(
         seed=seed,
         device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
+        pair_model=None if pair_model is None else Path(pair_model),
     )
+    if pair_model is not None:
+        setting.texts("sick", "test")  # a model of pairs without pairs is a mistake: say so first
     place.mkdir(parents=True, exist_ok=True)
     if planned is not None:
         planned(plan(setting, wanted, place))
     report = GrowingReport(place)
 
     def grown(results: Results) -> None:
-        report.write(completed(results, place))
+        report.write(completed(setting, results, place))
 
     measured = measure(setting, wanted, place, progress=progress, grown=grown)
-    return report.write(completed(measured, place))
+    return report.write(completed(setting, measured, place))
 
 
-def completed(results: Results, output: Path) -> Results:
+def completed(setting: Setting, results: Results, output: Path) -> Results:
     """Return ``results`` with what earlier runs left in ``output``, in the order of the report.
 
-    Other parts of an experiment that is there come from the stored results, so that running one
-    part again redraws the whole experiment and loses no other.
+    What they measured on other models or other texts is left out. Other parts of an experiment that
+    is there come from the stored results, so that running one part again redraws the whole
+    experiment and loses no other.
     """
     whole: Results = {}
     for experiment in EXPERIMENTS:
         parts = dict(results.get(experiment.name, {}))
         for part in experiment.parts:
-            if part.name not in parts and (found := read_part(part_file(output, experiment, part))):
+            if part.name not in parts and (found := _earlier(setting, experiment, part, output)):
                 parts[part.name] = found
         rest = stored().get(experiment.name, {}) if parts else {}
         names = [part.name for part in experiment.parts]
@@ -147,14 +154,14 @@ def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Pat
     here: dict[str, list[tuple[Experiment, Part]]] = {}
     for experiment, part in wanted:
         kept = _kept(setting, experiment, part, place) is not None
-        source = "kept" if kept else "measured" if _possible(setting, part) else "stored"
+        source = _KEPT if kept else _since(part.lacks(setting))
         here.setdefault(source, []).append((experiment, part))
+    sources = sorted(here, key=lambda source: (source == _NOW, source != _KEPT))
     lines = [
-        f"{_PLANNED[source]}: {len(here[source])} of {len(wanted)} parts, {_named(here[source])}."
-        for source in _PLANNED
-        if source in here
+        f"{source}: {len(here[source])} of {len(wanted)} parts, {_named(here[source])}."
+        for source in sources
     ]
-    before = [stored().get(e.name, {}).get(part.name) for e, part in here.get("measured", [])]
+    before = [stored().get(e.name, {}).get(part.name) for e, part in here.get(_NOW, [])]
     seconds = sum(found.seconds for found in before if found is not None)
     if not setting.quick and seconds >= 60:
         machines = dict.fromkeys(found.made_by.rpartition(", ")[2] for found in before if found)
@@ -162,11 +169,16 @@ def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Pat
     return "\n".join(lines)
 
 
-_PLANNED = {
-    "kept": "Kept from before",
-    "stored": "From the stored results, since there is no graphics card",
-    "measured": "Measured now",
-}
+_KEPT, _NOW = "Kept from before", "Measured now"
+
+
+def _since(lacks: Sequence[Need]) -> str:
+    """Say where the numbers of a part come from that ``lacks`` so much."""
+    if not lacks:
+        return _NOW
+    if tuple(lacks) == ("gpu",):
+        return "From the stored results, since there is no graphics card"
+    return f"From the stored results, since they need {' and '.join(WANTS[n] for n in lacks)}"
 
 
 def _named(parts: Sequence[tuple[Experiment, Part]]) -> str:
@@ -179,9 +191,15 @@ def _named(parts: Sequence[tuple[Experiment, Part]]) -> str:
 
 def _kept(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
     """Return what an earlier run left in ``place``, where it still serves."""
-    earlier = read_part(part_file(place, experiment, part))
+    earlier = _earlier(setting, experiment, part, place)
     serves = earlier is not None and earlier.serves(part, quick=setting.quick, seed=setting.seed)
     return earlier if serves else None
+
+
+def _earlier(setting: Setting, experiment: Experiment, part: Part, place: Path) -> Measured | None:
+    """Return what an earlier run measured on the same models and texts."""
+    earlier = read_part(part_file(place, experiment, part))
+    return earlier if earlier is not None and earlier.is_of(setting.fingerprint) else None
 
 
 @contextlib.contextmanager
@@ -221,12 +239,13 @@ def _part(
     if (earlier := _kept(setting, experiment, part, output)) is not None:
         say("kept", ended=True)
         return earlier
-    if not _possible(setting, part):
+    if part.lacks(setting):
         found = stored().get(experiment.name, {}).get(part.name)
         say("stored" if found else "missing", ended=True)
         return found
     setting.tick = lambda done, total: say("measured", done, total)
     setting.tick(0, 1)
+    setting.used.clear()
     start = time.monotonic()
     numbers = part.measure(setting)
     measured = Measured(
@@ -236,15 +255,11 @@ def _part(
         seconds=round(time.monotonic() - start, 1),
         made_by=_made_by(setting.device),
         version=part.version,
+        inputs={name: setting.fingerprint(name) for name in sorted(setting.used)},
     )
     write_part(path, measured)
     say("measured", ended=True)
     return measured
-
-
-def _possible(setting: Setting, part: Part) -> bool:
-    """Whether ``part`` can be measured here."""
-    return part.needs is None or setting.device.startswith("cuda")
 
 
 def _said(progress: Report | None, part: str, number: int, parts: int) -> Callable[..., None]:

@@ -1,17 +1,16 @@
 """What an experiment is given: data, models, how much to do, and where to say how far it is."""
 
-__all__ = ["CARRIED", "CARRIED_SEED", "PAPER_SEEDS", "Setting"]
+__all__ = ["CARRIED", "CARRIED_SEED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
-from limelight import AttentionClassifier, InputError, LabelledTexts, load, read_labelled
+from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -21,12 +20,19 @@ CLASSES = {
     "imdb": SENTIMENT,
     "sst2": SENTIMENT,
     "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
+    "sick": ("contradiction", "neutral", "entailment"),
 }
 PAPER_SEEDS = range(7)
 # A model of the recipe, seed 3, trained on a processor: see `collapsed_folder` for its form.
 CARRIED = Path(__file__).parent / "paper_model"
 CARRIED_SEED = 3
+# "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
+# sentence pairs.
+Need = Literal["gpu", "sick", "pair-model"]
+# Inputs, beside "imdb test" and such.
+SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
 _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
+T = TypeVar("T")
 
 
 @final
@@ -34,8 +40,9 @@ _SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
 class Setting:
     """One run of the reproduction.
 
-    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2`` and ``ag_news``.
-    ``tick(done, total)`` is called by whatever takes long.
+    ``data`` is a folder with the IMDB files, or with folders ``imdb``, ``sst2``, ``ag_news`` and
+    ``sick``. ``tick(done, total)`` is called by whatever takes long. Models and texts are its
+    inputs: each is read once, and ``used`` names those that were asked for.
     """
 
     data: Path
@@ -45,29 +52,69 @@ class Setting:
     seed: int = 0
     device: str = "cpu"
     paper_model: Path | None = None
+    pair_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
-    _read: dict[tuple[str, str], LabelledTexts] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    used: set[str] = field(default_factory=set, init=False, repr=False)
+    _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InputError(f"seed must be at least 0; got {self.seed}.")
 
-    @cached_property
+    @property
     def review(self) -> Review:
         """The document of Figures 4 and 6, looked for once."""
-        return the_review(self.texts("imdb", "test"))
+        texts = self.texts("imdb", "test")
+        return self._once("review", lambda: the_review(texts))
 
-    @cached_property
+    @property
     def shipped(self) -> AttentionClassifier:
         """The model of this package."""
-        return load()
+        return self._input(SHIPPED_MODEL, load)
 
-    @cached_property
+    @property
     def paper(self) -> AttentionClassifier:
         """The model of the paper's recipe that the experiments look at: given, or carried along."""
-        return _classifier(CARRIED if self.paper_model is None else self.paper_model)
+        folder = CARRIED if self.paper_model is None else self.paper_model
+        return self._input(PAPER_MODEL, lambda: _classifier(folder))
+
+    def fingerprint(self, name: str) -> str:
+        """Return what tells the input ``name`` ("paper model", "imdb test") from any other."""
+        if name == SHIPPED_MODEL:
+            return self.shipped.fingerprint
+        if name == PAPER_MODEL:
+            return self.paper.fingerprint
+        if name == PAIR_MODEL:
+            return self.of_pairs.fingerprint
+        return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
+
+    def _input(self, name: str, read: Callable[[], T]) -> T:
+        self.used.add(name)
+        return self._once(name, read)
+
+    def _once(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._held:
+            self._held[name] = read()
+        return cast(T, self._held[name])
+
+    @property
+    def of_pairs(self) -> Model:
+        """The classifier of sentence pairs, which must be given."""
+        if (folder := self.pair_model) is None:
+            raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
+        return self._input(PAIR_MODEL, lambda: _pair_classifier(folder, self.device))
+
+    def has(self, need: Need) -> bool:
+        """Whether there is what a part may need."""
+        if need == "gpu":
+            return self.device.startswith("cuda")
+        if need == "sick":
+            return all(_file(self.data / "sick", part) for part in ("train", "test"))
+        return self.pair_model is not None
+
+    def unfinished(self, name: str) -> Path:
+        """Return the folder in which a part that takes long keeps what it has done."""
+        return self.models.parent / "unfinished" / name
 
     def paper_of_seed(self, seed: int) -> AttentionClassifier:
         """Return the model of the paper's recipe with this seed, trained now if need be."""
@@ -87,11 +134,10 @@ class Setting:
 
     def texts(self, name: str, part: str) -> LabelledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
-        if (name, part) not in self._read:
-            self._read[name, part] = read_labelled(
-                self._place(name, part), CLASSES[name], part=_part(part)
-            )
-        return self._read[name, part]
+        return self._input(
+            f"{name} {part}",
+            lambda: read_labelled(self._place(name, part), CLASSES[name], part=_part(part)),
+        )
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:
         """Return ``count`` of these texts, drawn with the seed; the same ones for every model."""
@@ -133,6 +179,19 @@ def _classifier(folder: Path) -> AttentionClassifier:
             f"'{folder}' knows {', '.join(model.classes)}."
         )
     return replace(model, classes=SENTIMENT)
+
+
+def _pair_classifier(folder: Path, device: str) -> Model:
+    """Return the model in ``folder``, which must read pairs and know SICK's classes."""
+    model: Model = load(folder, device=device)
+    if (why := model.capabilities.get("pairs", "it does not say that it can")) is not None:
+        raise InputError(f"'{folder}' must hold a model that reads two texts together, and {why}.")
+    if model.classes != CLASSES["sick"]:
+        raise InputError(
+            f"the model of pairs must know SICK's classes, {', '.join(CLASSES['sick'])}, in this "
+            f"order; '{folder}' knows {', '.join(model.classes)}."
+        )
+    return model
 
 
 def _file(home: Path, part: str) -> Path | None:

@@ -55,8 +55,11 @@ def _slope(
     m = classifier(reading)
     W_q, W_k, W_v, W_l = wide_weights(m).values()
     q = W_q @ e[0] if m.b_q is None else W_q @ e[0] + m.b_q
-    key = (q[:, None] @ W_k)[:, 0] / np.sqrt(W_q.shape[1])
-    logit = key @ e.T
+    k = W_k @ e.T if m.b_k is None else W_k @ e.T + m.b_k[..., None]
+    if m.w_a is None:
+        logit = (q[:, None] @ k)[:, 0] / np.sqrt(W_q.shape[1])
+    else:
+        logit = (m.w_a[:, None] @ np.tanh(q[..., None] + k))[:, 0]
     g = np.exp(logit - logit.real.max(axis=1, keepdims=True))
     alpha = g / g.sum(axis=1, keepdims=True)
     v = W_v @ e.T if m.b_v is None else W_v @ e.T + m.b_v[..., None]

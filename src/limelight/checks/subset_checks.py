@@ -20,6 +20,9 @@ from limelight.explainers import Reading, read
 from limelight.models import Model, class_probabilities
 from limelight.shapes import Bool, Float
 
+# Formulas that bound their own distance to another method.
+_NEAR = {"lime-first-order": "lime", "lime-mean-field": "lime", "shapley-mean-field": "shapley"}
+
 
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
@@ -41,6 +44,14 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
                 error=float(np.abs(e.scores - expected).max()),
                 allowed=(e.bound or 0) + rounding,
             )
+    for method, value in _NEAR.items():
+        e = explained(reading, method)
+        yield Check(
+            method=method,
+            against=f"{value} by all {len(keep)} subsets of {d} words, its bound",
+            error=float(np.abs(e.scores - oracles[value]).max()),
+            allowed=(e.bound or 0) + ROUNDING,
+        )
     yield _enumerated_pairs(reading, keep, v)
     yield _enumerated_anchor(reading, keep)
     yield _enumerated_owen(model, short)

@@ -30,7 +30,7 @@ COMMANDS = {
     ),
     "plan": (
         "plan_samples",
-        "Say how many samples LIME needs on a text for a given standard error.",
+        "Say how many samples LIME needs on a text to come within an error of its limit.",
     ),
     "summarize": (
         "summarize_run",

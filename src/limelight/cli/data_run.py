@@ -138,7 +138,7 @@ class DataRun:
                 retry=self.retry,
                 progress=shown,
                 **self._where(asking.device),
-                **parsed_settings(asking.set),
+                **parsed_settings(asking.set, explain_data),
             )
         _say_end(run)
 

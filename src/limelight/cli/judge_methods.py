@@ -141,7 +141,7 @@ def judge(
             progress=progress,
             estimate=say,
             rationales=marked,
-            **parsed_settings(set),
+            **parsed_settings(set, judging.judge),
         )
     _put(found, form, output)
 

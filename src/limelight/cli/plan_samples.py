@@ -22,6 +22,8 @@ def plan(
     error: float = 0.01,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
     sizes: str = "uniform",
     pilot: int = 1000,
     seed: int = 0,
@@ -31,16 +33,21 @@ def plan(
     device: str | None = None,
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
-    """Say how many samples LIME needs on a text for a given standard error, word by word.
+    """Say how many samples LIME needs on a text to come within an error of its limit.
 
     Parameters
     ----------
     text
         The text; "-" reads standard input.
     error
-        The standard error that no word may exceed.
+        The error that no score may exceed: the root of its mean square, scatter and bias together.
     bandwidth
         Width of LIME's kernel; 0.25 is the lime package's.
+    ridge
+        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
+        package's, 0 is none.
+    row0
+        Whether the untouched text is one of the samples, as in the lime package.
     sizes
         How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
     pilot
@@ -70,6 +77,8 @@ def plan(
         error=error,
         **question.keywords(),
         bandwidth=bandwidth,
+        ridge=ridge,
+        row0=row0,
         sizes=sizes,
         pilot=pilot,
         seed=seed,

@@ -142,7 +142,7 @@ class Asking:
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
-            settings = parsed_settings(self.set)
+            settings = parsed_settings(self.set, verb)
             with shown as progress:
                 return verb(
                     model,

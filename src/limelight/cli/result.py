@@ -13,6 +13,7 @@ __all__ = [
 
 import contextlib
 import errno
+import inspect
 import io
 import itertools
 import json
@@ -70,14 +71,23 @@ def only(results: Iterable[Result], form: str) -> Result:
     return found[0]
 
 
-def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is not a number stays a string."""
-    settings = {}
+def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:
+    """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is not a number stays a string.
+
+    What ``verb`` takes by name for itself, such as its target, is not a setting of a method.
+    """
+    settings, taken = {}, inspect.signature(verb).parameters
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise InputError(f"a setting is written name=value; got {pair!r}.")
-        settings[name.strip().replace("-", "_")] = _parsed(value)
+        name = name.strip().replace("-", "_")
+        if name in taken:
+            raise InputError(
+                f"--set is for settings of the methods; {name!r} belongs to the command itself, "
+                "see --help."
+            )
+        settings[name] = _parsed(value)
     return settings
 
 

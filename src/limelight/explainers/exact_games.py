@@ -20,7 +20,7 @@ def need_logit(reading: Reading, method: str) -> None:
     """Refuse probabilities, on which no exact formula is known."""
     if reading.targets.scale != "logit":
         raise InputError(
-            f"method {method!r} is exact for logits only; ask for the logit, or use "
+            f"method {method!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
 

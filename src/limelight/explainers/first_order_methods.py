@@ -55,30 +55,27 @@ def _corrected(settings: LimeFirstOrder, reading: Reading) -> list[Finding]:
     scores = host_array(lime_first_order(games))
     bounds: list[float | None] = [None] * len(sizes)
     # LIME needs two words; a batch may hold a text of one.
-    rows = [i for i, d in enumerate(sizes) if d > 1 and settings.penalty == 0]
+    rows = [i for i, d in enumerate(sizes) if d > 1]
     if rows:
-        some = first_order_bound(of_documents(games, rows), bandwidth=settings.bandwidth)
+        some = first_order_bound(
+            of_documents(games, rows), bandwidth=settings.bandwidth, penalty=settings.penalty
+        )
         for i, bound in zip(rows, host_array(some)[:, 0].tolist(), strict=True):
             bounds[i] = bound
     return [
-        Finding(
-            scores=scores[i, 0, :d],
-            bound=bound,
-            notices=(_distance(settings, d, bound),),
-        )
+        Finding(scores=scores[i, 0, :d], bound=bound, notices=(_distance(settings, bound),))
         for i, (d, bound) in enumerate(zip(sizes, bounds, strict=True))
     ]
 
 
-def _distance(settings: LimeFirstOrder, d: int, bound: float | None) -> str:
+def _distance(settings: LimeFirstOrder, bound: float | None) -> str:
     """Say what is known of the distance to LIME."""
-    if d < 2:
-        return "A first-order formula for LIME, which is not defined for a single feature."
     if bound is None:
-        return "A first-order formula: with a penalty its distance to LIME is not bounded."
+        return "A first-order formula for LIME, which is not defined for a single feature."
+    said = f"with a penalty of {settings.penalty:g}" if settings.penalty else "without a penalty"
     return (
-        f"A first-order formula: every score is within {bound:.2g} of LIME's at bandwidth "
-        f"{settings.bandwidth:g}, without a penalty (proven)."
+        "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
+        f"{settings.bandwidth:g}, {said}."
     )
 
 
@@ -108,7 +105,7 @@ ROWS = (
                 explain=_corrected,
                 settings={
                     "bandwidth": "ν of the LIME that the bound is about",
-                    "penalty": "the ridge penalty of that LIME; with one there is no bound",
+                    "penalty": "the ridge penalty of that LIME",
                 },
             ),
         ),

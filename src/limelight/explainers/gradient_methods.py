@@ -83,7 +83,7 @@ def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
     arrays = reading.collapsed
     u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
-    of_heads = gradient_times_input(arrays.alpha, u, arrays.logit, read=read)[..., 1:]
+    of_heads = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)[..., 1:]
     scores, heads = arrays.pooled(of_heads.mean(axis=-2)), arrays.pooled(of_heads)
     return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 

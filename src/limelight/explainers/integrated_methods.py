@@ -61,7 +61,7 @@ def _from_tables(settings: IG, reading: Reading) -> list[Finding]:
             scores=s,
             heads=h,
             bound=float(ig.bound[0]),
-            notices=_unproven(float(ig.quadrature[0]), cast(float, settings.tolerance)),
+            notices=_unproven(ig, cast(float, settings.tolerance)),
             diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
         for s, h, ig in zip(scores, heads, found, strict=True)
@@ -72,9 +72,8 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
     targets = reading.targets.only(i)
     return integrated_gradients(
-        arrays.logit[one],
+        arrays.path(one),
         arrays.u[one],
-        arrays.base_logit[one],
         arrays.base_u[one],
         weigh=targets.weights,
         value_of=targets.value,
@@ -85,8 +84,13 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
     )
 
 
-def _unproven(quadrature: float, tolerance: float) -> tuple[str, ...]:
-    if quadrature <= tolerance:
+def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
+    """Say that the integral is not as exact as was asked, where it is not for rounding alone.
+
+    Below what rounding does no node is spent; the bound has both.
+    """
+    quadrature, bound = float(found.quadrature[0]), float(found.bound[0])
+    if quadrature <= max(tolerance, bound - quadrature):
         return ()
     return (
         f"The integral of a score is proven within {quadrature:.1g} only, not within the tolerance "

@@ -14,12 +14,13 @@ from limelight.text import SIDES
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked about one text, or alike about each of several, whatever the method.
+    """What is asked about one text, or about each of several, whatever the method.
 
-    The arguments of :func:`limelight.explain` that bear these names say what each means;
-    ``all_classes`` asks about every class in turn, where no target is named. The verbs make it of
-    their keywords, the page of a request, and a run stores it: two runs with equal questions may
-    go on with each other. What needs a model to be checked, :meth:`to` and the reading check.
+    The fields are the arguments of :func:`limelight.explain` that bear their names; with
+    ``all_classes`` every class is asked about in turn, and no target is named. The verbs make it of
+    their keywords and the page of a request; a run stores it, so that only the same question goes
+    on with it. What can be checked without a model is checked here, the rest when it is put
+    :meth:`to` one and when the texts are read.
     """
 
     target: str | int | None = None

@@ -229,8 +229,7 @@ def reading_of(
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
-    target = 0 if question.all_classes else question.target
-    index = target_indices(target, model.classes, outputs)
+    index = target_indices(question.target, model.classes, outputs)
     other = against_indices(question.against, index, model.classes, outputs)
     return Reading(
         model=model,

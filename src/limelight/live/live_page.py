@@ -1,6 +1,6 @@
 """A classifier as one offline page that predicts and explains while somebody types."""
 
-__all__ = ["METHODS_SHOWN", "live_page"]
+__all__ = ["METHODS_SHOWN", "live_data", "live_page"]
 
 import json
 from pathlib import Path
@@ -47,7 +47,10 @@ def live_page(
         sheets=("words.css", "page.css", "elements/elements.css", _PAGE / "live.css"),
         script=_PAGE / "live.js",
         data=json.dumps(
-            _data(own, precision, text), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+            live_data(own, precision, text),
+            ensure_ascii=False,
+            separators=(",", ":"),
+            allow_nan=False,
         ),
     )
 
@@ -66,7 +69,8 @@ def _with_tables(model: Model) -> AttentionClassifier:
     return model
 
 
-def _data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
+def live_data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
+    """Return what the engine of a page reads: sizes, methods, vocabulary and packed tables."""
     size = model.sizes
     # A word with a line end inside can never be met in a text; it must not shift the others.
     words = ("" if "\n" in word else writable(word) for word in model.vocabulary.words)
@@ -76,7 +80,7 @@ def _data(model: AttentionClassifier, precision: Precision, text: str) -> dict[s
         "version": __version__,
         "fingerprint": model.fingerprint,
         "classes": [writable(name) for name in model.classes],
-        **{name: size[name] for name in ("K", "C", "T_max")},
+        **{name: size[name] for name in ("C", "T_max")},
         "methods": [
             {name: getattr(method, name) for name in ("id", "label", "formula", "sees", "blind")}
             for method in methods
@@ -148,5 +152,5 @@ _CURVE = (
 def _console() -> Html:
     return raw(
         element("p", "The same numbers for scripts; spans count code points."),
-        element("pre", element("code", _CONSOLE)),
+        element("pre", element("code", _CONSOLE), tabindex=0, role="region", aria_label="Code"),
     )

@@ -3,14 +3,14 @@
 __all__ = ["StoredTables", "stored_tables"]
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.attention import AttentionClassifier, Tables
-from limelight.models.attention.named_weights import is_plain
+from limelight.models.attention.hidden_units import UnitTables
 from limelight.shapes import Float
 
 Precision = Literal["float32", "float16"]
@@ -22,7 +22,8 @@ class StoredTables:
     """The tables as a page has them: those of words rounded, those of positions in full.
 
     A rounded number x̂ is within ``unit`` |x̂| + ``least`` of what it was. ``logit_error`` and
-    ``value_error`` bound the errors of the tables before rounding.
+    ``value_error`` bound the errors of the tables before rounding. The first ``attended`` heads are
+    heads of attention, and ``offset`` is what of the values is read of no embedding.
     """
 
     tables: Tables
@@ -31,6 +32,8 @@ class StoredTables:
     least: float
     logit_error: Float[np.ndarray, " K"]
     value_error: Float[np.ndarray, "C K"]
+    offset: Float[np.ndarray, "C K"]
+    attended: int
 
     def packed(self) -> dict[str, Any]:
         """Return it as JSON: arrays little-endian in base64; errors that are not known are null."""
@@ -41,7 +44,15 @@ class StoredTables:
             "positionLogit": _array(tables.position_logit, "float64"),
             "positionValue": _array(tables.position_value, "float64"),
         }
+        units = tables.units
+        if units is not None:
+            arrays["wordGiven"] = _array(units.word, short)
+            arrays["positionGiven"] = _array(units.position, "float64")
         return {
+            "K": tables.word_logit.shape[1],
+            "attended": self.attended,
+            "offset": self.offset.ravel().tolist(),
+            "units": None if units is None else _units(units),
             "tables": arrays,
             "rounding": {"unit": self.unit, "least": self.least},
             "own": {"logit": _known(self.logit_error), "value": _known(self.value_error)},
@@ -50,28 +61,39 @@ class StoredTables:
 
 def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> StoredTables:
     """Return the tables of ``model`` with those of its words rounded to ``precision``."""
-    if not is_plain(model):
-        raise InputError(
-            "a page without Python carries the paper's classifier as it is; this model has options "
-            "(biases, a skip connection or embeddings per head). Use limelight serve."
-        )
     # Positions are few: in full they cost 30 kB and no error.
     tables, errors, limits = model.tables, model.table_errors, np.finfo(precision)
-    words = (tables.word_logit, tables.word_value)
+    units = tables.units
+    words = [tables.word_logit, tables.word_value, *([] if units is None else [units.word])]
     if max(float(np.abs(table).max()) for table in words) > float(limits.max):
         raise InputError(
             f"the tables of this model hold numbers beyond the largest of {precision}, "
             f"{float(limits.max):.3g}; no page can carry them in that precision."
         )
-    rounded = [table.astype(precision).astype(np.float64) for table in words]
+    logit, value, *given = (table.astype(precision).astype(np.float64) for table in words)
     return StoredTables(
-        tables=Tables(rounded[0], rounded[1], tables.position_logit, tables.position_value),
+        tables=replace(
+            tables,
+            word_logit=logit,
+            word_value=value,
+            units=None if units is None else replace(units, word=given[0]),
+        ),
         precision=precision,
         unit=float(limits.eps) / 2,
         least=float(limits.smallest_subnormal) / 2,
         logit_error=errors.word_logit.max(axis=0) + errors.position_logit,
         value_error=errors.word_value.max(axis=0) + errors.position_value,
+        offset=model.directions.offset,
+        attended=model.sizes["K"],
     )
+
+
+def _units(units: UnitTables) -> dict[str, Any]:
+    return {
+        "size": units.weight.shape[1],
+        "weight": units.weight.ravel().tolist(),
+        "offset": units.offset.ravel().tolist(),
+    }
 
 
 def _array(table: np.ndarray, dtype: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from limelight.shapes import Float
 from limelight.text import Document, Features
 from limelight.theory.deletion import DeletionGame
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.ratio_game import RatioGame
 
 
@@ -40,6 +41,13 @@ class Collapsed(Protocol):
     @property
     def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
         """Values with every feature removed."""
+
+    def path(self, some: slice) -> LogitPath:
+        """Return the logits of some documents on the way there from every feature removed."""
+
+    @property
+    def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """The slopes of the logits along the embedded tokens, e_t · ∇ℓ_t."""
 
     @property
     def logit_error(self) -> Float[np.ndarray, "n K"]:

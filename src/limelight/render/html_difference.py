@@ -2,7 +2,8 @@
 
 __all__ = ["difference_page"]
 
-from limelight.render.html_summary_words import difference_table, plain_table
+from limelight.render.html_summary_words import difference_table
+from limelight.render.html_tables import plain_table
 from limelight.render.markup import element, raw
 from limelight.render.page_shell import section, whole_page
 from limelight.render.wording import percent
@@ -21,7 +22,7 @@ def difference_page(d: RunDifference) -> str:
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
     heads = ("word", "for", "first (texts)", "second (texts)", "difference", "p (Holm)")
     words = (
-        difference_table(heads, d.words)
+        difference_table(heads, d.words, label="Words that changed most")
         if d.words
         else element("p", f"No word's score changed for certain, of {d.compared:,} compared.")
     )
@@ -33,7 +34,11 @@ def difference_page(d: RunDifference) -> str:
         section("Words that changed most", words),
         section(
             "Texts that changed most",
-            plain_table(("text", "for", "change (0 to 1)", "first says", "second says"), texts),
+            plain_table(
+                ("text", "for", "change (0 to 1)", "first says", "second says"),
+                texts,
+                label="Texts that changed most",
+            ),
         ),
     ]
     return whole_page(

@@ -9,6 +9,7 @@ from limelight.render.disagreement import (
     strongest_disagreements,
     unranked,
 )
+from limelight.render.html_tables import headed_table, scrolling
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
 from limelight.render.wording import minus
@@ -33,12 +34,8 @@ def disagreement_section(c: Comparison, *, matrix: bool = True) -> Html:
 def _table(c: Comparison) -> Html:
     held_against = c.explanations[reference(c)].label
     head = ("method", "rank correlation", "opposite signs", "top words shared")
-    return element(
-        "table",
-        element("caption", f"Held against {held_against}"),
-        element("thead", element("tr", *(element("th", name, scope="col") for name in head))),
-        element("tbody", *map(_row, against_reference(c))),
-        class_="numbers",
+    return headed_table(
+        head, map(_row, against_reference(c)), caption=f"Held against {held_against}"
     )
 
 
@@ -57,20 +54,13 @@ def _row(row: Disagreement) -> Html:
 def _matrix(c: Comparison) -> Html:
     """Return the rank correlation of every pair; deeper colour, closer agreement."""
     names = [e.label for e in c]
-    head = [element("th", "", scope="col"), *(element("th", name, scope="col") for name in names)]
     rows = []
     for name, line in zip(names, c.agreement.rank_correlation, strict=True):
         cells = [element("td", _number(value), class_=_shade(value)) for value in line]
         rows.append(element("tr", element("th", name, scope="row"), *cells))
-    table = element(
-        "table",
-        element("caption", "Rank correlation of the sizes of the scores, every pair of methods"),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-        class_="numbers matrix",
-    )
-    label_ = "Rank correlations of all pairs"
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label_)
+    caption = "Rank correlation of the sizes of the scores, every pair of methods"
+    table = headed_table(("", *names), rows, caption=caption, class_="numbers matrix")
+    return scrolling(table, "Rank correlations of all pairs")
 
 
 def _shade(value: float | None) -> str | None:

@@ -4,6 +4,7 @@ __all__ = ["head_table"]
 
 import numpy as np
 
+from limelight.render.html_tables import headed_table, scrolling
 from limelight.render.markup import Html, element
 from limelight.render.palette import level, side
 from limelight.render.wording import minus, written
@@ -18,23 +19,14 @@ def head_table(e: Explanation) -> Html:
         return Html("")
     order = np.argsort(-np.abs(e.scores), kind="stable")[:SHOWN_FEATURES].tolist()
     peak = float(np.abs(e.heads).max(initial=0.0))
-    head = [element("th", "word", scope="col")]
-    head += [element("th", f"head {k + 1}", scope="col") for k in range(len(e.heads))]
+    head = ["word", *(f"head {k + 1}" for k in range(len(e.heads)))]
     rows = []
     for j in order:
         cells = [_cell(e, float(score), peak) for score in e.heads[:, j]]
         rows.append(element("tr", element("th", element("bdi", e.names[j]), scope="row"), *cells))
-    table = element(
-        "table",
-        element("caption", f"{e.label} of each head alone"),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-        class_="numbers matrix",
-    )
-    wide = element(
-        "div", table, class_="wide", tabindex=0, role="region", aria_label="Head by head"
-    )
-    return element("details", element("summary", "Head by head"), wide)
+    caption = f"{e.label} of each head alone"
+    table = headed_table(head, rows, caption=caption, class_="numbers matrix")
+    return element("details", element("summary", "Head by head"), scrolling(table, "Head by head"))
 
 
 def _cell(e: Explanation, score: float, peak: float) -> Html:

@@ -35,7 +35,7 @@ def judged_texts_section(j: Judgement) -> Html:
         ),
         element("noscript", element("p", "The texts need the script of this page.")),
         _curves_place() if any(text.curves for text in j.texts) else raw(),
-        element("div", id="texts", class_="wide"),
+        _place("texts", "Texts"),
         element("p", id="pages", class_="tabs", hidden=True),
     ]
     shown = min(len(j.texts), CURVES_SHOWN)
@@ -44,12 +44,19 @@ def judged_texts_section(j: Judgement) -> Html:
     return raw(*lines)
 
 
+def _place(name: str, label: str, **attributes: str) -> Html:
+    """Return a place for a wide table, which the keyboard scrolls too."""
+    region = {"class_": "wide", "tabindex": 0, "role": "region", "aria_label": label}
+    return element("div", id=name, **region, **attributes)
+
+
 def _curves_place() -> Html:
     moving = element(
         "label",
         "Words removed: ",
         element("output", id="removed"),
         element("input", type="range", id="step", min=0, value=0),
+        for_="step",  # or it would name the output, which comes first
     )
     return element(
         "div",
@@ -57,7 +64,7 @@ def _curves_place() -> Html:
         element("div", id="curve-methods", class_="tabs", role="group", aria_label="Methods"),
         element("div", id="curve"),
         moving,
-        element("div", id="curve-words", class_="wide", aria_live="polite"),
+        _place("curve-words", "Words that go", aria_live="polite"),
         id="curves",
         hidden=True,
     )

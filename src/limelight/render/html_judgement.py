@@ -2,10 +2,10 @@
 
 __all__ = ["judgement_fragment", "judgement_page"]
 
-from collections.abc import Sequence
 
 from limelight.render.html_judged_texts import judged_texts_section, page_data
 from limelight.render.html_plausibility import agreement_section, plausibility_section
+from limelight.render.html_tables import plain_table
 from limelight.render.markup import NOTHING, Html, element, raw, resource
 from limelight.render.page_shell import whole_page
 from limelight.render.palette import palette_css
@@ -130,7 +130,7 @@ def _words(x: int | float, y: int | float, words: str, anchor: str) -> Html:
 
 def _method_table(j: Judgement) -> Html:
     heads = ("method", "share", "error within texts", "insertion", "|change|", "won", "texts", "")
-    return _table(
+    return plain_table(
         heads,
         [
             (
@@ -145,6 +145,7 @@ def _method_table(j: Judgement) -> Html:
             )
             for m in j.ranked()
         ],
+        label="Methods",
     )
 
 
@@ -173,7 +174,7 @@ def _measure_table(j: Judgement) -> tuple[Html, Html]:
         element("summary", "What these mean"),
         element("dl", *meanings, class_="measures"),
     )
-    return _table(heads, rows), told
+    return plain_table(heads, rows, label="Other measures"), told
 
 
 def _arrow(better: str) -> str:
@@ -189,7 +190,7 @@ def _second_table(j: Judgement, second: Judgement) -> Html:
     names = [str(one.settings.get("replacement", "")) for one in (j, second)]
     heads = ("method", *(f"share with {name!r}" for name in names))
     others = {m.method: m for m in second.methods}
-    return _table(
+    return plain_table(
         heads,
         [
             (
@@ -199,28 +200,20 @@ def _second_table(j: Judgement, second: Judgement) -> Html:
             )
             for m in j.ranked()
         ],
+        label="Words replaced in another way",
     )
 
 
 def _pair_table(j: Judgement) -> Html:
     heads = ("better", "than", "difference", "texts won", "p (Holm)")
-    return _table(
+    return plain_table(
         heads,
         [
             (*p.methods, _number(p.difference, p.interval), f"{p.won:.0%}", f"{p.p_holm:.3g}")
             for p in j.pairs
         ],
+        label="Paired differences",
     )
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> Html:
-    top = element("thead", element("tr", *(element("th", h, scope="col") for h in heads)))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in rest))
-        for first, *rest in rows
-    ]
-    table = element("table", top, element("tbody", *body), class_="numbers")
-    return element("div", table, class_="wide")
 
 
 def _number(x: float | None, interval: Interval | None) -> str:

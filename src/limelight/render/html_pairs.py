@@ -4,6 +4,7 @@ __all__ = ["anchor_note", "pair_section"]
 
 import numpy as np
 
+from limelight.render.html_tables import headed_table, scrolling
 from limelight.render.markup import Html, element, raw
 from limelight.render.palette import level
 from limelight.render.wording import anchor_sentence, minus, written
@@ -31,7 +32,7 @@ def _matrix(e: Explanation, pairs: Pairs) -> Html:
     shown = sorted(list(strongest)[:SHOWN_WORDS])
     scores = {frozenset(p): s for p, s in zip(pairs.features.tolist(), pairs.scores, strict=True)}
     peak = float(np.abs(pairs.scores).max())
-    head = [element("th", element("bdi", e.names[j]), scope="col") for j in shown]
+    head = ["", *(element("bdi", e.names[j]) for j in shown)]
     rows = [
         element(
             "tr",
@@ -40,14 +41,8 @@ def _matrix(e: Explanation, pairs: Pairs) -> Html:
         )
         for i in shown
     ]
-    table = element(
-        "table",
-        element("caption", "What two words do together beyond what each does alone"),
-        element("thead", element("tr", element("td", ""), *head)),
-        element("tbody", *rows),
-        class_="numbers matrix",
-    )
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label="Pairs")
+    caption = "What two words do together beyond what each does alone"
+    return scrolling(headed_table(head, rows, caption=caption, class_="numbers matrix"), "Pairs")
 
 
 def _cell(score: float | None, peak: float) -> Html:
@@ -71,13 +66,7 @@ def _list(e: Explanation, pairs: Pairs) -> Html:
         for k in order
     ]
     columns = ("pair", "score") if pairs.stderr is None else ("pair", "score", "standard error")
-    return element(
-        "table",
-        element("caption", f"The strongest pairs, {e.label}"),
-        element("thead", element("tr", *(element("th", name, scope="col") for name in columns))),
-        element("tbody", *rows),
-        class_="numbers",
-    )
+    return headed_table(columns, rows, caption=f"The strongest pairs, {e.label}")
 
 
 def _error(pairs: Pairs, k: int, peak: float) -> list[Html]:

@@ -4,6 +4,7 @@ __all__ = ["agreement_section", "plausibility_section"]
 
 from collections.abc import Sequence
 
+from limelight.render.html_tables import plain_table
 from limelight.render.markup import Html, element, raw
 from limelight.results.method_agreement import AgreeingPair, MethodAgreement
 from limelight.results.plausibility import Interval, Plausibility, PlausibleMethod
@@ -23,7 +24,7 @@ def plausibility_section(found: Plausibility) -> Html:
         element("h2", "Plausibility: would people mark the same words?"),
         element("p", found.verdict),
         element("ul", *notices) if notices else raw(),
-        _numbers(_HEADS, [_row(m) for m in (*found.ranked(), *found.references)]),
+        plain_table(_HEADS, map(_row, (*found.ranked(), *found.references)), label="Plausibility"),
         element("p", _meaning(found), class_="note"),
         _pairs(found),
     )
@@ -65,7 +66,8 @@ def _pairs(found: Plausibility) -> Html:
         for p in found.pairs
     ]
     heads = ("more plausible", "than", "average precision", "texts won", "p (Holm)")
-    return element("details", element("summary", "Paired differences"), _numbers(heads, rows))
+    table = plain_table(heads, rows, label="Paired differences")
+    return element("details", element("summary", "Paired differences"), table)
 
 
 def agreement_section(names: Sequence[str], found: MethodAgreement) -> Html:
@@ -79,7 +81,9 @@ def agreement_section(names: Sequence[str], found: MethodAgreement) -> Html:
     tables = [
         raw(
             element("h3", f"{title}{chance if name == 'top' else ''}"),
-            _numbers(("", *names), [_agreeing(name, one, names, pairs) for one in names]),
+            plain_table(
+                ("", *names), [_agreeing(name, one, names, pairs) for one in names], label=title
+            ),
         )
         for name, title in _MEASURES.items()
     ]
@@ -93,16 +97,6 @@ def _agreeing(
     found = [pairs.get(frozenset((one, other))) for other in names]
     values = [None if pair is None else getattr(pair, measure) for pair in found]
     return (one, *("" if value is None else f"{value:.2f}" for value in values))
-
-
-def _numbers(heads: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Html:
-    top = element("thead", element("tr", *(element("th", h, scope="col") for h in heads), **_MARK))
-    body = [element("tr", *(element("td", cell) for cell in row), **_MARK) for row in rows]
-    table = element("table", top, element("tbody", *body), class_="numbers")
-    return element("div", table, class_="wide")
-
-
-_MARK = {"class_": "beside"}
 
 
 def _number(x: float | None, interval: Interval | None) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from limelight.render.html_heads import head_table
 from limelight.render.html_pairs import anchor_note, pair_section
+from limelight.render.html_tables import headed_table, scrolling
 from limelight.render.html_words import legend, scale_note, words
 from limelight.render.markup import Html, element, escaped, raw
 from limelight.render.palette import largest
@@ -43,7 +44,7 @@ def prediction(e: Explanation) -> Html:
             "div",
             element("dt", outcome.name),
             element("dd", *_sure(outcome)),
-            "" if outcome.probability is None else _meter(outcome.probability),
+            raw() if outcome.probability is None else _meter(outcome.probability),
             class_="outcome chosen" if outcome.chosen else "outcome",
         )
         for outcome in outcomes(e)
@@ -67,14 +68,13 @@ def _sure(outcome: Outcome) -> list[Html]:
 
 
 def _meter(share: float) -> Html:
-    return element(
+    drawn = element(
         "svg",
         element("rect", width=f"{100 * share:.2f}", height="4", rx="0"),
         viewBox="0 0 100 4",
         preserveAspectRatio="none",
-        class_="meter",
-        aria_hidden="true",
     )
+    return element("dd", drawn, class_="meter", aria_hidden="true")
 
 
 def notice_list(explanations: Sequence[Explanation], more: Sequence[str] = ()) -> Html:
@@ -153,13 +153,7 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> Html:
     rows = [_score_row(e, j, peak, reach) for j in order]
     left = len(e.features) - len(rows)
     caption = f"The {len(rows)} strongest of {len(e.features)} words" if left else "All words"
-    return element(
-        "table",
-        element("caption", f"{caption}, {e.label}"),
-        element("thead", element("tr", *(element("th", name, scope="col") for name in head))),
-        element("tbody", *rows),
-        class_="scores",
-    )
+    return headed_table(head, rows, caption=f"{caption}, {e.label}", class_="scores")
 
 
 def _score_row(e: Explanation, j: int, peak: float, reach: float) -> Html:
@@ -199,7 +193,7 @@ def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Ht
 def all_scores(explanations: Sequence[Explanation]) -> Html:
     """Return every score of every method as one table: the page in text."""
     peaks = [largest(e) for e in explanations]
-    head = [element("th", name, scope="col") for name in ("word", *(e.label for e in explanations))]
+    head = ("word", *(e.label for e in explanations))
     rows = []
     for j, feature in enumerate(explanations[0].names):
         cells = [
@@ -207,14 +201,8 @@ def all_scores(explanations: Sequence[Explanation]) -> Html:
             for e, peak in zip(explanations, peaks, strict=True)
         ]
         rows.append(element("tr", element("th", element("bdi", feature), scope="row"), *cells))
-    table = element(
-        "table",
-        element("caption", "Every score, in the order of the text"),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-        class_="numbers",
-    )
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label="All scores")
+    table = headed_table(head, rows, caption="Every score, in the order of the text")
+    return scrolling(table, "All scores")
 
 
 def settings(explanations: Sequence[Explanation]) -> Html:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from limelight.render.html_summary_words import (
     difference_table,
-    plain_table,
     word_bars,
     word_data,
 )
+from limelight.render.html_tables import plain_table
 from limelight.render.html_words import legend, words
 from limelight.render.markup import NOTHING, Html, element, raw
 from limelight.render.page_shell import section, whole_page
@@ -126,7 +126,7 @@ def _mistakes(view: SummarizedView) -> list[Html]:
             "difference",
             "p (Holm)",
         )
-        said = difference_table(heads, view.differing)
+        said = difference_table(heads, view.differing, label="Right and wrong")
     else:
         said = element("p", "No word's mean score differs for certain between right and wrong.")
     note = (
@@ -183,7 +183,7 @@ def _slices(view: SummarizedView) -> Html:
         cells += ["" if one.right is None else _share(one.right)] * labelled
         changes = [f"{word.word} {word.difference:+.3f}" for word in one.differing]
         rows.append([*cells, ", ".join(changes).replace("-", "−")])
-    return plain_table(heads, rows)
+    return plain_table(heads, rows, label=f"Texts by {view.sliced_by}")
 
 
 def _share(part: Part) -> str:

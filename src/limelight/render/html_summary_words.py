@@ -1,11 +1,12 @@
 """The words of a summary in HTML: bars with intervals, and what a click on a word shows."""
 
-__all__ = ["difference_table", "plain_table", "word_bars", "word_data"]
+__all__ = ["difference_table", "word_bars", "word_data"]
 
 from collections.abc import Sequence
 from typing import Any
 
 from limelight.render.coloured_pieces import visible
+from limelight.render.html_tables import headed_table, plain_table
 from limelight.render.markup import Html, element, raw
 from limelight.render.wording import minus, written
 from limelight.results.run_summary import DifferingWord, SummarizedView, SummarizedWord
@@ -24,13 +25,12 @@ def word_bars(
         _row(one, None if first is None else first + i, peak, signed, hidden=i >= _FIRST)
         for i, one in enumerate(found)
     ]
-    head = ("", "", "mean", "interval", "texts")
-    top = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
+    head = ("word", "", "mean", "interval", "texts")
     more = element("button", f"Show more of {len(found):,}", type="button", class_="more")
     return element(
         "div",
         element("h3", title),
-        element("table", top, element("tbody", *rows), class_="leading"),
+        headed_table(head, rows, class_="leading"),
         more if len(found) > _FIRST else raw(),
     )
 
@@ -98,7 +98,7 @@ def word_data(view: SummarizedView) -> list[Any]:
     ]
 
 
-def difference_table(heads: Sequence[str], found: Sequence[DifferingWord]) -> Html:
+def difference_table(heads: Sequence[str], found: Sequence[DifferingWord], *, label: str) -> Html:
     """Return words in two groups of texts, with the difference and its interval."""
     rows = [
         (
@@ -111,16 +111,4 @@ def difference_table(heads: Sequence[str], found: Sequence[DifferingWord]) -> Ht
         )
         for one in found
     ]
-    return plain_table(heads, rows)
-
-
-def plain_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Html:
-    """Return a table whose first column names its rows."""
-    top = element("thead", element("tr", *(element("th", h, scope="col") for h in heads)))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in rest))
-        for first, *rest in rows
-    ]
-    return element(
-        "div", element("table", top, element("tbody", *body), class_="numbers"), class_="wide"
-    )
+    return plain_table(heads, rows, label=label)

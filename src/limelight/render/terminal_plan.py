@@ -2,6 +2,8 @@
 
 __all__ = ["plan_sentence", "plan_text"]
 
+from dataclasses import replace
+
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,34 +14,43 @@ from limelight.results.sampling_plan import SamplingPlan
 
 _SHOWN = 10
 _USUAL = 5000  # samples of the `lime` package
+_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
 
 
 def plan_sentence(plan: SamplingPlan) -> str:
-    """Say how many samples are needed, and how that is known."""
+    """Say how many samples are needed, how that is known, and whether the penalty is why."""
     how = (
         "computed without sampling"
         if plan.exact
         else f"estimated from a pilot of {plan.pilot:,} samples"
     )
-    return (
-        f"LIME needs {plan.needed:,} samples for a standard error of {plan.error:g} or less on "
-        f"every word, {how}."
+    sentence = (
+        f"LIME needs {plan.needed:,} samples to come within {plan.error:g} of its limit in every "
+        f"score, {how}."
     )
+    without = replace(plan, ridge=0.0).needed
+    if plan.needed > _MANY * without:
+        sentence += (
+            f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
+            f"and without it {without:,} would do."
+        )
+    return sentence
 
 
 def plan_text(plan: SamplingPlan) -> RenderableType:
-    """Return the number of samples, then the words that need the most."""
+    """Return the number of samples, then the features that need the most."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("word", overflow="ellipsis", no_wrap=True)
-    table.add_column("samples", justify="right", no_wrap=True)
+    table.add_column("")  # the one that gives way on a narrow terminal
     usual = plan.overhead < _USUAL
-    if usual:
-        table.add_column(f"± with {_USUAL:,}", justify="right", no_wrap=True)
-    order = np.argsort(-plan.deviation, kind="stable")[:_SHOWN].tolist()
+    for title in ("samples", f"± with {_USUAL:,}")[: 1 + usual]:
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
+    samples = plan.samples
+    order = np.lexsort((-plan.deviation, -samples))[:_SHOWN].tolist()
     for j in order:
-        cells = [Text(visible(plan.names[j])), Text(f"{plan.samples[j]:,}")]
+        name = Text(visible(plan.names[j]), no_wrap=True, overflow="ellipsis")
+        cells = [name, Text(f"{samples[j]:,}")]
         if usual:
-            cells.append(Text(f"{plan.stderr(_USUAL)[j]:.2g}"))
+            cells.append(Text(f"{plan.rmse(_USUAL)[j]:.2g}"))
         table.add_row(*cells)
     if left_out := len(plan.features) - len(order):
         table.add_row(Text(f"and {left_out} more", "dim"))

@@ -19,6 +19,7 @@ __all__ = [
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import final
 
 import numpy as np
@@ -141,6 +142,12 @@ def answer(outcome: Outcome) -> str:
     return percent(outcome.probability) + logit
 
 
+def rounded_up(bound: float) -> str:
+    """Return ``bound`` in two digits that are no less than it: what is said to hold must hold."""
+    up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(bound)))
+    return f"{float(up):.1e}"
+
+
 def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
@@ -148,7 +155,9 @@ def precision_sentence(e: Explanation) -> str:
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
-        return f"No sampling; every score is within {e.bound:.1e} of the exact value (proven)."
+        return (
+            f"No sampling; every score is within {rounded_up(e.bound)} of the exact value (proven)."
+        )
     return "No sampling error."
 
 

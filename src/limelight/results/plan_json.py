@@ -19,6 +19,7 @@ class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, o
     """
 
     text: str
+    score: float
     deviation: float
     samples: int
     side: Literal["", "first", "second"] = ""
@@ -35,8 +36,11 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     error: float
     needed: int
     overhead: int
+    left: float
     pilot: int | None
     bandwidth: float | Literal["inf"]
+    ridge: float
+    row0: bool
     sizes: str
     replacement: str
     features: list[PlannedFeature]
@@ -45,8 +49,8 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: str
 
 
-_SAME = ("text", "target", "against", "scale", "error", "overhead", "pilot", "sizes")
-_ALSO = ("replacement", "model", "version")
+_SAME = ("text", "target", "against", "scale", "error", "overhead", "left", "pilot")
+_ALSO = ("ridge", "row0", "sizes", "replacement", "model", "version")
 
 
 def plan_to_json(plan: SamplingPlan, *, indent: int | None = None) -> str:
@@ -57,8 +61,8 @@ def plan_to_json(plan: SamplingPlan, *, indent: int | None = None) -> str:
         needed=plan.needed,
         bandwidth="inf" if plan.bandwidth == math.inf else plan.bandwidth,
         features=[
-            PlannedFeature(text=feature, deviation=deviation, samples=samples, side=side)
-            for feature, deviation, samples, side in map(dict.values, plan.rows())
+            PlannedFeature(text=feature, **row)
+            for feature, row in ((row.pop("feature"), row) for row in plan.rows())
         ],
         notices=list(plan.notices),
     )
@@ -80,5 +84,6 @@ def plan_from_json(content: str | bytes) -> SamplingPlan:
         features=tuple(row.text for row in record.features),
         sides=tuple(row.side for row in record.features),
         deviation=np.array([row.deviation for row in record.features], dtype=np.float64),
+        scores=np.array([row.score for row in record.features], dtype=np.float64),
         notices=tuple(record.notices),
     )

@@ -1,4 +1,4 @@
-"""How many samples LIME needs: its standard errors before any sample is drawn."""
+"""How many samples LIME needs: its errors before any sample is drawn."""
 
 __all__ = ["SamplingPlan"]
 
@@ -13,29 +13,36 @@ from limelight.results.data_frame import data_frame
 from limelight.results.equality import equal_fields
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
+from limelight.theory.lime_shift import Shift, lime_shift
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-PLAN_COLUMNS = ("feature", "deviation", "samples", "side")
+PLAN_COLUMNS = ("feature", "score", "deviation", "samples", "side")
+_BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingPlan:
-    """Samples that bring the standard error of LIME on one text down to ``error``, word by word.
+    """Samples that bring LIME on one text within ``error`` of its limit, word by word.
 
-    With n samples the standard error of feature j is ``deviation[j]`` / √(n − ``overhead``):
-    ``deviation`` is the limit of √n times it, and ``overhead`` what a regression of so many words
-    costs, (d + 1) samples of mean weight. ``pilot`` is None where the deviations were computed
-    without sampling, else the number of samples from which they were estimated. ``sides`` are those
-    of an explanation: the text of a pair in which each feature stands, "" where there is one text.
+    Two things keep a regression on n samples from it. It scatters: the standard error of feature j
+    is ``deviation[j]`` / √(n − ``overhead``), where ``deviation`` is the limit of √n times it and
+    ``overhead`` what a regression of so many words costs, (d + 1) samples of mean weight. And its
+    penalty, ``ridge``, and ``row0``, the untouched text among the samples, hold it back by
+    :meth:`bias`, which follows from the limit's ``scores`` and from ``left``, what they leave over
+    of the whole text. ``pilot`` is None where all this was computed without sampling, else the
+    number of samples from which it was estimated. ``sides`` are those of an explanation: the text
+    of a pair in which each feature stands, "" where there is one text.
     """
 
     text: str
     features: tuple[str, ...]
     sides: tuple[str, ...] = ()
     deviation: Float[np.ndarray, " d"]
+    scores: Float[np.ndarray, " d"]
+    left: float
     error: float
     overhead: int
     pilot: int | None = None
@@ -43,6 +50,8 @@ class SamplingPlan:
     against: str | None = None
     scale: str = "logit"
     bandwidth: float = 0.25
+    ridge: float = 1.0
+    row0: bool = True
     sizes: str = "uniform"
     replacement: str = "unk"
     notices: tuple[str, ...] = ()
@@ -52,23 +61,18 @@ class SamplingPlan:
     def __post_init__(self) -> None:
         if not 0 < self.error < math.inf:
             raise InputError(f"error must be positive and finite; got {self.error}.")
-        own = np.array(self.deviation, dtype=np.float64)
-        if own.shape != (len(self.features),) or not len(own):
+        d = len(self.features)
+        for name in ("deviation", "scores"):
+            object.__setattr__(self, name, _own(name, getattr(self, name), d))
+        if (self.deviation < 0).any():
+            raise InputError("a deviation must not be negative.")
+        sides = self.sides or ("",) * d
+        if len(sides) != d or not (set(sides) <= set(SIDES) or set(sides) == {""}):
             raise InputError(
-                f"deviation must hold one number per feature ({len(self.features)}); "
-                f"got shape {own.shape}."
-            )
-        if not (np.isfinite(own) & (own >= 0)).all():
-            raise InputError("a deviation must be finite and not negative.")
-        sides = self.sides or ("",) * len(own)
-        if len(sides) != len(own) or not (set(sides) <= set(SIDES) or set(sides) == {""}):
-            raise InputError(
-                f"sides must be {' or '.join(map(repr, SIDES))} for each of the {len(own)} "
+                f"sides must be {' or '.join(map(repr, SIDES))} for each of the {d} "
                 f"features of a pair; got {self.sides}."
             )
         object.__setattr__(self, "sides", sides)
-        own.setflags(write=False)
-        object.__setattr__(self, "deviation", own)
 
     def __eq__(self, other: object) -> bool:
         return equal_fields(self, other)
@@ -82,22 +86,44 @@ class SamplingPlan:
 
     @property
     def exact(self) -> bool:
-        """Whether the deviations were computed, not estimated from a pilot."""
+        """Whether the errors were computed, not estimated from a pilot."""
         return self.pilot is None
 
     @property
     def samples(self) -> Int[np.ndarray, " d"]:
-        """The number of samples with which each feature's standard error is ``error``.
+        """The number of samples with which each feature is within ``error``, by :meth:`rmse`.
 
-        At least twice the ``overhead``: fewer do not determine a regression on all features.
+        At least twice the ``overhead``: fewer do not determine a regression on all features. What
+        the penalty and row 0 do is counted in full, even where one happens to undo the other.
         """
-        # Beyond 2⁶² nobody samples; a whole number must hold it all the same.
-        wanted = np.minimum(np.ceil((self.deviation / self.error) ** 2), 2.0**62)
-        return np.maximum(wanted.astype(np.int64), self.overhead) + self.overhead
+        few = np.full(len(self.features), 2 * self.overhead, dtype=np.int64)
+        many = np.full_like(few, _BEYOND)
+        enough = self._reach(few) <= self.error
+        many[enough] = few[enough]
+        while (apart := many - few > 1).any():
+            middle = few + (many - few) // 2
+            enough = self._reach(middle) <= self.error
+            many = np.where(apart & enough, middle, many)
+            few = np.where(apart & ~enough, middle, few)
+        return many
+
+    def _reach(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        scatter = self.deviation / np.sqrt(samples - self.overhead)
+        return np.hypot(scatter, self._shift(samples).most)
+
+    def _shift(self, samples: int | Int[np.ndarray, " d"]) -> Shift:
+        return lime_shift(
+            self.scores,
+            self.left,
+            samples=samples,
+            bandwidth=self.bandwidth,
+            ridge=self.ridge,
+            row0=self.row0,
+        )
 
     @property
     def needed(self) -> int:
-        """The number of samples with which no standard error exceeds ``error``."""
+        """The number of samples with which every feature is within ``error``."""
         return int(self.samples.max())
 
     def stderr(self, samples: int) -> Float[np.ndarray, " d"]:
@@ -109,16 +135,25 @@ class SamplingPlan:
             )
         return self.deviation / math.sqrt(samples - self.overhead)
 
+    def bias(self, samples: int) -> Float[np.ndarray, " d"]:
+        """Return what penalty and row 0 add to the scores of LIME with that many samples."""
+        return self._shift(samples).total
+
+    def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
+        """Return the root mean square distance of LIME with that many samples to its limit."""
+        return np.hypot(self.stderr(samples), self.bias(samples))
+
     def __repr__(self) -> str:
         how = "exact" if self.exact else f"from a pilot of {self.pilot}"
         return (
-            f"<SamplingPlan for {one_line(self.text, 40)!r}: {self.needed} samples for a standard "
+            f"<SamplingPlan for {one_line(self.text, 40)!r}: {self.needed} samples for an "
             f"error of {self.error:g}, {how}>"
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per feature, in the order of the text."""
-        columns = (self.features, self.deviation.tolist(), self.samples.tolist(), self.sides)
+        numbers = (self.scores.tolist(), self.deviation.tolist(), self.samples.tolist())
+        columns = (self.features, *numbers, self.sides)
         return [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def to_frame(self) -> Any:
@@ -149,3 +184,14 @@ class SamplingPlan:
         from limelight.render.terminal_plan import plan_text
 
         return plan_text(self)
+
+
+def _own(name: str, given: Float[np.ndarray, " d"], d: int) -> Float[np.ndarray, " d"]:
+    """Return a copy of one number per feature that nobody can change."""
+    own = np.array(given, dtype=np.float64)
+    if own.shape != (d,) or not d:
+        raise InputError(f"{name} must hold one number per feature ({d}); got shape {own.shape}.")
+    if not np.isfinite(own).all():
+        raise InputError(f"{name} must be finite.")
+    own.setflags(write=False)
+    return own

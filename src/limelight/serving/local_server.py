@@ -18,6 +18,7 @@ from limelight.errors import InputError
 from limelight.serving.desk import Desk
 from limelight.serving.doors import Doors
 from limelight.serving.page_app import page_app
+from limelight.serving.request_deadline import DeadlineProtocol
 from limelight.serving.served import Served
 
 LOOPBACK = "127.0.0.1"
@@ -109,7 +110,7 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
         lifespan="off",
         ws="none",
         loop="asyncio",
-        http="h11",
+        http=DeadlineProtocol,
         server_header=False,
         limit_concurrency=500,
         timeout_keep_alive=30,

@@ -11,6 +11,7 @@ __all__ = [
 from limelight.errors import InputError, nearest
 from limelight.shapes import Array, Float
 from limelight.theory.attention import head_outputs
+from limelight.theory.hidden_logits import HiddenUnits
 from limelight.theory.namespace import array_namespace
 
 
@@ -22,6 +23,7 @@ def head_gradients(
     key: Float[Array, "K d_e"],
     value: Float[Array, "*#n K d_e"],
     query: Float[Array, "K d_e d_e"],
+    units: HiddenUnits | None = None,
 ) -> Float[Array, "*n K T d_e"]:
     r"""Gradient of every head's output at every position of the window, [cls] included.
 
@@ -33,13 +35,19 @@ def head_gradients(
         + \tfrac{1}{\sqrt{d_{att}}} (u_t - f_i) W_k^\top q \bigr)
         + 1_{t = 0} \tfrac{1}{\sqrt{d_{att}}} W_q^\top \textstyle\sum_s \alpha_s (u_s - f_i) k_s .
 
-    Exact. The last term is not in the paper: moving [cls] also moves the query.
+    Exact. The last term is not in the paper: moving [cls] also moves the query. Hidden ``units``
+    with weights :math:`w_a` add :math:`\sum_a w_a (1 - \tanh^2 h_a)` times their own keys to the
+    first term, times their own queries to the last.
     Statement, proof and figure: ``docs/theorems/gradient.md``.
     """
     xp = array_namespace(alpha)
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
     rows = alpha[..., None] * value[..., :, None, :] + surplus[..., None] * key[:, None, :]
     pull = _query_pull(surplus, e, query)
+    if units is not None:
+        passed = units.passed(surplus)
+        rows = rows + xp.matmul(passed, units.key)
+        pull = pull + _pulled_by_units(passed, units)
     return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2)
 
 
@@ -49,6 +57,7 @@ def token_gradients(
     *,
     key: Float[Array, "K d_e"],
     value: Float[Array, "*#n K d_e"],
+    units: HiddenUnits | None = None,
 ) -> Float[Array, "*n T d_e"]:
     r"""Theorem 4.1 at any positions but [cls]: two products with (K, d_e) matrices.
 
@@ -58,7 +67,11 @@ def token_gradients(
     xp = array_namespace(alpha)
     along = xp.concat([alpha, surplus], axis=-2)
     read = xp.concat([value, xp.broadcast_to(key, value.shape)], axis=-2) / alpha.shape[-2]
-    return xp.matmul(xp.matrix_transpose(along), read)
+    rows = xp.matmul(xp.matrix_transpose(along), read)
+    if units is None:
+        return rows
+    by_head = xp.matmul(units.passed(surplus), units.key)
+    return rows + xp.mean(by_head, axis=-3)
 
 
 def gradient(
@@ -69,12 +82,16 @@ def gradient(
     key: Float[Array, "K d_e"],
     value: Float[Array, "*#n K d_e"],
     query: Float[Array, "K d_e d_e"],
+    units: HiddenUnits | None = None,
 ) -> Float[Array, "*n T d_e"]:
     """Gradient of the model at every position, the mean of :func:`head_gradients` over heads."""
     xp = array_namespace(alpha)
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-    rows = token_gradients(alpha, surplus, key=key, value=value)
-    rows[..., 0, :] += xp.mean(_query_pull(surplus, e, query), axis=-2)
+    rows = token_gradients(alpha, surplus, key=key, value=value, units=units)
+    pull = _query_pull(surplus, e, query)
+    if units is not None:
+        pull = pull + _pulled_by_units(units.passed(surplus), units)
+    rows[..., 0, :] += xp.mean(pull, axis=-2)
     return rows
 
 
@@ -94,6 +111,7 @@ def gradient_times_input(
 
     and no embedding is needed. Exact. The arrays must span the whole window: f_i sums over it.
     ``read`` is what of ``u`` is read of the embedding, where a bias adds to it; None: all of it.
+    Where hidden units make the logits, ``logit`` is :math:`e_t \cdot \nabla \ell_t` instead.
     """
     own = u if read is None else read
     return alpha * (own + (u - head_outputs(alpha, u)[..., None]) * logit)
@@ -122,3 +140,11 @@ def _query_pull(
     xp = array_namespace(surplus)
     carried = xp.matmul(surplus, e)
     return xp.matmul(query, carried[..., None])[..., 0]
+
+
+def _pulled_by_units(
+    passed: Float[Array, "*n K T d_h"], units: HiddenUnits
+) -> Float[Array, "*n K d_e"]:
+    """The same through hidden units, each of which hears the query at every position."""
+    xp = array_namespace(passed)
+    return xp.matmul(xp.sum(passed, axis=-2)[..., None, :], units.query)[..., 0, :]

@@ -11,6 +11,7 @@ from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.attention import attention, head_outputs
+from limelight.theory.logit_path import LogitPath
 from limelight.theory.namespace import array_namespace
 from limelight.theory.path_quadrature import (
     NODES,
@@ -45,9 +46,8 @@ class IntegratedGradients:
 
 
 def integrated_gradients(
-    logit: Float[Array, "n K T"],
+    logits: LogitPath,
     u: Float[Array, "n C K T"],
-    base_logit: Float[Array, "n K T"],
     base_u: Float[Array, "n C K T"],
     *,
     weigh: Weigh,
@@ -59,12 +59,12 @@ def integrated_gradients(
 ) -> IntegratedGradients:
     r"""Return IG of a function of the C outputs, per head and position; heads are averaged in.
 
-    Logits and values move linearly, :math:`\ell(x) = \ell_h + x \Delta\ell`, so with
+    Values move linearly, and logits linearly or by hidden units (`LogitPath`), so with
     :math:`\bar u = \sum_c w_c u_c` and ``weigh`` mapping outputs to
     :math:`w_c = \partial F / \partial f_c`,
 
     .. math:: IG_t = \frac1K \sum_i \int_0^1 \alpha_t(x)
-        \bigl[ \Delta \bar u_t + \Delta\ell_t (\bar u_t(x) - \bar f_i(x)) \bigr] dx .
+        \bigl[ \Delta \bar u_t + \ell'_t(x) (\bar u_t(x) - \bar f_i(x)) \bigr] dx .
 
     Scores sum, over heads and positions, to F(document) − F(baseline), F being ``value_of`` the
     outputs. There are as many panels of 32 Gauss–Legendre nodes as prove an error of at most
@@ -72,23 +72,24 @@ def integrated_gradients(
     what is proven. ``outer`` bounds the derivatives of F; the errors are those of the logits and
     of the values.
     """
-    xp = array_namespace(logit)
-    size = path_size(logit, u, base_logit, base_u)
+    xp = array_namespace(u)
+    size = path_size(logits, u, base_u, outer)
     errors = {
-        "logit_error": np.zeros_like(size.logit) if logit_error is None else logit_error,
+        "logit_error": np.zeros_like(logits.size) if logit_error is None else logit_error,
         "value_error": np.zeros_like(size.value) if value_error is None else value_error,
     }
     # No node is worth its time once rounding outweighs what it adds.
     least = rounding_error(size, 1, outer, **errors)
     panels = panels_needed(size, outer, tolerance=np.maximum(tolerance, least))
-    scores = _Path(logit, u, base_logit, base_u, weigh).integral(panels)
-    whole = value_of(_outputs(logit, u)) - value_of(_outputs(base_logit, base_u))
+    path = _Path(logits, u, base_u, weigh)
+    start, whole = (value_of(f) for f in path.ends())
+    scores = path.integral(panels)
     quadrature = quadrature_error(size, panels, outer)
     return IntegratedGradients(
         scores=scores,
         bound=quadrature + rounding_error(size, panels, outer, **errors),
         quadrature=quadrature,
-        gap=xp.abs(xp.sum(scores, axis=(-2, -1)) - whole),
+        gap=xp.abs(xp.sum(scores, axis=(-2, -1)) - (whole - start)),
         nodes=panels * NODES,
     )
 
@@ -96,11 +97,22 @@ def integrated_gradients(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
-    logit: Float[Array, "*n K T"]
-    u: Float[Array, "*n C K T"]
-    base_logit: Float[Array, "*n K T"]
-    base_u: Float[Array, "*n C K T"]
+    logits: LogitPath
+    u: Float[Array, "n C K T"]
+    base_u: Float[Array, "n C K T"]
     weigh: Weigh
+
+    def ends(self) -> Float[Array, "2 n C"]:
+        """The outputs at both ends of the path."""
+        x = self._column([0.0, 1.0])
+        alpha = attention(self.logits.at(x[..., 0])[0])
+        u = self.base_u + x * (self.u - self.base_u)
+        return array_namespace(u).mean(_head_values(alpha, u), axis=-1)
+
+    def _column(self, numbers: Any) -> Float[Array, "m 1 1 1 1"]:
+        xp = array_namespace(self.u)
+        array = xp.asarray(numbers, dtype=self.u.dtype, device=device(self.u))
+        return xp.reshape(array, (-1,) + (1,) * self.u.ndim)
 
     def integral(self, panels: int) -> Float[Array, "*n K T"]:
         """Sum the panels one by one, so that memory does not grow with their number."""
@@ -111,23 +123,17 @@ class _Path:
         return total
 
     def _panel(self, start: float, width: float) -> Float[Array, "*n K T"]:
-        xp = array_namespace(self.logit)
-        column = (-1,) + (1,) * self.u.ndim
-        x, weight = (
-            xp.reshape(
-                xp.asarray(numbers, dtype=self.logit.dtype, device=device(self.logit)), column
-            )
-            for numbers in (start + width * PANEL, width * WEIGHTS)
-        )
-        return xp.sum(weight[..., 0] * self._integrand(x), axis=0)
+        x, weight = map(self._column, (start + width * PANEL, width * WEIGHTS))
+        return array_namespace(self.u).sum(weight[..., 0] * self._integrand(x), axis=0)
 
     def _integrand(self, x: Float[Array, "m *ones"]) -> Float[Array, "m *n K T"]:
         """What every position adds per unit of x, for every head, over the number of heads."""
-        xp = array_namespace(self.logit)
+        xp = array_namespace(self.u)
         # F is differentiated at the outputs of the path, so its weights move with x as well; for a
         # logit they are constant.
-        slope, u_slope = self.logit - self.base_logit, self.u - self.base_u
-        alpha = attention(self.base_logit + x[..., 0] * slope)
+        u_slope = self.u - self.base_u
+        logit, slope = self.logits.at(x[..., 0])
+        alpha = attention(logit)
         u = self.base_u + x * u_slope
         w = self.weigh(xp.mean(_head_values(alpha, u), axis=-1))[..., None, None]
         u, u_slope = xp.sum(w * u, axis=-3), xp.sum(w * u_slope, axis=-3)
@@ -139,7 +145,3 @@ def _head_values(
     alpha: Float[Array, "*n K T"], u: Float[Array, "*n C K T"]
 ) -> Float[Array, "*n C K"]:
     return array_namespace(alpha).sum(alpha[..., None, :, :] * u, axis=-1)
-
-
-def _outputs(logit: Float[Array, "*n K T"], u: Float[Array, "*n C K T"]) -> Float[Array, "*n C"]:
-    return array_namespace(logit).mean(_head_values(attention(logit), u), axis=-1)

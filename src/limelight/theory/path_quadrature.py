@@ -1,7 +1,8 @@
 """How many panels integrated gradients need, and a proven bound on every score, known in advance.
 
-On the path from UNK to the text logits and values are linear in x, so attention is analytic around
-it: where |Im x| ≤ H and φ = HS/2 < π/2, S being the range of the slopes of a head's logits,
+On the path from UNK to the text values are linear in x and logits analytic around it, linear or by
+hidden units (`logit_path`), and so is attention: where |Im x| ≤ H and the imaginary parts of a
+head's logits lie within a range of 2φ < π,
 
     Σ_t |α_t(x)| ≤ 1/cos φ .
 
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.shapes import Array, Float
+from limelight.theory.logit_path import LogitPath, Reach
 from limelight.theory.namespace import array_namespace, host_array
 from limelight.theory.table_rounding import ROUNDING
 
@@ -48,9 +50,10 @@ class Outer(NamedTuple):
 class PathSize(NamedTuple):
     """What logits and values do along the path, per document, class and head."""
 
-    swing: Float[np.ndarray, "n K"]  # S: largest less smallest slope of a logit
-    steepest: Float[np.ndarray, "n K"]  # largest |Δℓ|
-    logit: Float[np.ndarray, "n K"]  # largest |ℓ|
+    logits: LogitPath
+    heights: Float[np.ndarray, "h n"]  # H of several ellipses
+    reach: Reach  # of the logits at each height
+    steepest: Float[np.ndarray, "n K"]  # largest |ℓ′| on the path itself
     moved: Float[np.ndarray, "n C K"]  # largest |Δu|
     spread: Float[np.ndarray, "n C K"]  # the ranges of u at both ends, added
     value: Float[np.ndarray, "n C K"]  # largest |u|
@@ -58,13 +61,10 @@ class PathSize(NamedTuple):
 
 
 def path_size(
-    logit: Float[Array, "n K T"],
-    u: Float[Array, "n C K T"],
-    base_logit: Float[Array, "n K T"],
-    base_u: Float[Array, "n C K T"],
+    logits: LogitPath, u: Float[Array, "n C K T"], base_u: Float[Array, "n C K T"], outer: Outer
 ) -> PathSize:
-    """The sizes of a path from the logits and values of its ends."""
-    xp = array_namespace(logit)
+    """The sizes of a path from its logits, and its values at both ends."""
+    xp = array_namespace(u)
 
     def largest(x: Array) -> Array:
         return xp.max(xp.abs(x), axis=-1)
@@ -72,22 +72,25 @@ def path_size(
     def extent(x: Array) -> Array:
         return xp.max(x, axis=-1) - xp.min(x, axis=-1)
 
-    slope = logit - base_logit
+    moved, spread = host_array(largest(u - base_u)), host_array(extent(u) + extent(base_u))
+    level = logits.reach(np.zeros(len(moved)))
+    heights = _HEIGHTS[:, None] / _flatness(logits, level, moved, spread, outer)
     return PathSize(
-        swing=host_array(extent(slope)),
-        steepest=host_array(largest(slope)),
-        logit=host_array(xp.maximum(largest(logit), largest(base_logit))),
-        moved=host_array(largest(u - base_u)),
-        spread=host_array(extent(u) + extent(base_u)),
+        logits=logits,
+        heights=heights,
+        reach=logits.reach(heights),
+        steepest=level.steepest,
+        moved=moved,
+        spread=spread,
         value=host_array(xp.maximum(largest(u), largest(base_u))),
-        positions=int(logit.shape[-1]),
+        positions=int(u.shape[-1]),
     )
 
 
 def panels_needed(size: PathSize, outer: Outer, *, tolerance: Float[np.ndarray, " n"]) -> int:
     """The fewest panels whose error is proven to be within ``tolerance``, or the most allowed."""
     # A panel serves up to a swing of 16 or so: this starts below, and grows by a quarter.
-    panels = max(1, min(MAX_PANELS, int(size.swing.max() / 32)))
+    panels = max(1, min(MAX_PANELS, int(size.logits.swing.max() / 32)))
     while panels < MAX_PANELS and (quadrature_error(size, panels, outer) > tolerance).any():
         panels = min(MAX_PANELS, panels + 1 + panels // 4)
     return panels
@@ -99,26 +102,33 @@ def quadrature_error(size: PathSize, panels: int, outer: Outer) -> Float[np.ndar
     4 M ρ^{−2m}/(1 − 1/ρ), M the bound of the integrand on ellipses of radius ρ around the panels:
     the least over several ρ.
     """
-    H = _HEIGHTS[:, None] / _flatness(size, outer)  # half the height of an ellipse
+    H = size.heights  # half of an ellipse's height
     b = 2 * H * panels
     rho = b + np.sqrt(1 + b * b)
-    reach = 1 + (rho - 1) / (2 * panels)  # at least |x| and |1 − x| on the ellipse
-    secant = 1 / np.cos(H[..., None] * size.swing / 2)[..., None, :]
-    apart = secant * reach[..., None, None] * size.spread  # at least |u_t − f_i|
-    slope = secant * (size.moved + size.swing[:, None] / 2 * apart)  # at least |f_i′|
-    bracket = secant * (size.moved + size.steepest[:, None] * apart)
-    # f is real on the path, so at height H its imaginary part is at most H max|f′|.
-    imaginary = H * slope.mean(axis=-1).max(axis=-1)
+    beyond = 1 + (rho - 1) / (2 * panels)  # at least |x| and |1 − x| on the ellipse
+    phase, halves, steepest = (x[..., None, :] for x in size.reach)
     with np.errstate(invalid="ignore", over="ignore"):  # past a pole nothing is known: ∞ · 0
+        secant = np.where(phase < math.pi / 2, 1 / np.cos(phase), np.inf)
+        apart = secant * beyond[..., None, None] * size.spread  # at least |u_t − f_i|
+        slope = secant * (size.moved + halves * apart)  # at least |f_i′|
+        bracket = secant * (size.moved + steepest * apart)
+        # f is real on the path, so at height H its imaginary part is at most H max|f′|.
+        imaginary = H * slope.mean(axis=-1).max(axis=-1)
         M = (outer.weights(imaginary) * bracket.mean(axis=-1)).sum(axis=-1)
         error = np.fmin.reduce(4 * M * np.exp(-2 * NODES * np.log(rho)) / (1 - 1 / rho), axis=0)
     return np.where(error < np.inf, error, np.inf)
 
 
-def _flatness(size: PathSize, outer: Outer) -> Float[np.ndarray, " n"]:
-    """1/H of the height at which attention, or the weights of the outputs, may have a pole."""
-    attention = size.swing.max(axis=-1) / math.pi
-    slope = size.moved + size.swing[:, None] / 2 * size.spread
+def _flatness(
+    logits: LogitPath,
+    level: Reach,
+    moved: Float[np.ndarray, "n C K"],
+    spread: Float[np.ndarray, "n C K"],
+    outer: Outer,
+) -> Float[np.ndarray, " n"]:
+    """1/H of the height at which attention, a unit, or the weights of outputs may have a pole."""
+    attention = ((logits.swing + 2 * logits.turn) / math.pi).max(axis=-1)
+    slope = moved + level.apart[:, None] * spread
     outputs = slope.mean(axis=-1).max(axis=-1) * (2 / math.pi if outer.curvature else 0.0)
     return np.maximum(attention + outputs, 1e-3)
 
@@ -134,13 +144,18 @@ def rounding_error(
     """A bound on what errors of logits and values, and rounding, do to Σ over positions of IG_t."""
     T, n = size.positions, panels * NODES
     # ε and η of what stands at a node: its ends, their roundings, and the rounding of the node.
-    epsilon = (logit_error + ROUNDING * (16 * size.logit + T + 16))[:, None]
+    logits = size.logits
+    of_units, of_slopes = logits.node_error
+    off = logit_error + ROUNDING * (16 * logits.size + T + 16) + of_units
+    # A slope errs by both ends; and where a unit's own slope is read elsewhere, by Y times ε.
+    slope_off = ((2 + logits.turn) * off + of_slopes)[:, None]
+    epsilon = off[:, None]
     eta = value_error + ROUNDING * (T + 16) * size.value
     apart = size.spread + 2 * eta
     f_off = eta + epsilon * apart
-    steepest = size.steepest[:, None] + 2 * epsilon
+    steepest = size.steepest[:, None] + slope_off
     bracket = size.moved + 2 * eta + steepest * apart
-    bracket_off = 2 * eta + 2 * epsilon * apart + steepest * (f_off + eta)
+    bracket_off = 2 * eta + slope_off * apart + steepest * (f_off + eta)
     # 64 units for the weights of the nodes, which NumPy has to 50 in all (a test checks it).
     each = bracket_off + (np.expm1(2 * epsilon) + ROUNDING * (n + T + 128)) * bracket
     weights = outer.weights(np.zeros(len(each)))

@@ -6,10 +6,12 @@ that are exponentials of logits, so errors ε of logits and η of values move it
 
     |f̂ − f| ≤ η + tanh(ε/2) · (max u − min u),
 
-whatever is removed (``average_error``). Statement and proof: ``docs/theorems/table-rounding.md``.
+whatever is removed (``average_error``). Where hidden units make the logits, tanh carries errors on
+at most as they are, and adds its own (``unit_logit_error``).
+Statement and proof: ``docs/theorems/table-rounding.md``.
 """
 
-__all__ = ["ROUNDING", "average_error", "product_error"]
+__all__ = ["ROUNDING", "average_error", "product_error", "unit_logit_error"]
 
 import sys
 
@@ -43,6 +45,16 @@ def product_error(
     if x_error is not None:
         error = error + x_error @ (size if y_error is None else size + y_error)
     return error * (1 + 4 * ROUNDING * (inner + 2)) + inner * _NORMAL
+
+
+def unit_logit_error(weight: Float[Array, "*n d_h"]) -> Float[Array, "*n"]:
+    """A bound on what rounding does to Σ_a w_a tanh h_a, the h being what they are.
+
+    (d_h + 16) 2⁻⁵² Σ|w_a|: 8 for tanh, d_h + 2 for products and sum, the rest for reading a logit.
+    """
+    xp = array_namespace(weight)
+    d_h = weight.shape[-1]
+    return ROUNDING * (d_h + 16) * xp.sum(xp.abs(weight), axis=-1) + d_h * _NORMAL
 
 
 def average_error(

@@ -24,8 +24,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
 
     The query of [cls] is one vector for all documents, so each head reads an embedding along one
     key direction :math:`W_k^\top q / \sqrt{d_{att}}` and C value directions :math:`W_\ell W_v`;
-    autograd carries the gradient through the directions to the weights. Biases, a skip connection
-    and embeddings of every head's own are options, as in the classifier.
+    autograd carries the gradient through the directions to the weights. Biases, a skip connection,
+    embeddings of every head's own and additive attention are options, as in the classifier; the
+    last reads along d_att directions per head, one for each hidden unit.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             T_max=self.T_max,
             position_base=self.position_base,
             position_scale=self.position_scale,
+            attention="dot-product" if self.w_a is None else "additive",
             skip=self.skip,
             head_embeddings=self.head_embeddings,
             record=record or {},
@@ -119,19 +121,40 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         return self._pooled(read, cls_row)
 
     def _directions(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "d_e R"]:
-        """Return what is read of an embedding: K key directions, C·K value ones, C skipped ones."""
-        K, d_att, d_e = self.W_q.shape
-        cls = cls_row + self.positions[0]
-        own = cls.unflatten(0, (K, d_e)) if self.head_embeddings else cls.expand(K, d_e)
-        q = (self.W_q @ own.unsqueeze(-1)).squeeze(-1)
-        if self.b_q is not None:
-            q = q + self.b_q
-        key = (q.unsqueeze(1) @ self.W_k).squeeze(1) / d_att**0.5
+        """Return what is read of an embedding: for logits, C·K value directions, C skipped ones.
+
+        For logits K key directions, of dot products; those of d_att · K hidden units otherwise.
+        """
         value = (self.W_l @ self.W_v).transpose(0, 1)  # C K d_e
-        rows = [self._wide(key), self._wide(value).flatten(0, 1)]
+        if self.w_a is None:
+            query = self._query(cls_row)
+            keys = self._wide((query.unsqueeze(1) @ self.W_k).squeeze(1) / query.shape[1] ** 0.5)
+        else:
+            keys = self._wide(self.W_k.transpose(0, 1)).flatten(0, 1)  # d_att·K d_e
+        rows = [keys, self._wide(value).flatten(0, 1)]
         if self.skip == "mean":
             rows.append(self.W_s)
         return torch.cat(rows).T
+
+    def _query(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "K d_att"]:
+        K, _, d_e = self.W_q.shape
+        cls = cls_row + self.positions[0]
+        own = cls.unflatten(0, (K, d_e)) if self.head_embeddings else cls.expand(K, d_e)
+        query = (self.W_q @ own.unsqueeze(-1)).squeeze(-1)
+        return query if self.b_q is None else query + self.b_q
+
+    def _logits(
+        self, read: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
+    ) -> Float[Array, "B T K"]:
+        """Return the logits of what was read for them.
+
+        The bias of keys adds the same to all dot products of a head: it is not read there.
+        """
+        if self.w_a is None:
+            return read
+        given = self._query(cls_row) if self.b_k is None else self._query(cls_row) + self.b_k
+        units = torch.tanh(read.unflatten(-1, (-1, len(given))) + given.T)  # B T d_att K
+        return (units * self.w_a.T).sum(dim=2)
 
     def _wide(self, read: Float[Array, "*C K d_e"]) -> Float[Array, "*C K wide"]:
         """Let every head read its own part of the embedding, where each has its own."""
@@ -144,13 +167,12 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
     def _pooled(
         self, read: Float[Array, "B T R"], cls_row: Float[Array, " d_e"]
     ) -> Float[Array, "B C"]:
-        """Return the mean over heads of Σ_t α_t u_t, and what is added to it.
-
-        The bias of keys adds the same to all logits of a head: it is never read.
-        """
+        """Return the mean over heads of Σ_t α_t u_t, and what is added to it."""
         K, C, _ = self.W_l.shape
-        logit, value, skipped = read.split([K, C * K, read.shape[-1] - K - C * K], dim=-1)
-        alpha = torch.softmax(logit, dim=1)
+        last = C if self.skip == "mean" else 0
+        asked = read.shape[-1] - C * K - last
+        keys, value, skipped = read.split([asked, C * K, last], dim=-1)
+        alpha = torch.softmax(self._logits(keys, cls_row), dim=1)
         f = (alpha.unsqueeze(2) * value.unflatten(-1, (C, K))).sum(dim=1).mean(dim=-1)
         if self.b_v is not None:
             f = f + (self.W_l @ self.b_v.unsqueeze(-1)).squeeze(-1).mean(dim=0)

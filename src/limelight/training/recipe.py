@@ -31,6 +31,8 @@ class Recipe:
     """A skip connection, from the mean of the window or from [cls], added to the outputs."""
     head_embeddings: bool = False
     """Embeddings of d_e numbers for every head, instead of one for all."""
+    attention: Literal["dot-product", "additive"] = "dot-product"
+    """Logits q · k/√d_att, or w_a · tanh(q + k) of d_att hidden units per head."""
 
     vocabulary_size: int | None = None
     min_count: int = 1

@@ -130,8 +130,10 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
     }
     wide = recipe.d_e * (K if recipe.head_embeddings else 1)
     if recipe.biases:
-        # No key bias: attention does not notice one, and its gradient is 0.
+        # No key bias: dot products do not notice one, and hidden units add it to that of queries.
         shapes |= {"b_q": (K, recipe.d_att), "b_v": (K, recipe.d_out)}
+    if recipe.attention == "additive":
+        shapes["w_a"] = (K, recipe.d_att)
     if recipe.skip is not None:
         shapes["W_s"] = (prepared.outputs(recipe), wide)
     weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}

@@ -305,9 +305,9 @@ EXPERIMENT = Experiment(
         f"absolute values {REPORTED_ABSOLUTE}; error bars are five runs of LIME."
     ),
     parts=(
-        Part(name=MODEL, measure=_measure, needs="gpu", version=2),
+        Part(name=MODEL, measure=_measure, needs=("gpu",), version=2),
         *(
-            Part(name=name, measure=partial(_measure_again, name=name), needs="gpu", version=2)
+            Part(name=name, measure=partial(_measure_again, name=name), needs=("gpu",), version=2)
             for name in (*AGAIN, *PLAIN)
         ),
     ),

@@ -274,7 +274,7 @@ EXPERIMENT = Experiment(
         "where words are cut into pieces."
     ),
     parts=tuple(
-        Part(name=name, measure=partial(_measure, name=name), needs="gpu") for name in MODELS
+        Part(name=name, measure=partial(_measure, name=name), needs=("gpu",)) for name in MODELS
     ),
     findings=_findings,
     figures=_figures,

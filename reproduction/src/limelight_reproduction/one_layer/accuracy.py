@@ -168,7 +168,7 @@ EXPERIMENT = Experiment(
     parts=(
         Part(name="shipped", measure=of_shipped),
         Part(name="carried", measure=of_carried),
-        Part(name="paper", measure=of_paper, needs="gpu"),
+        Part(name="paper", measure=of_paper, needs=("gpu",)),
     ),
     figures=figures,
     findings=findings,

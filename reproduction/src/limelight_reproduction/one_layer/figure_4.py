@@ -260,7 +260,7 @@ EXPERIMENT = Experiment(
     ),
     parts=(
         *on_both_models(_measure, version=3),
-        Part(name="seeds", measure=_measure_seeds, needs="gpu"),
+        Part(name="seeds", measure=_measure_seeds, needs=("gpu",)),
     ),
     findings=_findings,
     figures=_figures,

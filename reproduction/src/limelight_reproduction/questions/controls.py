@@ -230,6 +230,12 @@ def _away(setting: Setting) -> Numbers:
     return away(setting)
 
 
+def _away_on_words(setting: Setting) -> Numbers:
+    from limelight_reproduction.questions.controls_measured import away_on_words  # needs torch
+
+    return away_on_words(setting)
+
+
 EXPERIMENT = Experiment(
     name="controls",
     title="Attention held, and attention trained away: Wiegreffe and Pinter's controls",
@@ -239,8 +245,9 @@ EXPERIMENT = Experiment(
     ),
     parts=(
         Part(name="held", measure=_held),
-        Part(name="held-paper", measure=_held_as_printed, needs="gpu"),
-        Part(name="adversary", measure=_away, needs="gpu"),
+        Part(name="held-paper", measure=_held_as_printed, needs=("gpu",)),
+        Part(name="adversary", measure=_away, needs=("gpu",)),
+        Part(name="adversary-words", measure=_away_on_words, needs=("gpu",)),
     ),
     findings=_findings,
     figures=_figures,

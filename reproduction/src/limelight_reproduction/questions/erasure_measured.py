@@ -1,6 +1,6 @@
 """Erasing words in the order of an explanation, in two ways, until the decision changes."""
 
-__all__ = ["ERASURES", "LEAST", "ORDERS", "measure", "words_to_flip", "zeroed"]
+__all__ = ["ERASURES", "LEAST", "ORDERS", "measure", "zeroed"]
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,6 +14,7 @@ from limelight_reproduction.document import strings
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.intervals import mean_interval
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
+from limelight_reproduction.questions.removal_order import kept_along, words_to_flip
 from limelight_reproduction.questions.summaries import norm_based
 from limelight_reproduction.setting import Setting
 
@@ -35,16 +36,6 @@ ORDERS = {
 }
 SIGNED = ("gxi", "lime", "shapley")
 Row = dict[tuple[str, str], tuple[float | None, float]]
-
-
-def words_to_flip(outputs: Float[np.ndarray, "steps C"]) -> int | None:
-    """Return after how many removals the decision is another one for the first time.
-
-    ``outputs`` are those with 0, 1, … d words removed; None if the decision stays to the end.
-    """
-    decision = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
-    changed = np.flatnonzero(decision != decision[0])
-    return int(changed[0]) if len(changed) else None
 
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
@@ -70,7 +61,7 @@ def rows_of(model: AttentionClassifier, texts: list[str], rng: np.random.Generat
         rows.append({})
         for how in ERASURES:
             for name, order in orders.items():
-                outputs = erase[how](_kept(order))
+                outputs = erase[how](kept_along(order))
                 steps = words_to_flip(outputs)
                 share = None if steps is None else steps / len(order)
                 rows[-1][how, name] = (share, _moved(outputs))
@@ -120,14 +111,6 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Numbers:
             ),
         }
     return compact(found, digits=4)
-
-
-def _kept(order: Int[np.ndarray, " d"]) -> np.ndarray:
-    """Return which words stay when none, the first, the first two … of ``order`` are removed."""
-    d = len(order)
-    place = np.empty(d, int)
-    place[order] = np.arange(d)
-    return place[None, :] >= np.arange(d + 1)[:, None]
 
 
 def _moved(outputs: Float[np.ndarray, "steps C"]) -> float:

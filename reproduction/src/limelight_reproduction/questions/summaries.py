@@ -258,7 +258,7 @@ EXPERIMENT = Experiment(
     parts=(
         Part(name="shipped", measure=lambda s: measure(s, s.shipped, values=True), version=3),
         Part(name="paper", measure=lambda s: measure(s, s.paper), version=3),
-        Part(name="values", measure=_whole_values, needs="gpu"),
+        Part(name="values", measure=_whole_values, needs=("gpu",)),
     ),
     findings=_findings,
     figures=_figures,

@@ -2,7 +2,8 @@
 //
 // The attention of a word is an average of an indicator, and so moves by tanh(ε/2) at most. Gradient
 // × input (docs/theorems/gradient.md) is, at each place, α_t (u_t + (u_t − f) ℓ_t): the average of
-// these numbers over the word's places and of 0 over the others.
+// these numbers over the word's places and of 0 over the others. Of the first u_t, what is read of no
+// embedding is left out; for ℓ_t stands its slope along the embedding, where hidden units make it.
 
 import { averageError, ROUNDING } from "./table_rounding.js";
 import { headAttention, outputError } from "./text_tables.js";
@@ -13,18 +14,19 @@ function byWord({ ofPosition, features }, at) {
   return scores;
 }
 
-const indicatorError = (head) => averageError({ ...head, valueError: 0, low: 0, high: 1, smallest: 1 });
+/** How far the attention of a head to any set of places may be off. */
+export const attentionError = (head) => averageError({ ...head, valueError: 0, low: 0, high: 1, smallest: 1 });
 const meanOf = (rows) => rows.reduce((a, b) => a + b, 0) / rows.length;
 
 /** α-avg: the mean over heads of the attention to the word. */
 export function meanAttention(heads, reading) {
   const alphas = heads.map(headAttention);
-  return { scores: byWord(reading, (t) => meanOf(alphas.map((alpha) => alpha[t]))), bound: meanOf(heads.map(indicatorError)) };
+  return { scores: byWord(reading, (t) => meanOf(alphas.map((alpha) => alpha[t]))), bound: meanOf(heads.map(attentionError)) };
 }
 
 /** α-max: at each place the largest over heads, summed over the word's places. */
 export function maxAttention(heads, reading) {
-  const alphas = heads.map(headAttention), worst = heads.map(indicatorError).reduce((a, b) => Math.max(a, b));
+  const alphas = heads.map(headAttention), worst = heads.map(attentionError).reduce((a, b) => Math.max(a, b));
   const most = reading.features.reduce((count, { spans }) => Math.max(count, spans.length), 1);
   return { scores: byWord(reading, (t) => alphas.reduce((top, alpha) => Math.max(top, alpha[t]), 0)), bound: most * worst };
 }
@@ -37,16 +39,17 @@ export function gradientTimesInput(heads, reading) {
 }
 
 function headProduct(head, reading) {
-  const { logit, u, logitError, valueError } = head, alpha = headAttention(head);
+  const { readLogit, u, readError, valueError, offset } = head, alpha = headAttention(head);
   let f = 0;
   alpha.forEach((one, t) => { f += one * u[t]; });
-  const fError = outputError(head, 1), at = (t) => u[t] + (u[t] - f) * logit[t];
+  const fError = outputError(head, 1), at = (t) => u[t] - offset + (u[t] - f) * readLogit[t];
   let low = 0, high = 0, off = 0;
   for (let t = 1; t < reading.end; t += 1) {
-    const size = Math.abs(logit[t]) + logitError, apart = Math.abs(u[t] - f);
+    const size = Math.abs(readLogit[t]) + readError, apart = Math.abs(u[t] - f);
     low = Math.min(low, at(t));
     high = Math.max(high, at(t));
-    off = Math.max(off, valueError + apart * logitError + (valueError + fError) * size + 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f)) * (1 + size));
+    const own = (offset ? 2 : 1) * valueError, rounded = 8 * ROUNDING * (Math.abs(u[t]) + Math.abs(f) + Math.abs(offset)) * (1 + size);
+    off = Math.max(off, own + apart * readError + (valueError + fError) * size + rounded);
   }
   return { scores: byWord(reading, (t) => alpha[t] * at(t)), bound: averageError({ ...head, valueError: off, low, high, smallest: 1 }) };
 }

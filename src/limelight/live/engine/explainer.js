@@ -2,6 +2,7 @@
 
 import { gradientTimesInput, maxAttention, meanAttention } from "./attention_scores.js";
 import { deletionArea, deletionCurve, greedyOrder, lowestValues, meanRemovedValue, randomRemovals, valueBound } from "./faithfulness.js";
+import { headAnswers, stretchedSlopes } from "./head_by_head.js";
 import { heavyForm } from "./heavy_form.js";
 import { lossesOfOne } from "./leave_one_out.js";
 import { limeValues, limeWalks } from "./lime.js";
@@ -25,6 +26,7 @@ class Case {
 
   get d() { return this.reading.features.length; }
   get heads() { return this.#once("heads", () => textTables(this.model, this.reading, this.target)); }
+  get attending() { return this.heads.slice(0, this.model.attended); }
   get game() { return this.#once("game", () => ratioGame(this.heads, this.reading)); }
   get forms() { return this.#once("forms", () => this.game.map(heavyForm)); }
   get plan() { return removalPlan(this.d); }
@@ -65,8 +67,8 @@ const METHODS = {
   shapley: (one) => one.mean((form, i) => shapleyValues(form, one.walks[i], one.plan.shapley)),
   loo: (one) => one.mean(lossesOfOne),
   gxi: ({ heads, reading }) => gradientTimesInput(heads, reading),
-  "alpha-avg": ({ heads, reading }) => meanAttention(heads, reading),
-  "alpha-max": ({ heads, reading }) => maxAttention(heads, reading),
+  "alpha-avg": ({ attending, reading }) => meanAttention(attending, reading),
+  "alpha-max": ({ attending, reading }) => maxAttention(attending, reading),
 };
 const UNSIGNED = new Set(["alpha-avg", "alpha-max"]);
 
@@ -133,6 +135,18 @@ export class Explainer {
       signed: !UNSIGNED.has(method), spans: features.map(({ spans }) => spans.map((span) => [...span])), intercept,
       value: one.full, baseValue: emptyValue(one.game), text: one.reading.text, cutAt, notices: [...notices],
     };
+  }
+
+  /** {tokens, target, heads}: where [cls] looks in every head, and what the head answers. */
+  heads(text, { target = null } = {}) {
+    const index = this.#index(text, target), one = this.#case(text, index);
+    return { tokens: [...one.reading.tokens], target: this.#model.classes[index], value: one.full, heads: headAnswers(one.heads, one.reading) };
+  }
+
+  /** Gradient × input by running the model twice for every word: a check of the formula. */
+  slopes(text, { target = null } = {}) {
+    const one = this.#case(text, this.#index(text, target));
+    return stretchedSlopes(one.heads, one.reading);
   }
 
   /** The output while the words go in the order of a method's scores, between chance and ceiling. */

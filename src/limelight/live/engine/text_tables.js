@@ -1,5 +1,6 @@
 // The tables at the places of one text: logits, values, attention, and the errors of all of them.
 
+import { unitsAt } from "./hidden_units.js";
 import { averageError, storedError } from "./table_rounding.js";
 
 const UNK = 1;
@@ -7,7 +8,10 @@ const UNK = 1;
 /**
  * For each head: `logit` and `u` at every place of the window as the text stands, `baseLogit` and
  * `baseU` with UNK there; `top`, the largest logit; bounds `logitError` and `valueError` on the errors
- * of all these; the range `low` to `high` of the values. `target` is {output, sign}: u is that output's.
+ * of all these; the range `low` to `high` of the values. `readLogit`, to `readError`, is the slope of a
+ * logit along the embedding: the logit itself, unless hidden units make it; `stretchedLogit(t, factor)`
+ * is the logit of the embedding times a factor. `offset` is what of u is read of no embedding.
+ * `target` is {output, sign}: u is that output's.
  */
 export function textTables(model, reading, target) {
   return Array.from({ length: model.K }, (_, head) => headTables(model, reading, target, head));
@@ -15,15 +19,16 @@ export function textTables(model, reading, target) {
 
 function headTables(model, { ids }, { output, sign }, head) {
   const { K, C, T_max, wordLogit, wordValue, positionLogit, positionValue, rounding, own } = model;
-  const logit = new Float64Array(T_max), u = new Float64Array(T_max);
-  const baseLogit = new Float64Array(T_max), baseU = new Float64Array(T_max);
+  const [logit, readLogit, u, baseLogit, baseU] = Array.from({ length: 5 }, () => new Float64Array(T_max));
   const valueAt = (row) => (row * C + output) * K + head;
-  let top = -Infinity, low = Infinity, high = -Infinity, logitSize = 0, valueSize = 0;
+  let top = -Infinity, low = Infinity, high = -Infinity, logitSize = 0, valueSize = 0, unitError = 0, far = 0;
   for (let t = 0; t < T_max; t += 1) {
     const row = ids[t], x = wordLogit[row * K + head], xUnk = wordLogit[UNK * K + head], y = positionLogit[t * K + head];
     const v = wordValue[valueAt(row)], vUnk = wordValue[valueAt(UNK)], w = positionValue[valueAt(t)];
-    logit[t] = x + y;
-    baseLogit[t] = xUnk + y;
+    const removed = unitsAt(model, head, UNK, t), units = row === UNK ? removed : unitsAt(model, head, row, t);
+    logit[t] = x + y + units.logit;
+    readLogit[t] = x + y + units.along;
+    baseLogit[t] = xUnk + y + removed.logit;
     u[t] = sign * (v + w);
     baseU[t] = sign * (vUnk + w);
     top = Math.max(top, logit[t], baseLogit[t]);
@@ -31,10 +36,15 @@ function headTables(model, { ids }, { output, sign }, head) {
     high = Math.max(high, u[t], baseU[t]);
     logitSize = Math.max(logitSize, Math.abs(x), Math.abs(xUnk));
     valueSize = Math.max(valueSize, Math.abs(v), Math.abs(vUnk));
+    unitError = Math.max(unitError, units.error, removed.error);
+    far = Math.max(far, units.far);
   }
-  const logitError = storedError(rounding, logitSize) + own.logit[head];
+  const logitError = storedError(rounding, logitSize) + unitError + own.logit[head];
   const valueError = storedError(rounding, valueSize) + own.value[output * K + head];
-  return { logit, u, baseLogit, baseU, top, low, high, logitError, valueError, terms: T_max + C };
+  // A unit's slope errs by no more than what it is given, and is multiplied by h − offset.
+  const readError = (1 + far) * logitError, offset = sign * model.offset[output * K + head];
+  const stretchedLogit = (t, factor) => factor * (wordLogit[ids[t] * K + head] + positionLogit[t * K + head]) + unitsAt(model, head, ids[t], t, factor).logit;
+  return { logit, readLogit, stretchedLogit, u, baseLogit, baseU, top, low, high, logitError, readError, valueError, offset, terms: T_max + C };
 }
 
 /** How far a head's output may be from what the weights say, whatever is removed. */

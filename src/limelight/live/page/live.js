@@ -8,6 +8,7 @@ import "../../render/page/elements/removal_curve.js";
 import "../../render/page/elements/score_bars.js";
 import { made } from "../../render/page/elements/nodes.js";
 import { boundInWords, minus, percent, precisionSentence, written } from "../../render/page/elements/numbers_in_words.js";
+import { ringPlace } from "../../render/page/elements/tab_switch.js";
 import { visibleText } from "../../render/page/elements/text_pieces.js";
 import { Explainer } from "../engine/explainer.js";
 import { unpackedModel } from "../engine/packed_model.js";
@@ -19,6 +20,7 @@ globalThis.limelight = Object.freeze({
   predict: (text) => explainer.predict(text),
   explain: (text, method, settings) => explainer.explain(text, method, settings),
   faithfulness: (text, method, settings) => explainer.faithfulness(text, method, settings),
+  heads: (text, settings) => explainer.heads(text, settings),
   get classes() { return explainer.classes; },
   get methods() { return explainer.methods; },
   model: data.fingerprint,
@@ -161,8 +163,8 @@ function makeMethods() {
   byId("methods").replaceChildren(...data.methods.map(({ id, label }) => made("button", { type: "button", role: "radio", value: id }, label)));
   byId("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
   byId("methods").addEventListener("keydown", (event) => {
-    const buttons = [...byId("methods").children], here = buttons.indexOf(document.activeElement), n = buttons.length;
-    const there = { ArrowRight: (here + 1) % n, ArrowDown: (here + 1) % n, ArrowLeft: (here + n - 1) % n, ArrowUp: (here + n - 1) % n, Home: 0, End: n - 1 }[event.key];
+    const buttons = [...byId("methods").children], here = buttons.indexOf(document.activeElement);
+    const there = ringPlace({ ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key] ?? event.key, here, buttons.length);
     if (there === undefined || here < 0) return;
     event.preventDefault();
     buttons[there].focus();

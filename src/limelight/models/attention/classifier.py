@@ -12,6 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.attention.abilities import ABILITIES
+from limelight.models.attention.attention_between import attention_between
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import encoded, padded_ids, read_document
 from limelight.models.attention.factored import Factored, factored
@@ -26,6 +27,7 @@ from limelight.models.attention.named_weights import (
     WEIGHTS,
     fingerprint_of,
     is_plain,
+    options_of,
     shuffled_weights,
     weights_of,
     wide_weights,
@@ -61,7 +63,8 @@ class AttentionClassifier:
     their comments say. Weights keep the precision they were stored in; everything is computed in
     float64. With one output (C = 1) there are two classes, and f > 0 is the second.
     Options: biases; a ``skip`` connection W_s from the "mean" of the window or from [cls], which is
-    added to f; ``head_embeddings``, with rows of K · d_e numbers, d_e for each head.
+    added to f; ``head_embeddings``, with rows of K · d_e numbers, d_e for each head; "additive"
+    attention, whose logits are w_a · tanh(q + k_t) instead of q · k_t/√d_att.
     """
 
     embedding: np.ndarray  # V d_e, or V K·d_e
@@ -73,6 +76,8 @@ class AttentionClassifier:
     b_k: np.ndarray | None = None  # K d_att
     b_v: np.ndarray | None = None  # K d_out
     W_s: np.ndarray | None = None  # C d_e, or C K·d_e
+    w_a: np.ndarray | None = None  # K d_att
+    attention: str = "dot-product"
     skip: str | None = None
     head_embeddings: bool = False
     vocabulary: Vocabulary
@@ -124,11 +129,10 @@ class AttentionClassifier:
     @property
     def config(self) -> dict[str, Any]:
         """What ``config.json`` holds: how to read the weights, then what training recorded."""
-        options = {"skip": self.skip, "head_embeddings": self.head_embeddings}
         plain = is_plain(self)
         return {
             "format": f"limelight.attention/{1 if plain else 2}",
-            **({} if plain else options),
+            **({} if plain else options_of(self)),
             "T_max": self.T_max,
             "position_base": self.position_base,
             "position_scale": self.position_scale,
@@ -150,7 +154,7 @@ class AttentionClassifier:
     @cached_property
     def directions(self) -> Directions:
         """What each head reads of an embedding."""
-        given = {name: getattr(self, name) for name in ("b_q", "b_v", "W_s")}
+        given = {name: getattr(self, name) for name in OPTIONS}
         options: dict[str, Any] = {
             name: None if x is None else x.astype(np.float64) for name, x in given.items()
         }
@@ -292,9 +296,5 @@ class AttentionClassifier:
         ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
         e = self.embedding[ids].astype(np.float64) + self.positions
         T = 1 + len(document.tokens)
-        K, seen = self.sizes["K"], self.directions
-        logit = np.einsum("se,kef,tf->kst", e[:T], seen.query[:K], e, optimize=True)
-        # The key's bias adds the same to a whole row, which a softmax does not notice.
-        logit += (seen.asked[:K] @ e.T)[:, None]
-        g = np.exp(logit - logit.max(axis=-1, keepdims=True))
-        return (g / g.sum(axis=-1, keepdims=True))[:, :, :T]
+        rows = attention_between(e[:T], e, self.directions, heads=self.sizes["K"])
+        return rows[:, :, :T]

@@ -4,11 +4,11 @@ __all__ = ["CollapsedDocuments"]
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.models.attention.deleted_words import deletion_game
 from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.table_errors import Doubts
 from limelight.models.attention.tabled import Tabled
@@ -17,6 +17,8 @@ from limelight.text import UNK, Document, Features
 from limelight.theory.attention import attention, head_outputs
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
+from limelight.theory.hidden_logits import HiddenUnits, unit_slopes
+from limelight.theory.logit_path import LogitPath, UnitPath
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, empty_value
 
@@ -70,6 +72,30 @@ class CollapsedDocuments:
     def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
         """Values with every feature removed."""
         return _positions_last(self.model.tables.value(self.base_ids))
+
+    def path(self, some: slice) -> LogitPath:
+        """The logits of some documents on the way there from every feature removed."""
+        start, end = self.base_logit[some], self.logit[some]
+        if (units := self.model.tables.units) is None:
+            return LogitPath(start, end)
+        ids, base_ids = self.ids[some], self.base_ids[some]
+        (places,) = np.nonzero((ids != base_ids).any(axis=0))
+        given, start, end = [], start.copy(), end.copy()
+        for logit, words in ((start, base_ids), (end, ids)):
+            there = words[:, places]
+            logit[..., places] = _positions_last(self.model.tables.linear_at(there, places))
+            given.append(_heads_first(units.given(there, places)))
+        return LogitPath(start, end, UnitPath(places, given[0], given[1], units.weight))
+
+    @cached_property
+    def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """The slope of every logit along the embedding that it is read of, e_t · ∇ℓ_t."""
+        units, places = self.model.tables.units, np.arange(self.model.T_max)
+        if units is None:
+            return self.logit
+        h = units.given(self.ids, places)
+        along = (unit_slopes(h, units.weight) * (h - units.offset)).sum(axis=-1)
+        return _positions_last(self.model.tables.linear_at(self.ids, places) + along)
 
     @cached_property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
@@ -148,31 +174,14 @@ class CollapsedDocuments:
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
-        document, tables = self.documents[i], self.model.tables
-        if (why := _inexact(document, self.features[i])) is not None:
-            raise DomainError(
-                "LIME under deletion is exact for texts that fit the window and repeat no word; in "
-                f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
-            )
-        ids = encoded(document).ids
-        d = len(ids)
-        word, place = ids[:, None], 1 + np.arange(d)[None, :]
-        logit = tables.word_logit[word] + tables.position_logit[place]
-        u = tables.word_value[word] + tables.position_value[place]
-        # Per head, as in `game`: a head far below another must not underflow.
-        top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
-        g = np.exp(np.moveaxis(logit - top, -1, 0))
-        padding = np.exp(self.base_logit[i] - top[:, None])
-        padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
-        tail_g = _beside(padding, d)
-        smallest = np.broadcast_to(tail_g.min(axis=-1), self.logit_error.shape)
-        error = self._doubts.of_outputs(smallest)[i]
-        return DeletionGame(
-            g=g,
-            u=np.einsum("c,tpck->ktp", weights[i], u)[None],
-            tail_g=tail_g,
-            tail_gu=_beside(padding_gu, d)[None],
-            error=np.abs(weights[i : i + 1]) @ error,
+        return deletion_game(
+            self.documents[i],
+            self.features[i],
+            self.model.tables,
+            base_logit=self.base_logit[i],
+            base_u=self.base_u[i],
+            weights=weights[i],
+            doubts=self._doubts.only(i),
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
@@ -185,6 +194,7 @@ class CollapsedDocuments:
             surplus[..., 1:T],
             key=self.model.directions.key,
             value=self._target_value(weights),
+            units=self._units_at(1, T),
         )
 
     def gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T_max d_e"]:
@@ -220,8 +230,9 @@ class CollapsedDocuments:
         """Values seen by the target: Σ_c ∂F/∂f_c u_c."""
         return np.einsum("nc,nckt->nkt", weights, self.u)
 
-    def at_the_text(self, weights: Float[np.ndarray, "n C"]) -> dict[str, np.ndarray]:
+    def at_the_text(self, weights: Float[np.ndarray, "n C"]) -> dict[str, Any]:
         """The arguments of Theorem 4.1 for the explained number."""
+        units = self._units_at(0, self.model.T_max)
         return {
             "alpha": self.alpha,
             "u": self.target_u(weights),
@@ -229,7 +240,16 @@ class CollapsedDocuments:
             "key": self.model.directions.key,
             "value": self._target_value(weights),
             "query": self.model.directions.query,
+            **({} if units is None else {"units": units}),
         }
+
+    def _units_at(self, first: int, end: int) -> HiddenUnits | None:
+        """The hidden units at some places of the texts, where the model has any."""
+        tables, seen = self.model.tables.units, self.model.directions.units
+        if tables is None or seen is None:
+            return None
+        h = tables.given(self.ids[:, first:end], np.arange(first, end))
+        return HiddenUnits(_heads_first(h), seen.weight, seen.key, seen.query)
 
     def _target_value(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K d_e"]:
         """The direction of embedding space along which each head reads the target's value."""
@@ -255,25 +275,9 @@ class CollapsedDocuments:
         return pooled
 
 
-def _inexact(document: Document, features: Features) -> str | None:
-    """Say why positions under deletion depend on more than the number of words kept before."""
-    strings = document.tokens.strings
-    if document.cut is not None:
-        return "the last words were cut off"
-    if len(features) == len(strings):
-        return None
-    repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
-        return f"{repeated!r} repeats"
-    return "not every word is a feature of its own"
-
-
-def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
-    """Sums over [cls] and padding when 0, 1, … d words stand between them."""
-    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
-    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
-    return x[:, :1] + after[:, : d + 1]
-
-
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
     return np.ascontiguousarray(np.moveaxis(table, 1, -1))
+
+
+def _heads_first(h: Float[np.ndarray, "n T K d_h"]) -> Float[np.ndarray, "n K T d_h"]:
+    return np.ascontiguousarray(h.swapaxes(1, 2))

@@ -49,7 +49,12 @@ class Factored:
 
 
 def factored(tables: Tables) -> Factored | None:
-    """Return the model in factored form, or None where its logits spread too far for that."""
+    """Return the model in factored form, or None where its logits spread too far for that.
+
+    None too where hidden units make the logits: those are no sums over word and position.
+    """
+    if tables.units is not None:
+        return None
     word, position = tables.word_logit, tables.position_logit
     if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
         return None

@@ -15,7 +15,13 @@ from safetensors.numpy import save as tensors_to_bytes
 from limelight.errors import InputError
 from limelight.files import whole_folder
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.named_weights import OPTIONS, SKIPS, WEIGHTS, weights_of
+from limelight.models.attention.named_weights import (
+    ATTENTIONS,
+    OPTIONS,
+    SKIPS,
+    WEIGHTS,
+    weights_of,
+)
 from limelight.parsing import bounded_bytes, bounded_json
 from limelight.text import Vocabulary, one_line
 from limelight.text.surrogates import LONE_SURROGATE
@@ -101,8 +107,11 @@ def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str
         raise InputError(f"config.json has an unusable 'skip': {_shown(skip)}.")
     if not isinstance(apart, bool):
         raise InputError(f"config.json has an unusable 'head_embeddings': {_shown(apart)}.")
+    attention = config.pop("attention", ATTENTIONS[0])
+    if attention not in ATTENTIONS:
+        raise InputError(f"config.json has an unusable 'attention': {_shown(attention)}.")
     given = {name: weights[name] for name in OPTIONS if name in weights}
-    return {**given, "skip": skip, "head_embeddings": apart}
+    return {**given, "skip": skip, "head_embeddings": apart, "attention": attention}
 
 
 def _content(folder: Path, name: str) -> bytes:

@@ -16,6 +16,7 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
 _UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
+_PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take the long way too
 _CHUNK = 1024  # masks whose sums are held at a time: they stay inside the cache
 
 
@@ -93,31 +94,43 @@ class DeletionScorer:
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
+        T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
+        if len(self._used) * T_max > _PAIRS:
+            return predicted_logits(self.tables, self.windows(keep))
         # One small table per token, looked up for all masks, stays in the nearest cache; looking
         # words up window by window took two to four times as long.
-        T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
-        place, sums = np.ones(len(keep), np.intp), np.tile(self._terms(CLS)[0], (len(keep), 1))
+        cls, unk = self._terms[self._row[[CLS, UNK]]]
+        place, sums = np.ones(len(keep), np.intp), np.tile(cls[0], (len(keep), 1))
         at_place = np.zeros((T_max + 1, sums.shape[1]))  # the last row: removed, or cut off
-        for word, feature in zip(self.ids.tolist(), self.of_token.tolist(), strict=True):
+        for row, feature in zip(self._row[self.ids], self.of_token, strict=True):
             stays = keep[:, feature] if feature >= 0 else everywhere
-            at_place[:-1] = self._terms(word)
+            at_place[:-1] = self._terms[row]
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
             place = np.minimum(place + stays, T_max)
-        at_place[:-1] = np.cumsum(self._terms(UNK)[::-1], axis=0)[::-1]
+        at_place[:-1] = np.cumsum(unk[::-1], axis=0)[::-1]
         sums += at_place[place]  # padding from there to the end of the window
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
-    def _terms(self, word: int) -> Float[np.ndarray, "T_max sums"]:
-        """g and g·u of a word at every place."""
-        g = np.exp(self.tables.word_logit[word] + self._places)[:, None]
-        u = self.tables.word_value[word] + self.tables.position_value
-        return np.concatenate([g, g * u], axis=1).reshape(len(g), -1)
+    @cached_property
+    def _used(self) -> Int[np.ndarray, " W"]:
+        return np.unique([CLS, UNK, *self.ids])
 
     @cached_property
-    def _places(self) -> Float[np.ndarray, "T_max K"]:
-        """Logits of the places, less the largest that a word can have at any of them."""
-        words = self.tables.word_logit[np.array([CLS, UNK, *self.ids])]
-        return self.tables.position_logit - (words.max(0) + self.tables.position_logit.max(0))
+    def _row(self) -> Int[np.ndarray, " V"]:
+        """Row of each used word in the small tables below."""
+        row = np.zeros(len(self.tables.word_logit), dtype=np.int32)
+        row[self._used] = np.arange(len(self._used))
+        return row
+
+    @cached_property
+    def _terms(self) -> Float[np.ndarray, "W T_max sums"]:
+        """g and g·u of each used word at each place."""
+        tables, words = self.tables, self._used[:, None]
+        places = np.arange(len(tables.position_logit))
+        logit = tables.logit_at(words, places)
+        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+        u = tables.word_value[words] + tables.position_value[places]
+        return np.concatenate([g, g * u], axis=2).reshape(*g.shape[:2], -1)
 
 
 def _ratio(

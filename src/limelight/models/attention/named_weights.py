@@ -1,16 +1,19 @@
 """The weights of a classifier by name: those that every one has, and those that are options.
 
 Options are biases of queries, keys and values, a skip connection (from the mean of the window, or
-from [cls]), and embeddings of their own for every head. All of them leave logits and values linear
-in the embedded token, so that a model with them still collapses into tables.
+from [cls]), embeddings of their own for every head, and additive attention. All of them leave a
+token's logits and values functions of the token alone, so that a model with them still collapses
+into tables.
 """
 
 __all__ = [
+    "ATTENTIONS",
     "OPTIONS",
     "SKIPS",
     "WEIGHTS",
     "fingerprint_of",
     "is_plain",
+    "options_of",
     "shuffled_weights",
     "weights_of",
     "wide_weights",
@@ -27,8 +30,9 @@ from limelight.shapes import Float
 from limelight.text import Vocabulary
 
 WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
-OPTIONS = ("b_q", "b_k", "b_v", "W_s")
+OPTIONS = ("b_q", "b_k", "b_v", "W_s", "w_a")
 SKIPS = ("mean", "cls")
+ATTENTIONS = ("dot-product", "additive")
 
 
 def weights_of(model: Any) -> dict[str, np.ndarray]:
@@ -40,6 +44,13 @@ def weights_of(model: Any) -> dict[str, np.ndarray]:
 def is_plain(model: Any) -> bool:
     """Whether ``model`` is the paper's, without any option."""
     return not (model.skip or model.head_embeddings) and set(weights_of(model)) == set(WEIGHTS)
+
+
+def options_of(model: Any) -> dict[str, Any]:
+    """Return what ``config.json`` says of a model with options; dot products go without saying."""
+    found = {"skip": model.skip, "head_embeddings": model.head_embeddings}
+    additive = model.attention == "additive"
+    return found | ({"attention": model.attention} if additive else {})
 
 
 def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:

@@ -35,6 +35,9 @@ class DeviceTables:
             )
         )
         self._by_word = self._sent(errors.by_word)
+        self._units: list[Any] | None = None
+        if (units := tables.units) is not None:
+            self._units = [self._sent(x) for x in (units.word, units.position, units.weight)]
 
     def outputs(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         """Return f for every document: the mean over heads of Σ_t α_t u_t."""
@@ -75,10 +78,13 @@ class DeviceTables:
     def _read(self, ids: Int[np.ndarray, "n T_max"]) -> tuple[Any, Any]:
         """Logits (n, T_max, K) and values (n, T_max, C, K) of words at their places."""
         rows = self._sent(ids).long()
-        return (
-            self._word_logit[rows] + self._position_logit,
-            self._word_value[rows] + self._position_value,
-        )
+        logit = self._word_logit[rows] + self._position_logit
+        if self._units is not None:
+            word, position, weight = self._units
+            for head in range(logit.shape[-1]):  # one at a time: units take d_h times the room
+                h = word[:, head][rows] + position[:, head]
+                logit[..., head] += self._torch.tanh(h) @ weight[head]
+        return logit, self._word_value[rows] + self._position_value
 
     def _sent(self, array: np.ndarray) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.models.attention.named_weights import OPTIONS, SKIPS
+from limelight.models.attention.named_weights import ATTENTIONS, OPTIONS, SKIPS
 
 _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
 
@@ -22,10 +22,12 @@ def check_weights(model: Any) -> None:
         "b_q": "K d_att",
         "b_k": "K d_att",
         "b_v": "K d_out",
+        "w_a": "K d_att",
         "embedding": "V K·d_e" if model.head_embeddings else "V d_e",
         "W_s": "C K·d_e" if model.head_embeddings else "C d_e",
     }
     _check_skip(model)
+    _check_attention(model)
     size: dict[str, int] = {"V": len(model.vocabulary)}
     for name, axes in letters.items():
         array = getattr(model, name)
@@ -62,6 +64,16 @@ def _check_skip(model: Any) -> None:
         raise InputError(nearest("skip", model.skip, SKIPS))
     if (model.skip is None) != (model.W_s is None):
         raise InputError("a skip connection needs both its kind (skip) and its weights (W_s).")
+
+
+def _check_attention(model: Any) -> None:
+    if model.attention not in ATTENTIONS:
+        raise InputError(nearest("attention", model.attention, ATTENTIONS))
+    if (model.attention == "additive") != (model.w_a is not None):
+        raise InputError(
+            "additive attention needs both its name (attention) and the weights of its hidden "
+            "units (w_a)."
+        )
 
 
 def _check_positions(model: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from limelight.models.attention.hidden_units import unit_errors
 from limelight.models.attention.tables import Directions, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK
@@ -24,6 +25,17 @@ class Doubts(NamedTuple):
     low: Float[Any, "*n C K"]  # the values themselves lie between
     high: Float[Any, "*n C K"]
     positions: int
+
+    def only(self, i: int) -> "Doubts":
+        """Return what is known of text ``i``."""
+        one = slice(i, i + 1)
+        return Doubts(
+            self.logit_error[one],
+            self.value_error[one],
+            self.low[one],
+            self.high[one],
+            self.positions,
+        )
 
     def of_outputs(self, smallest: Float[Any, "*n K"]) -> Float[Any, "*n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.
@@ -98,10 +110,16 @@ def table_errors(
     with np.errstate(over="ignore", invalid="ignore"):  # no finite error is known then
         word_logit, word_value = read(embedding, None)
         position_logit, position_value = read(positions, position_error)
+        of_words, of_positions = np.zeros(()), np.zeros(())
+        if directions.units is not None and tables.units is not None:
+            of_words, of_positions = unit_errors(
+                embedding, positions, position_error, directions.units, tables.units
+            )
+    of_places = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
     return TableErrors(
-        word_logit=word_logit + _READ * np.abs(tables.word_logit),
+        word_logit=word_logit + _READ * np.abs(tables.word_logit) + of_words,
         word_value=word_value.reshape(-1, C, K) + _READ * np.abs(tables.word_value),
-        position_logit=(position_logit + _READ * np.abs(tables.position_logit)).max(axis=0),
+        position_logit=of_places + of_positions,
         # The offset is added to what a position reads: its own error, and one more rounding.
         position_value=(
             position_value.reshape(-1, C, K)

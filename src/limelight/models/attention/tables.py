@@ -4,16 +4,24 @@ The query of [cls] is the same vector for every document and everything after th
 linear, so logits and values split into a part of the word and a part of the position:
 
 .. math:: \ell(w, t) = x_w + y_t, \qquad u(w, t) = x'_w + y'_t .
+
+Additive attention has its logits from hidden units, which split in the same way before their tanh.
 """
 
 __all__ = ["Directions", "Tables", "collapse", "predicted_logits", "read_directions"]
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import DomainError
+from limelight.models.attention.hidden_units import (
+    UnitDirections,
+    UnitTables,
+    unit_directions,
+    unit_tables,
+)
 from limelight.shapes import Float, Int
 from limelight.theory.table_rounding import ROUNDING, product_error
 
@@ -31,7 +39,8 @@ class Directions:
     of each number of ``key`` and ``value``. ``offset`` is what every position's value has besides,
     by biases and by a skip connection from [cls], ``asked`` what the bias of queries adds to key
     directions, and ``cls_value`` how [cls] enters by the skip connection. A skip connection from
-    the mean is one more head, which attends to all positions alike (``skip_head``).
+    the mean is one more head, which attends to all positions alike (``skip_head``). Of additive
+    attention ``key``, ``query`` and ``asked`` are 0, and ``units`` read the embedding.
     """
 
     key: Float[np.ndarray, "K d_e"]
@@ -45,21 +54,39 @@ class Directions:
     cls_value: Float[np.ndarray, "C d_e"]
     constant: Float[np.ndarray, " C"]  # the part of ``offset`` that no head makes: [cls], skipped
     skip_head: bool = False
+    units: UnitDirections | None = None
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """Logit and value of every word and of every position, for every head."""
+    """Logit and value of every word and of every position, for every head.
+
+    Where there are hidden ``units``, the logits that they make are added to the two of the tables.
+    """
 
     word_logit: Float[np.ndarray, "V K"]
     word_value: Float[np.ndarray, "V C K"]
     position_logit: Float[np.ndarray, "T_max K"]
     position_value: Float[np.ndarray, "T_max C K"]
+    units: UnitTables | None = None
 
     def logit(self, ids: Int[np.ndarray, "*n T"]) -> Float[np.ndarray, "*n T K"]:
         """Return ℓ of each word in ``ids`` at its place."""
-        return self.word_logit[ids] + self.position_logit[: ids.shape[-1]]
+        return self.logit_at(ids, np.arange(ids.shape[-1]))
+
+    def logit_at(
+        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
+    ) -> Float[np.ndarray, "*n K"]:
+        """Return ℓ of words at places, one for one."""
+        logit = self.linear_at(words, places)
+        return logit if self.units is None else logit + self.units.logits(words, places)
+
+    def linear_at(
+        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
+    ) -> Float[np.ndarray, "*n K"]:
+        """Return the part of the logits that is linear in the embedding."""
+        return self.word_logit[words] + self.position_logit[places]
 
     def value(self, ids: Int[np.ndarray, "*n T"]) -> Float[np.ndarray, "*n T C K"]:
         """Return u of each word in ``ids`` at its place."""
@@ -75,38 +102,66 @@ def read_directions(
     cls: Float[np.ndarray, " d_e"],
     cls_error: Float[np.ndarray, " d_e"],
     b_q: Float[np.ndarray, "K d_att"] | None = None,
+    b_k: Float[np.ndarray, "K d_att"] | None = None,
     b_v: Float[np.ndarray, "K d_out"] | None = None,
+    w_a: Float[np.ndarray, "K d_att"] | None = None,
     W_s: Float[np.ndarray, "C d_e"] | None = None,
     skip: str | None = None,
 ) -> Directions:
     """Return what heads with these weights read, asked by [cls] as it is embedded.
 
     ``cls_error`` is that of its position; that of the sum with its word is added here. The bias of
-    keys adds the same to every logit of a head, which attention does not notice.
+    keys adds the same to every logit of a dot product, which attention does not notice.
     """
-    scale = 1 / np.sqrt(W_q.shape[1])
     cls_error = cls_error + ROUNDING * np.abs(cls)
-    bias = np.zeros(W_q.shape[:2]) if b_q is None else b_q
+    asked = {"cls": cls, "cls_error": cls_error}
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
-        q = W_q @ cls + bias
-        key = scale * np.einsum("ka,kae->ke", q, W_k)
-        q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
-        q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
-        key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
         offset, offset_error = _offset(W_l, b_v)
+        by_product = _dot_product(W_q, W_k, b_q=b_q, **asked) if w_a is None else _no_product(W_k)
         seen = Directions(
-            key=key,
+            **by_product,
             value=np.einsum("kco,koe->cke", W_l, W_v),
-            query=scale * np.einsum("kad,kae->kde", W_q, W_k),
-            key_error=scale * key_error + 4 * ROUNDING * np.abs(key),
             value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
             offset=offset,
             offset_error=offset_error,
-            asked=scale * np.einsum("ka,kae->ke", bias, W_k),
             cls_value=np.zeros((W_l.shape[1], W_v.shape[2])),
             constant=np.zeros(W_l.shape[1]),
         )
+        if w_a is not None:
+            bias = sum((b for b in (b_q, b_k) if b is not None), np.zeros_like(w_a))
+            seen = replace(seen, units=unit_directions(W_q, W_k, w_a, bias=bias, **asked))
         return seen if W_s is None else _with_skip(seen, W_s, skip, cls, cls_error)
+
+
+def _dot_product(
+    W_q: Float[np.ndarray, "K d_att d_e"],
+    W_k: Float[np.ndarray, "K d_att d_e"],
+    *,
+    b_q: Float[np.ndarray, "K d_att"] | None,
+    cls: Float[np.ndarray, " d_e"],
+    cls_error: Float[np.ndarray, " d_e"],
+) -> dict[str, Any]:
+    """How logits read an embedding where they are dot products, and what rounding made of it."""
+    scale = 1 / np.sqrt(W_q.shape[1])
+    bias = np.zeros(W_q.shape[:2]) if b_q is None else b_q
+    q = W_q @ cls + bias
+    key = scale * np.einsum("ka,kae->ke", q, W_k)
+    q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
+    q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
+    key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
+    return {
+        "key": key,
+        "key_error": scale * key_error + 4 * ROUNDING * np.abs(key),
+        "query": scale * np.einsum("kad,kae->kde", W_q, W_k),
+        "asked": scale * np.einsum("ka,kae->ke", bias, W_k),
+    }
+
+
+def _no_product(W_k: Float[np.ndarray, "K d_att d_e"]) -> dict[str, Any]:
+    """The same where no logit is a dot product."""
+    K, _, d_e = W_k.shape
+    none = {name: np.zeros((K, d_e)) for name in ("key", "key_error", "asked")}
+    return none | {"query": np.zeros((K, d_e, d_e))}
 
 
 def _offset(
@@ -161,6 +216,7 @@ def _with_skip(
         offset_error=joined(seen.offset_error, np.zeros(len(W_s))) + rounding * np.abs(offset),
         asked=np.concatenate([seen.asked, none]),
         skip_head=True,
+        units=None if seen.units is None else seen.units.with_idle_head(),
     )
 
 
@@ -175,7 +231,9 @@ def collapse(
     shape = value.shape[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         logits, values = ([x @ y for x in (embedding, positions)] for y in (key, flat))
-    if not all(np.isfinite(table).all() for table in (*logits, *values)):
+        of_units = directions.units
+        units = None if of_units is None else unit_tables(embedding, positions, of_units)
+    if not all(np.isfinite(table).all() for table in (*logits, *values, *_limits(units))):
         raise DomainError(
             "the weights of this model are so large that its logits or values overflow in double "
             "precision; nothing can be computed from them."
@@ -185,7 +243,16 @@ def collapse(
         word_value=values[0].reshape(-1, *shape),
         position_logit=logits[1],
         position_value=values[1].reshape(-1, *shape) + directions.offset,
+        units=units,
     )
+
+
+def _limits(units: UnitTables | None) -> tuple[np.ndarray, ...]:
+    """What must be finite for the logits of hidden units to be: the sum of their weights too."""
+    if units is None:
+        return ()
+    with np.errstate(over="ignore"):
+        return units.word, units.position, np.abs(units.weight).sum(axis=-1)
 
 
 def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:

@@ -1,19 +1,14 @@
 // The page reads without this script; it adds the table of texts and the curves of any of them.
 // Nothing that came from a text is ever read as markup: textContent only.
 
-import { drawn } from "./elements/nodes.js";
+import { drawn, made } from "./elements/nodes.js";
+import { minus, written } from "./elements/numbers_in_words.js";
 import { HUES } from "./elements/shades.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const byId = (id) => document.getElementById(id);
-const made = (tag, text, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (text !== null) node.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-};
-const written = (x, digits = 3) => Number(x.toPrecision(digits)).toString().replace("-", "−");
-const aligned = (x) => x.toFixed(3).replace("-", "−");
+const aligned = (x) => minus(x.toFixed(3));
+const measured = (x) => written(x, { signed: false });
 const DASHES = ["", "5 3", "1.5 2.5", "8 3 2 3"];
 const hue = (m) => HUES[m % HUES.length];
 const dash = (m) => DASHES[Math.floor(m / HUES.length) % DASHES.length];
@@ -27,7 +22,7 @@ const shareOf = (row, m) => {
 };
 const COLUMNS = [
   ["text", (row) => row[0]],
-  ["words", (row) => row[2]],
+  ["words", (row) => row[2], String],
   ["class", (row) => row[3]],
   ["output", (row) => row[4]],
   ["chance", (row) => row[5]],
@@ -59,47 +54,36 @@ function remember() {
 }
 
 function head() {
-  const row = made("tr", null);
-  COLUMNS.forEach(([name], c) => {
-    const cell = made("th", null, { scope: "col" });
-    if (c === by) cell.setAttribute("aria-sort", falling ? "descending" : "ascending");
-    const button = made("button", name + (c === by ? (falling ? " ↓" : " ↑") : ""), { type: "button", class: "plain" });
+  return made("thead", {}, made("tr", {}, ...COLUMNS.map(([name], c) => {
+    const order = c !== by ? null : falling ? "descending" : "ascending";
+    const button = made("button", { type: "button", class: "plain" }, name + (order === null ? "" : falling ? " ↓" : " ↑"));
     button.addEventListener("click", () => { sort(c); byId("texts").querySelectorAll("thead button")[c].focus(); });
-    cell.append(button);
-    row.append(cell);
-  });
-  const top = made("thead", null);
-  top.append(row);
-  return top;
+    return made("th", { scope: "col", "aria-sort": order }, button);
+  })));
 }
 
 function rowOf(text) {
-  const row = made("tr", null, text[0] === chosen ? { class: "same" } : {});
-  const cell = made("th", null, { scope: "row" });
-  const label = text[1] ? `${text[0]}  ${text[1]}…` : String(text[0]);
-  if (data.curves[text[0]]) {
-    const button = made("button", label, { type: "button", class: "plain", "aria-pressed": String(text[0] === chosen) });
-    button.addEventListener("click", () => { asked = text[0]; remember(); show(text); });
-    cell.append(button);
-  } else cell.textContent = label;
-  row.append(cell);
-  for (const [, value, shown = written] of COLUMNS.slice(1)) {
+  const own = text[0] === chosen, label = text[1] ? `${text[0]}  ${text[1]}…` : String(text[0]);
+  const cells = COLUMNS.slice(1).map(([, value, shown = measured]) => {
     const x = value(text);
-    row.append(made("td", x === null ? "–" : typeof x === "string" ? x : shown(x)));
-  }
-  return row;
+    return made("td", {}, x === null ? "–" : typeof x === "string" ? x : shown(x));
+  });
+  return made("tr", { class: own ? "same" : null }, made("th", { scope: "row" }, opening(text, label, own)), ...cells);
+}
+
+// What names a text, and opens its curves where it has some.
+function opening(text, label, own) {
+  if (!data.curves[text[0]]) return label;
+  const button = made("button", { type: "button", class: "plain", "aria-pressed": String(own) }, label);
+  button.addEventListener("click", () => { asked = text[0]; remember(); show(text); });
+  return button;
 }
 
 function fill() {
-  const table = made("table", null, { class: "numbers" }), body = made("tbody", null);
-  for (const text of sorted.slice(page * PAGE, (page + 1) * PAGE)) body.append(rowOf(text));
-  for (const [number, reason] of page === 0 ? lost.slice(0, PAGE) : []) {
-    const row = made("tr", null), cell = made("td", reason, { colspan: COLUMNS.length - 1, class: "reason" });
-    row.append(made("th", String(number), { scope: "row" }), cell);
-    body.append(row);
-  }
-  table.append(head(), body);
-  byId("texts").replaceChildren(table);
+  const rows = sorted.slice(page * PAGE, (page + 1) * PAGE).map(rowOf);
+  const without = (page === 0 ? lost.slice(0, PAGE) : []).map(([number, reason]) => made("tr", {},
+    made("th", { scope: "row" }, String(number)), made("td", { colspan: COLUMNS.length - 1, class: "reason" }, reason)));
+  byId("texts").replaceChildren(made("table", { class: "numbers" }, head(), made("tbody", {}, ...rows, ...without)));
   turn();
 }
 
@@ -107,13 +91,12 @@ function turn() {
   const pages = Math.ceil(sorted.length / PAGE), place = byId("pages");
   place.hidden = pages < 2;
   const button = (name, to) => {
-    const node = made("button", name, { type: "button" });
-    node.disabled = to < 0 || to >= pages;
+    const node = made("button", { type: "button", disabled: to < 0 || to >= pages }, name);
     node.addEventListener("click", () => { page = to; fill(); byId("texts").scrollIntoView({ block: "nearest" }); });
     return node;
   };
   const first = page * PAGE + 1, last = Math.min(sorted.length, (page + 1) * PAGE);
-  place.replaceChildren(button("Back", page - 1), made("span", `${first} to ${last} of ${sorted.length}`), button("On", page + 1));
+  place.replaceChildren(button("Back", page - 1), made("span", {}, `${first} to ${last} of ${sorted.length}`), button("On", page + 1));
 }
 
 // The curves: one line per method, each of which can be switched off.
@@ -148,10 +131,9 @@ async function show(text, { move = true } = {}) {
 function switches() {
   byId("curve-methods").replaceChildren(...data.methods.flatMap((name, m) => {
     if (!now.curves[m]) return [];
-    const button = made("button", null, { type: "button", "aria-pressed": String(!off.has(m)) });
-    const key = drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" });
-    key.append(drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, stroke: hue(m), "stroke-width": 3, "stroke-dasharray": dash(m) }));
-    button.append(key, name);
+    const key = drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" },
+      drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, stroke: hue(m), "stroke-width": 3, "stroke-dasharray": dash(m) }));
+    const button = made("button", { type: "button", "aria-pressed": String(!off.has(m)) }, key, name);
     button.addEventListener("click", () => {
       if (!off.delete(m)) off.add(m);
       button.setAttribute("aria-pressed", String(!off.has(m)));
@@ -168,19 +150,14 @@ function draw() {
   const low = Math.min(0, ...points), high = Math.max(0, ...points), span = high - low || 1;
   const all = now.removed[now.removed.length - 1];
   const x = (k) => LEFT + (k / all) * (WIDTH - LEFT - RIGHT), y = (f) => TOP + ((high - f) / span) * (HEIGHT - TOP - BOTTOM);
-  const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "The output as words are removed, one line per method" });
-  const label = (px, py, text, anchor) => {
-    const node = drawn("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" });
-    node.textContent = text;
-    picture.append(node);
-  };
-  for (const f of new Set([low, 0, high])) {
-    picture.append(drawn("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }));
-    label(LEFT - 6, y(f) + 4, written(f), "end");
-  }
-  label(LEFT, HEIGHT - 10, "0", "middle");
-  label(WIDTH - RIGHT, HEIGHT - 10, String(all), "end");
-  label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "words removed", "middle");
+  const label = (px, py, text, anchor) => drawn("text", { x: px, y: py, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
+  const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "The output as words are removed, one line per method" },
+    ...[...new Set([low, 0, high])].flatMap((f) => [
+      drawn("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(f), y2: y(f), class: "axis" }),
+      label(LEFT - 6, y(f) + 4, measured(f), "end"),
+    ]),
+    label(LEFT, HEIGHT - 10, "0", "middle"), label(WIDTH - RIGHT, HEIGHT - 10, String(all), "end"),
+    label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "words removed", "middle"));
   for (const line of lines) {
     const path = line.points.map((f, i) => `${x(now.removed[i]).toFixed(1)},${y(f).toFixed(1)}`).join(" ");
     picture.append(drawn("polyline", { points: path, fill: "none", stroke: hue(line.m), "stroke-width": 2, "stroke-dasharray": dash(line.m) }));
@@ -201,19 +178,12 @@ function draw() {
 function say(lines, i) {
   const count = now.removed[i], before = i ? now.removed[i - 1] : 0;
   byId("removed").textContent = `${count} of ${now.removed[now.removed.length - 1]}`;
-  const table = made("table", null, { class: "numbers" }), body = made("tbody", null), top = made("tr", null);
   const what = count - before > 1 ? `words ${before + 1} to ${count}` : `word ${count}`;
-  for (const name of ["method", i ? what : "nothing yet", "output"]) top.append(made("th", name, { scope: "col" }));
-  for (const line of lines) {
-    const gone = line.order.slice(before, count).map((j) => now.words[j]).join(" ");
-    const row = made("tr", null);
-    row.append(made("th", data.methods[line.m], { scope: "row" }), made("td", i ? gone : "–", { class: "reason" }), made("td", written(line.points[i])));
-    body.append(row);
-  }
-  const head = made("thead", null);
-  head.append(top);
-  table.append(head, body);
-  byId("curve-words").replaceChildren(table);
+  const heads = ["method", i ? what : "nothing yet", "output"].map((name) => made("th", { scope: "col" }, name));
+  const rows = lines.map((line) => made("tr", {}, made("th", { scope: "row" }, data.methods[line.m]),
+    made("td", { class: "reason" }, i ? line.order.slice(before, count).map((j) => now.words[j]).join(" ") : "–"),
+    made("td", {}, measured(line.points[i]))));
+  byId("curve-words").replaceChildren(made("table", { class: "numbers" }, made("thead", {}, made("tr", {}, ...heads)), made("tbody", {}, ...rows)));
 }
 
 byId("step")?.addEventListener("input", () => now && draw());

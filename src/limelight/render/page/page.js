@@ -2,8 +2,10 @@
 // focus, arrow keys, the theme, and the values of the attention matrices.
 
 import { readableAttention } from "./elements/attention_cells.js";
+import { made } from "./elements/nodes.js";
 import { scoreInWords } from "./elements/score_words.js";
 import { labelOf } from "./elements/shades.js";
+import { switchedTabs } from "./elements/tab_switch.js";
 import { featureName, visibleText } from "./elements/text_pieces.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
@@ -21,14 +23,12 @@ const rank = methods.map(ranks);
 
 function say(readout, m, j) {
   const e = methods[m], feature = e.features[j];
-  const strong = document.createElement("b");
-  strong.textContent = visibleText(featureName(e, j));
   const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
   const others = methods
     .map((other, k) => (k === m ? null : `${labelOf(other)} ${scoreInWords(other, j)}`))
     .filter(Boolean);
   const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
-  readout.replaceChildren(strong, `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
+  readout.replaceChildren(made("b", {}, visibleText(featureName(e, j))), `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
 }
 
 function mark(j) {
@@ -68,26 +68,9 @@ function focusWord(words, place) {
 }
 
 // The switch between methods.
-const tabs = all("[role=tab]"), panels = all("[role=tabpanel]"), choosers = all("[data-choose]");
-
-function choose(index, { focus = false } = {}) {
-  tabs.forEach((tab, k) => {
-    tab.setAttribute("aria-selected", String(k === index));
-    tab.tabIndex = k === index ? 0 : -1;
-  });
-  panels.forEach((panel, k) => { panel.hidden = k !== index; });
+const tabs = all("[role=tab]"), choosers = all("[data-choose]");
+const choose = switchedTabs(tabs, all("[role=tabpanel]"), (index) => {
   choosers.forEach((button, k) => button.setAttribute("aria-pressed", String(k === index)));
-  if (focus) tabs[index].focus();
-}
-
-tabs.forEach((tab, k) => {
-  tab.addEventListener("click", () => choose(k));
-  tab.addEventListener("keydown", (event) => {
-    const there = { ArrowRight: (k + 1) % tabs.length, ArrowLeft: (k + tabs.length - 1) % tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
-    if (there === undefined) return;
-    event.preventDefault();
-    choose(there, { focus: true });
-  });
 });
 choosers.forEach((button, k) => button.addEventListener("click", () => {
   choose(k);

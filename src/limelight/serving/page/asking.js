@@ -1,5 +1,7 @@
 // Questions to the server. Its answers are lines of JSON: how far it is, then what it found.
 
+import { made } from "./elements/nodes.js";
+
 const TAB = crypto.randomUUID?.() ?? String(Math.random()).slice(2); // tells this window from another
 
 export class ServerGone extends Error {}
@@ -50,9 +52,7 @@ export function showTrouble(sentence, again = null) {
   place.hidden = sentence === null;
   place.replaceChildren(sentence ?? "");
   if (sentence === null || again === null) return;
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Try again";
+  const button = made("button", { type: "button" }, "Try again");
   button.addEventListener("click", again);
   place.append(" ", button);
 }

@@ -25,9 +25,9 @@ function curves({ lines, words, kind, chance, ceiling, chance_error: error, meth
   curve.words = words;
   curve.lines = lines;
   const rows = methods.map(({ label, area, share }) => made("tr", {}, made("th", { scope: "row" }, label),
-    made("td", {}, area === null ? "–" : minus(written(area))), made("td", {}, share === null || !room ? "–" : minus(share.toFixed(3)))));
+    made("td", {}, area === null ? "–" : written(area)), made("td", {}, share === null || !room ? "–" : minus(share.toFixed(3)))));
   const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
-  const note = `Words go in the order of each method's scores; the area is how far the output falls on average. Chance has ${minus(written(chance))}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${minus(written(ceiling))}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
+  const note = `Words go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
   const table = made("table", { class: "numbers" }, made("caption", {}, "From chance to ceiling, on this text"),
     made("thead", {}, made("tr", {}, ...["method", "area", "share"].map((name) => made("th", { scope: "col" }, name)))), made("tbody", {}, ...rows));
   return [curve, made("p", { class: "note" }, note, room ? "" : " No order of these words is better than another."), table];

@@ -11,9 +11,9 @@ import "./elements/class_meters.js";
 import "./elements/colour_legend.js";
 import "./elements/coloured_words.js";
 import { defined, made } from "./elements/nodes.js";
-import { minus, written } from "./elements/numbers_in_words.js";
-import { scoreInWords } from "./elements/score_words.js";
-import { isSigned, labelOf, largestScore } from "./elements/shades.js";
+import { written } from "./elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "./elements/score_words.js";
+import { labelOf } from "./elements/shades.js";
 import { visibleText } from "./elements/text_pieces.js";
 import { kept, pngFile, svgFile } from "./pictures.js";
 
@@ -135,7 +135,7 @@ export class TextReading extends HTMLElement {
     this.said = found.says;
     classes.outcomes = found.says.outcomes;
     const { target, against, scale, value } = found.says;
-    aim.replaceChildren(`Explained: the ${scale} of `, made("b", {}, visibleText(target)), ...(against ? [" less that of ", made("b", {}, visibleText(against))] : []), `: ${minus(written(value))}.`);
+    aim.replaceChildren(`Explained: the ${scale} of `, made("b", {}, visibleText(target)), ...(against ? [" less that of ", made("b", {}, visibleText(against))] : []), `: ${written(value)}.`);
     this.#sayDifference(found);
     const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text);
     const order = this.methods.map(({ id }) => id);
@@ -155,8 +155,8 @@ export class TextReading extends HTMLElement {
     if (change === null) return;
     place.textContent = visibleText(text);
     const step = change.after - change.before;
-    const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${minus(written(change.before))} to ${minus(written(change.after))}: `, made("b", {}, minus(written(step))), "."];
-    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove words (by ${change.replacement}): ${minus(written(change.removed - change.before))}.`));
+    const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${written(change.before)} to ${written(change.after)}: `, made("b", {}, written(step)), "."];
+    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove words (by ${change.replacement}): ${written(change.removed - change.before)}.`));
     difference.replaceChildren(...parts);
   }
 
@@ -198,9 +198,8 @@ export class TextReading extends HTMLElement {
     row.words.explanation = e;
     row.words.classList.remove("stale");
     if (word !== null) row.words.querySelector(`[data-f="${CSS.escape(word)}"]`)?.focus();
-    const peak = largestScore(e), number = written(peak, { peak, signed: false });
     row.note.title = "score drawn in full colour";
-    row.note.replaceChildren(peak ? (isSigned(e) ? `±${number}` : `0 to ${number}`) : "all scores are 0");
+    row.note.replaceChildren(scaleInWords(e));
   }
 
   #wait(id, why, share = null) {

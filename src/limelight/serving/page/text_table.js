@@ -5,7 +5,8 @@
 //   table.chosen = i                                                   the row that is open, or null
 //
 // Sends "limelight-sort" with {column} and "limelight-text" with {place}. Rows are walked with the
-// arrow keys; a screen reader hears of all of them by their numbers.
+// arrow keys, Page Up and Down, Home and End, and opened with Enter; a screen reader hears of all of
+// them by their numbers. Hence a grid, in which a row may have the focus and be selected.
 
 import { defined, made } from "./elements/nodes.js";
 
@@ -22,7 +23,7 @@ export class TextTable extends HTMLElement {
   #window = made("div", { class: "texts-window", tabindex: -1 });
   #head = made("thead");
   #body = made("tbody");
-  #table = made("table", { "aria-label": "Texts" });
+  #table = made("table", { role: "grid", "aria-label": "Texts" });
 
   connectedCallback() {
     this.#table.append(this.#head, this.#body);

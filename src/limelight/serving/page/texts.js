@@ -5,9 +5,9 @@ import "./elements/class_meters.js";
 import "./elements/colour_legend.js";
 import "./elements/coloured_words.js";
 import { made } from "./elements/nodes.js";
-import { percent, precisionSentence, written } from "./elements/numbers_in_words.js";
-import { scoreInWords } from "./elements/score_words.js";
-import { isSigned, labelOf, largestScore } from "./elements/shades.js";
+import { minus, percent, precisionSentence } from "./elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "./elements/score_words.js";
+import { labelOf } from "./elements/shades.js";
 import { featureName, visibleText } from "./elements/text_pieces.js";
 import "./text_table.js";
 import { stateInAddress, stateToAddress } from "./view_state.js";
@@ -43,7 +43,7 @@ async function load() {
 }
 
 const isWrong = (i) => data.columns.label[i] >= 0 && data.columns.label[i] !== data.columns.predicted[i];
-const shownNumber = (x) => (x === null ? "–" : x.toFixed(3).replace("-", "−"));
+const shownNumber = (x) => (x === null ? "–" : minus(x.toFixed(3)));
 
 function columnsOf({ columns, classes, methods, is_probability: isProbability }) {
   const sure = (i) => columns.confidence[i], labelled = columns.label.some((label) => label >= 0);
@@ -134,9 +134,9 @@ async function open(place, { scroll = true } = {}) {
   if (state.text !== String(row)) return;
   const readout = made("p", { class: "readout", "aria-live": "polite" }, "Point at a word for its numbers.");
   const rows = explanations.map((e) => {
-    const words = made("limelight-words"), peak = largestScore(e), number = written(peak, { peak, signed: false });
+    const words = made("limelight-words");
     words.explanation = e;
-    return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, peak ? (isSigned(e) ? `±${number}` : `0 to ${number}`) : "all scores are 0"));
+    return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, scaleInWords(e)));
   });
   const said = data.columns.said[place], i = data.columns.predicted[place];
   const legend = made("limelight-legend");

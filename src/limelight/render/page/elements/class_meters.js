@@ -17,7 +17,7 @@ export class ClassMeters extends HTMLElement {
     const signed = (logit) => `${logit >= 0 ? "+" : ""}${minus(logit.toFixed(3))}`;
     const sure = (probability, logit) => (probability === null ? [made("b", {}, signed(logit))]
       : [made("b", {}, percent(probability)), logit === null ? null : made("span", { class: "note" }, ` logit ${signed(logit)}`)]);
-    const meter = (share) => drawn("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none", class: "meter", "aria-hidden": "true" }, drawn("rect", { width: (100 * share).toFixed(2), height: 4 }));
+    const meter = (share) => made("dd", { class: "meter", "aria-hidden": "true" }, drawn("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none" }, drawn("rect", { width: (100 * share).toFixed(2), height: 4 })));
     const rows = outcomes.map(({ name, probability, logit, chosen }) => made("div", { class: chosen ? "outcome chosen" : "outcome" },
       made("dt", {}, visibleText(name)), made("dd", {}, ...sure(probability, logit)), probability === null ? null : meter(probability)));
     this.replaceChildren(made("dl", {}, ...rows));

@@ -68,7 +68,7 @@ export class ScoreBars extends HTMLElement {
     const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} words` : "All words";
     return this.replaceChildren(made("table", { class: "scores" },
       made("caption", {}, `${caption}, ${labelOf(e)}`),
-      made("thead", {}, made("tr", {}, ...names.map((name) => made("th", { scope: "col" }, name)))),
+      made("thead", {}, made("tr", {}, ...names.map((name) => (name ? made("th", { scope: "col" }, name) : made("td"))))),
       made("tbody", {}, ...rows)));
   }
 }

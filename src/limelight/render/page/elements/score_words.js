@@ -10,3 +10,10 @@ export function scoreInWords(e, feature) {
   if (stderr !== null && stderr !== undefined) return `${said} ± ${written(stderr, { peak, signed: false })}`;
   return Number.isFinite(e.bound) && e.bound > 0 ? `${said} (within ${boundInWords(e.bound)})` : said;
 }
+
+/** The score that is drawn in full colour: "±1.20", or "0 to 1.20" where scores have no sign. */
+export function scaleInWords(e) {
+  const peak = largestScore(e), number = written(peak, { peak, signed: false });
+  if (!peak) return "all scores are 0";
+  return isSigned(e) ? `±${number}` : `0 to ${number}`;
+}

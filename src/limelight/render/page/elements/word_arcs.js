@@ -8,7 +8,7 @@
 
 import "./coloured_words.js";
 import { defined, drawn, made } from "./nodes.js";
-import { minus, written } from "./numbers_in_words.js";
+import { written } from "./numbers_in_words.js";
 import { featureName, visibleText } from "./text_pieces.js";
 
 const LOWEST = 14, HIGHEST = 58, SLOPE = 0.12, THICKEST = 5; // pixels; arcs that reach far are higher
@@ -46,7 +46,7 @@ export class WordArcs extends HTMLElement {
     this.#list.replaceChildren(...this.pairs.map((pair, k) => {
       const [first, second] = pair.features.map((j) => visibleText(featureName(e, j)));
       const error = pair.stderr === null || pair.stderr === undefined ? "" : ` ± ${written(pair.stderr, { peak, signed: false })}`;
-      const item = made("li", { tabindex: 0, "data-pair": k }, made("bdi", {}, first), " × ", made("bdi", {}, second), ` ${minus(written(pair.score, { peak }))}${error}`);
+      const item = made("li", { tabindex: 0, "data-pair": k }, made("bdi", {}, first), " × ", made("bdi", {}, second), ` ${written(pair.score, { peak })}${error}`);
       for (const [name, on] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) item.addEventListener(name, () => this.#stress(on ? k : null));
       return item;
     }));

@@ -1,0 +1,217 @@
+"""Two sentences instead of one text: what attention, gradients and LIME see of an inference."""
+
+__all__ = ["EXPERIMENT"]
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION, canvas, plain
+from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
+from limelight_reproduction.questions.one_sentence import measure_hidden, measure_one_layer
+from limelight_reproduction.questions.pair_rows import METHODS, measured_rows, short_pairs
+from limelight_reproduction.questions.pair_rules import (
+    BETTER,
+    BETWEEN,
+    FAITHFUL,
+    FOUND,
+    GIVEN_AWAY,
+    TELLS,
+    Interval,
+    counted,
+    differing,
+    zoned,
+)
+from limelight_reproduction.questions.pair_sentences import MEANING, measured, share, value
+from limelight_reproduction.questions.pair_statistics import COMPARED, summarised
+from limelight_reproduction.questions.whole_games import VARIATION
+from limelight_reproduction.setting import CLASSES, Setting
+
+_COLOURS = (BLUE, ORANGE, GREY, VERMILLION)
+_THREE = ("alpha-avg lime", "g-l1 lime", "alpha-avg g-l1")
+
+
+def measure_words(setting: Setting, *, replacement: str) -> Numbers:
+    """Return what explanations say of short pairs, against all that can be asked about them."""
+    pairs, part = short_pairs(setting)
+    rows = list(measured_rows(setting, pairs, replacement=replacement))
+    return summarised(rows, share=part, seed=setting.seed)
+
+
+def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
+    words = numbers["words"]
+    figure, (left, middle, right) = canvas(11.0, 3.4, columns=3)
+    _with_intervals(left, words["faithful"])
+    left.axvline(0, color=GREY, linewidth=1)
+    left.set_yticks(range(len(METHODS)), list(METHODS.values()))
+    plain(left, title="order of the words", x="from a random order (0) to the best (1)")
+    _stacked(middle, words["variation"])
+    plain(middle, title="what the answer varies by", x="share of the variance")
+    if words["negation"]["first"]:
+        _with_intervals(right, words["negation"]["first"])
+        right.axvline(words["negation"]["chance"][0], color=GREY, linewidth=1, linestyle=":")
+    right.set_xlim(-0.03, 1.03)
+    right.set_yticks(range(len(METHODS)), [""] * len(METHODS))
+    plain(right, title="contradictions with a negation", x="how often it comes first")
+    yield (
+        "pairs",
+        "Left: how good the order of each method is, with 95 % intervals. Middle: whose doing the "
+        "model's answer is when words are removed at random. Right: how often the negation is the "
+        "first word of an explanation.",
+        figure,
+    )
+
+
+def _with_intervals(axes: Any, found: Mapping[str, Interval]) -> None:
+    middle, low, high = np.transpose([found[name] for name in METHODS])
+    places = np.arange(len(METHODS))
+    axes.hlines(places, low, high, color=BLUE, linewidth=3, alpha=0.35)
+    axes.plot(middle, places, "o", color=BLUE, markersize=4)
+    axes.invert_yaxis()
+
+
+def _stacked(axes: Any, variation: Mapping[str, Mapping[str, Interval | None]]) -> None:
+    rows = {said: of for said, of in variation.items() if of["across"] is not None}
+    start = np.zeros(len(rows))
+    for (part, label), colour in zip(VARIATION.items(), _COLOURS, strict=True):
+        size = np.array([(of[part] or [0.0])[0] for of in rows.values()])
+        axes.barh(range(len(rows)), size, left=start, color=colour, height=0.6, label=label)
+        start = start + size
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(rows) + 1.6, -0.6)  # the first on top, and room for the legend below
+    axes.legend(fontsize=7, frameon=False, loc="lower left", ncols=1)
+
+
+def _findings(numbers: Mapping[str, Numbers]) -> Findings:
+    words = numbers["words"]
+    faithful, variation = words["faithful"], words["variation"]["all"]
+    at_once = words["flips"]["all"]["first"]
+    return Findings(
+        headline=(
+            f"On pairs of sentences α-avg goes {share(faithful['alpha-avg'])} of the way from a "
+            f"random order of the words to the best one, LIME {share(faithful['lime'])}, Shapley "
+            f"values {share(faithful['shapley'])}; {share(variation['across'])} of what the "
+            "model's answer varies by is what words of both sentences do together, which no score "
+            "of single words can show."
+        ),
+        verdicts=_verdicts(numbers),
+        measured=measured(numbers),
+        meaning=MEANING,
+        table=Table(
+            columns=(
+                "method", "way to the best order", *CLASSES["sick"],
+                "rank correlation with Shapley values", "decision changed by its first word",
+                "negation comes first", "mass in the second sentence",
+            ),
+            rows=[[said, *_line(words, name)] for name, said in METHODS.items()]
+            + [
+                ["random order", *[0.0] * 4, None, at_once["random"][0],
+                 (words["negation"]["chance"] or [None])[0], words["second_words"][0]],
+                ["best there is", *[1.0] * 4, None, at_once["best"][0], None, None],
+            ],
+            digits=2,
+        ),
+    )  # fmt: skip
+
+
+def _line(words: Numbers, name: str) -> list[float | None]:
+    by_class = (words["faithful_by"][said][name] for said in CLASSES["sick"])
+    return [
+        one if one is None else one[0]
+        for one in (
+            words["faithful"][name],
+            *by_class,
+            words["rank"][name],
+            words["flips"]["all"]["first"][name],
+            words["negation"]["first"].get(name),
+            words["second"][name],
+        )
+    ]
+
+
+def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
+    words, trained = numbers["words"], numbers["one-layer"]
+    given_away = Verdict(
+        claim="One sentence gives the label away (Gururangan et al., 2018)",
+        holds=zoned(trained["gain"]["second"], GIVEN_AWAY),
+        number=f"{trained['right']['second']:.1%} right from the second sentence, "
+        f"{trained['frequent']:.1%} by saying “neutral”",
+    )
+    return [*_of_words(words), given_away]
+
+
+def _of_words(words: Numbers) -> list[Verdict]:
+    """Return the verdicts that depend on what stands for a removed word."""
+    compared = {both: words["compared"][both] for both in _THREE}
+    across = words["variation"]["all"]["across"]
+    return [
+        Verdict(
+            claim="Attention, gradients and LIME see different things, on sentence pairs too",
+            holds=differing(compared),
+            number="rank correlations "
+            + ", ".join(f"{value(compared[both])} ({COMPARED[both]})" for both in _THREE),
+        ),
+        Verdict(
+            claim="Attention is a faithful order of the words of a pair",
+            holds=zoned(words["faithful"]["alpha-avg"], FAITHFUL),
+            number=f"{share(words['faithful']['alpha-avg'])} of the way from a random order to "
+            "the best",
+        ),
+        Verdict(
+            claim="LIME explains inferences better than attention (Thorne et al., 2019)",
+            holds=zoned(words["lime_over_attention"], BETTER),
+            number=f"{share(words['lime_over_attention'])} of that way more",
+        ),
+        Verdict(
+            claim="Attention between two tokens is their degree of association (Section 3)",
+            holds=zoned(words["pays"], TELLS),
+            number=f"rank correlation {value(words['pays'])} with how far two words interact",
+        ),
+        Verdict(
+            claim="What decides lies between the sentences, out of reach of scores of words",
+            holds=zoned(across, BETWEEN),
+            number=f"{share(across)} of the variance",
+        ),
+        *_of_negation(words["negation"]),
+    ]
+
+
+def _of_negation(negation: Numbers) -> list[Verdict]:
+    if not negation["first"]:
+        return []
+    finds = counted(negation["first"], FOUND, "finds it")
+    return [
+        Verdict(
+            claim="Every method finds the negation of a contradiction",
+            holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
+            number=f"it comes first in {share(negation['first']['lime'])} with LIME, in "
+            f"{share(negation['first']['alpha-avg'])} with α-avg",
+        )
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="pairs",
+    title="Sentence pairs: what the methods see of an inference",
+    paper=(
+        "The paper classifies single texts. Among related work it names Thorne et al. (2019), who "
+        "find LIME more accurate than attention for natural language inference with an LSTM, and "
+        "Section 3 reads an entry of the attention matrix as the “degree of association” of two "
+        "tokens. Whether its findings hold where two sentences are compared is left open."
+    ),
+    parts=(
+        Part(
+            name="words",
+            measure=partial(measure_words, replacement="mask"),
+            needs=("gpu", "sick", "pair-model"),
+            quick_needs=("sick", "pair-model"),
+        ),
+        Part(name="hidden", measure=measure_hidden, needs=("sick", "pair-model")),
+        Part(name="one-layer", measure=measure_one_layer, needs=("sick",)),
+    ),
+    findings=_findings,
+    figures=_figures,
+)

@@ -1,0 +1,30 @@
+// Tabs and their panels, as WAI-ARIA has them: one tab is selected and in the order of the Tab key,
+// the arrow keys, Home and End walk the others.
+
+/** Where a key leads from place `here` of `count` in a ring; undefined for any other key. */
+export function ringPlace(key, here, count) {
+  return { ArrowRight: (here + 1) % count, ArrowLeft: (here + count - 1) % count, Home: 0, End: count - 1 }[key];
+}
+
+/** Let `tabs` switch between `panels`; the function that is returned chooses one, and `then` hears of it. */
+export function switchedTabs(tabs, panels, then = () => {}) {
+  const choose = (index, { focus = false } = {}) => {
+    tabs.forEach((tab, k) => {
+      tab.setAttribute("aria-selected", String(k === index));
+      tab.tabIndex = k === index ? 0 : -1;
+    });
+    panels.forEach((panel, k) => { panel.hidden = k !== index; });
+    if (focus) tabs[index].focus();
+    then(index);
+  };
+  tabs.forEach((tab, k) => {
+    tab.addEventListener("click", () => choose(k));
+    tab.addEventListener("keydown", (event) => {
+      const there = ringPlace(event.key, k, tabs.length);
+      if (there === undefined) return;
+      event.preventDefault();
+      choose(there, { focus: true });
+    });
+  });
+  return choose;
+}
