@@ -86,14 +86,15 @@ def test_the_epoch_that_is_kept_is_the_best_of_every_network_by_itself(prepared)
 def test_an_adversary_moves_its_attention_more_the_more_it_counts(prepared):
     first = stack_of(prepared)
     read = lambda ids: controlled_training.read_in_chunks(first, ids, "cpu")  # noqa: E731
-    how = [("jsd", 0.0), ("jsd", 20.0), ("kl", 20.0)]
-    aim = training_aims.away_from(read, prepared, of=[1, 1, 1], how=how, device="cpu")
-    stack = trained(stack_of(prepared, seeds=(5, 6, 7)), prepared, aim, epochs=6)
+    how = [("jsd", 0.0), ("jsd", 20.0), ("kl", 20.0), ("words", 20.0)]
+    aim = training_aims.away_from(read, prepared, of=[1] * 4, how=how, device="cpu")
+    stack = trained(stack_of(prepared, seeds=(5, 6, 7, 8)), prepared, aim, epochs=6)
     found = controlled_training.compared(
-        stack, first, of=[1, 1, 1], texts=prepared.training, device="cpu"
+        stack, first, of=[1] * 4, texts=prepared.training, device="cpu"
     )
     assert found["jsd"][1] > 2 * found["jsd"][0]
     assert found["jsd"][2] > 2 * found["jsd"][0]
+    assert found["words"][3] > 2 * found["words"][0]
 
 
 @torch.no_grad()
@@ -125,6 +126,8 @@ def test_the_divergence_is_jensen_and_shannons():
     p, q = torch.tensor([[1.0, 0.0], [0.3, 0.7]]), torch.tensor([[0.0, 1.0], [0.3, 0.7]])
     found = training_aims.divergence(p, q)
     assert found.tolist() == pytest.approx([math.log(2), 0.0], abs=1e-6)
+    padded = (F.pad(one, (1, 2)) for one in (p, q))
+    assert training_aims.divergence(*padded).tolist() == pytest.approx(found.tolist())
 
 
 # ------------------------------------------------------------------------ the rules
@@ -155,11 +158,11 @@ def test_what_is_held_is_needed_or_not_by_its_interval(lost, said):
     assert controls_judged.needed(lost) == said
 
 
-OTHERS = {"accuracy": [0.85, 0.85], "tvd": [0.06, 0.06], "jsd": [0.02, 0.02]}
+OTHERS = {"accuracy": [0.85] * 2, "tvd": [0.06] * 2, "jsd": [0.02] * 2, "words": [0.01] * 2}
 
 
-def adversary(weight, *, tvd, jsd, accuracy=0.85):
-    one = {"divergence": "jsd", "weight": weight}
+def adversary(weight, *, tvd, jsd, accuracy=0.85, words=0.01):
+    one = {"divergence": "jsd", "weight": weight, "words": [words] * 2}
     return one | {"tvd": [tvd] * 2, "jsd": [jsd] * 2, "accuracy": [accuracy] * 2}
 
 
@@ -177,6 +180,22 @@ def test_attention_can_be_trained_away_only_at_the_same_predictions(strong, said
     assert controls_judged.trainable_away([plain, strong], OTHERS) == said
 
 
+def test_attention_that_goes_to_no_word_is_not_attention_to_other_words():
+    plain, strong = adversary(0.0, tvd=0.04, jsd=0.02), adversary(0.1, tvd=0.05, jsd=0.5)
+    assert controls_judged.trainable_away([plain, strong], OTHERS) == "it can"
+    assert controls_judged.trainable_away([plain, strong], OTHERS, by="words") == "not here"
+
+
+def test_attention_over_words_leaves_out_cls_and_padding():
+    ids = np.array([[0, 5, 1, 6, 1, 1], [0, 5, 6, 7, 8, 9]], np.int32)  # an unknown word inside
+    words = training_aims.places_of_words(ids)
+    assert words.astype(int).tolist() == [[0, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1]]
+    alpha = torch.tensor([[0.5, 0.1, 0.1, 0.2, 0.05, 0.05], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1]])
+    found = training_aims.over_words(alpha, torch.from_numpy(words))
+    torch.testing.assert_close(found[0], torch.tensor([0, 0.25, 0.25, 0.5, 0, 0]))
+    torch.testing.assert_close(found[1], torch.tensor([0, 0.2, 0.2, 0.2, 0.2, 0.2]))
+
+
 def test_where_no_network_imitates_nothing_is_decided():
     plain = adversary(0.0, tvd=0.09, jsd=0.02)
     said = controls_judged.trainable_away([plain, adversary(0.1, tvd=0.01, jsd=0.6)], OTHERS)
@@ -187,6 +206,7 @@ def test_what_is_measured_on_toy_reviews_can_be_told(prepared, toy_setting, monk
     monkeypatch.setattr(controls_measured, "RECIPE", TINY)
     monkeypatch.setattr(controls_measured, "RECIPES", {"paper": TINY})
     monkeypatch.setattr(controls_measured, "ADVERSARIES", (("jsd", 0.0), ("kl", 0.1)))
+    monkeypatch.setattr(controls_measured, "ON_WORDS", (("words", 0.0), ("jsd", 0.1)))
     numbers = stored({p.name: p.measure(toy_setting) for p in controls.EXPERIMENT.parts})
     found = controls.EXPERIMENT.findings(numbers)
     assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])

@@ -71,7 +71,7 @@ def _points(interval: Interval) -> str:
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    held, paper, of = (numbers[part] for part in ("held", "held-paper", "adversary"))
+    held, paper, of, words = (numbers[part.name] for part in EXPERIMENT.parts)
     uniform, fixed = (_lost(held, kind) for kind in ("uniform", "fixed"))
     free = np.mean(held["kinds"]["free"]["accuracy"])
     return Findings(
@@ -97,11 +97,16 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             Verdict(
                 claim="A model can be trained to predict the same and attend elsewhere",
                 holds=trainable_away(of["adversaries"], of["others"]),
-                number=_reach(of),
+                number=_reach(of["adversaries"], of["others"], "jsd"),
+            ),
+            Verdict(
+                claim="… and to attend to other words, [cls] and padding left out",
+                holds=trainable_away(_on_words(words), words["others"], by="words"),
+                number=_reach(_on_words(words), words["others"], "words"),
             ),
         ],
         measured=[_of_held(held, "a shortened recipe"), _of_held(paper, "the paper's recipe"),
-                  *_of_adversaries(of)],
+                  *_of_adversaries(of), *_of_words(words)],
         meaning=_MEANING,
         table=_table(numbers),
     )  # fmt: skip
@@ -119,15 +124,18 @@ def _as_far(of: Numbers) -> str:
     )
 
 
-def _reach(of: Numbers) -> str:
-    best, line = reached(of["adversaries"], of["others"]), of["others"]
-    seeds = f"another seed JSD {np.mean(line['jsd']):.2f}, TVD {np.mean(line['tvd']):.3f}"
-    known = [one for one in best if one is not None]
+def _on_words(words: Numbers) -> list[Numbers]:
+    return [one for one in words["adversaries"] if one["divergence"] == "words"]
+
+
+def _reach(adversaries: Sequence[Numbers], line: Numbers, by: str) -> str:
+    seeds = f"another seed JSD {np.mean(line[by]):.2f}, TVD {np.mean(line['tvd']):.3f}"
+    known = [one for one in reached(adversaries, line, by=by) if one is not None]
     if not known:
         return f"none predicts the same; {seeds}"
-    spans = {name: [one[name] for one in known] for name in ("jsd", "tvd", "accuracy")}
+    spans = {name: [one[name] for one in known] for name in (by, "tvd", "accuracy")}
     return (
-        f"JSD {_span(spans['jsd'])} at TVD {_span(spans['tvd'], 3)} and accuracy "
+        f"JSD {_span(spans[by])} at TVD {_span(spans['tvd'], 3)} and accuracy "
         f"{min(spans['accuracy']):.1%} to {max(spans['accuracy']):.1%} "
         f"(first models {min(line['accuracy']):.1%} to {max(line['accuracy']):.1%}); {seeds}"
     )
@@ -181,6 +189,35 @@ def _of_adversaries(of: Numbers) -> Iterator[str]:
         )
 
 
+def _of_words(of: Numbers) -> Iterator[str]:
+    (window,) = (one for one in of["adversaries"] if one["divergence"] == "jsd")
+    first, least, most = (
+        np.mean(one["on_words"])
+        for one in (of["others"], window, max(_on_words(of), key=lambda one: one["weight"]))
+    )
+    yield (
+        f"Where attention goes, with {of['training']:,} reviews to train on: the first models give "
+        f"{first:.0%} of it to the words of a review, the adversary of the window (λ = "
+        f"{window['weight']}) {least:.0%}; its attention has JSD {np.mean(window['jsd']):.2f} over "
+        f"the window and {np.mean(window['words']):.2f} over the words alone, and ranks words as "
+        f"the first model's to {window['alpha_alpha']:.2f}."
+    )
+    yield (
+        "Adversaries of the attention over words: "
+        + "; ".join(
+            f"λ = {one['weight']}: JSD {np.mean(one['words']):.2f}, TVD {np.mean(one['tvd']):.3f}, "
+            f"accuracy {np.mean(one['accuracy']):.1%}, ranks as the first model's "
+            f"{one['alpha_alpha']:.2f}, as its own |LIME| {one['alpha_lime']:.2f}"
+            for one in _on_words(of)
+        )
+        + (
+            f" (another seed: JSD {np.mean(of['others']['words']):.2f}, TVD "
+            f"{np.mean(of['others']['tvd']):.3f}; the last has {most:.0%} of its "
+            "attention on words)."
+        )
+    )
+
+
 def _table(numbers: Mapping[str, Numbers]) -> Table:
     rows: list[list[Any]] = []
     for part, said in (("held", ""), ("held-paper", ", paper's recipe")):
@@ -190,6 +227,10 @@ def _table(numbers: Mapping[str, Numbers]) -> Table:
                          np.mean(one["lime_lime"])])  # fmt: skip
     for one in numbers["adversary"]["adversaries"]:
         label = f"adversary, λ = {one['weight']} ({one['divergence'].upper()})"
+        rows.append([label, *_means(one), one["alpha_lime"], one["lime_lime"]])
+    for one in numbers["adversary-words"]["adversaries"]:
+        what = {"words": "JSD over words"}.get(one["divergence"], "JSD")
+        label = f"adversary, fewer reviews, λ = {one['weight']} ({what})"
         rows.append([label, *_means(one), one["alpha_lime"], one["lime_lime"]])
     return Table(
         columns=(

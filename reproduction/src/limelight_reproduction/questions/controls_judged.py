@@ -27,8 +27,12 @@ def needed(lost: Interval) -> str:
     return "undecided"
 
 
-def reached(adversaries: Sequence[Numbers], others: Numbers) -> list[Numbers | None]:
+def reached(
+    adversaries: Sequence[Numbers], others: Numbers, *, by: str = "jsd"
+) -> list[Numbers | None]:
     """Return for every first model the adversary that attends farthest and predicts the same.
+
+    Far is measured ``by`` "jsd", the divergence over the window, or "words", over the words alone.
 
     The same: no farther in TVD than the same model trained with another seed, which is what
     Wiegreffe and Pinter compare with, and no more than ``SAME`` below it in accuracy.
@@ -37,16 +41,16 @@ def reached(adversaries: Sequence[Numbers], others: Numbers) -> list[Numbers | N
     line = np.mean(others["tvd"])
     for i, accuracy in enumerate(others["accuracy"]):
         kept = [
-            {name: one[name][i] for name in ("accuracy", "tvd", "jsd")}
+            {name: one[name][i] for name in ("accuracy", "tvd", by)}
             | {"divergence": one["divergence"], "weight": one["weight"]}
             for one in adversaries
             if one["tvd"][i] <= line and one["accuracy"][i] >= accuracy - SAME
         ]
-        found.append(max(kept, key=lambda one: one["jsd"], default=None))
+        found.append(max(kept, key=lambda one: one[by], default=None))
     return found
 
 
-def trainable_away(adversaries: Sequence[Numbers], others: Numbers) -> str:
+def trainable_away(adversaries: Sequence[Numbers], others: Numbers, *, by: str = "jsd") -> str:
     """Say whether attention can be trained away at the same predictions.
 
     It can where every first model has an adversary that does (``FAR``); not here where none moves
@@ -57,9 +61,9 @@ def trainable_away(adversaries: Sequence[Numbers], others: Numbers) -> str:
     (plain_one,) = (one for one in adversaries if one["weight"] == 0)
     if max(plain_one["tvd"]) > np.mean(others["tvd"]):
         return "undecided: no network imitates well enough"
-    far = [0.0 if one is None else one["jsd"] for one in reached(adversaries, others)]
+    far = [0.0 if one is None else one[by] for one in reached(adversaries, others, by=by)]
     if min(far) >= FAR:
         return "it can"
-    if max(far) <= 2 * np.mean(others["jsd"]):
+    if max(far) <= 2 * np.mean(others[by]):
         return "not here"
     return "in part"

@@ -39,7 +39,7 @@ ADVERSARIES = (
 )
 # Fewer of what takes long, and a network of the window to compare with.
 ON_WORDS = (("words", 0.0), ("words", 0.1), ("words", 0.3), ("jsd", 0.1))
-FEW_REVIEWS, FEW_EPOCHS, MANY_EPOCHS = 5_000, 4, 14
+FEW_REVIEWS, FEW_EPOCHS, MANY_EPOCHS = 4_000, 4, 10
 TEXTS, QUICK_TEXTS = 40, 15
 TEST, QUICK_TEST, FEW_TEST = 25_000, 2_000, 5_000
 

@@ -42,7 +42,7 @@ def because_of_sign(of: Numbers) -> str:
     """
     gains = [(of["fewer"][name], of["fewer"][f"abs-{name}"]) for name in ("gxi", "lime")]
     if all(without[2] < with_sign[0] / 3 for with_sign, without in gains):
-        return "the sign"
+        return "holds"
     if all(without[1] > with_sign[0] / 3 for with_sign, without in gains):
         return "not the sign alone"
     return "undecided"
@@ -65,7 +65,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _percent(of: Numbers, name: str) -> str:
-    return f"{of['shares'][name][1]:.0%}" if "shares" in of else "not known"
+    return f"{of['shares'][name][1]:.1%}" if "shares" in of else "not known"
 
 
 def _interval(interval: list[float]) -> str:
@@ -108,12 +108,16 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         ],
         meaning=(
             "Serrano and Smith set attention weights to zero and renormalise the others; that is "
-            "exact here, and says nearly the same as putting UNK in a word's place. [cls] and "
-            "padding are never erased. The most attended word does matter more than a random one. "
-            "But attention counts words for and against the decision alike, and removing by it "
-            "takes away both: decisions that do not change at all are far more frequent than in "
-            "orders with a sign. |G×I| and |LIME|, which know what a word does and not in which "
-            "direction, are the control."
+            "exact here, and stands beside UNK in a word's place. [cls] and padding are never "
+            "erased. With the paper's recipe the two say the same; with the shipped model, whose "
+            "UNK has a value of its own, orders without a sign depend on it (α-avg "
+            f"{_percent(numbers['shipped']['unk'], 'alpha-avg')} of the words with UNK, "
+            f"{_percent(numbers['shipped']['zero'], 'alpha-avg')} with zeros). The most attended "
+            "word matters far more than a random one. But attention counts words for and against "
+            "the decision alike, and erasing by it takes away both: in many reviews the decision "
+            "then never changes, as it always does in orders with a sign. |G×I| and |LIME| are the "
+            "control: they know how much a word does and not in which direction, and save nothing "
+            "against attention, or a small part of what they save with their sign."
         ),
         table=Table(
             columns=(

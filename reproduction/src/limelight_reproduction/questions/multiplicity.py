@@ -239,12 +239,15 @@ def _filled(errors: Sequence[float]) -> list[float | str]:
 
 
 def _powers(said: str, error: Numbers, draws: int) -> str:
+    (epsilon, last), first = EPSILONS[said], WINDOWS[0]
     return (
         f"Games of one head in the regime of the theorem with ε = {said}, {draws} draws each, LIME "
         "with infinite bandwidth. The relative error of the corrected form, a median over draws, "
         "falls like T_max to the power "
         + ", ".join(f"{told(error[k]['first_order']['slope'])} ({one})" for k, one in KINDS.items())
-        + f", where {EPSILONS[said][0] - 1:.2f} is proven; that of Eq. 19 ends at "
+        + f", where {epsilon - 1:.2f} is proven for large windows (here the tokens are "
+        f"{first ** (epsilon - 1):.1%} to {last ** (epsilon - 1):.1%} of the window); that of Eq. "
+        "19 ends at "
         + ", ".join(f"{error[kind]['eq19']['median'][-1]:.0%}" for kind in KINDS)
         + "."
     )

@@ -160,30 +160,30 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     median, gained = paper["median"], paper["gained"]
     return Findings(
         headline=(
-            f"On the paper's recipe ‖αv‖ has rank correlation {told(median['value lime'])} with "
-            f"|LIME|, ‖W_ℓ αv‖ {told(median['read-out lime'])}, α-avg "
-            f"{told(median['alpha-avg lime'])} and α-max {told(median['alpha-max lime'])}."
+            f"On the paper's recipe ‖αv‖ has rank correlation {told(median['value lime'], 3)} with "
+            f"|LIME|, ‖W_ℓ αv‖ {told(median['read-out lime'], 3)}, α-avg "
+            f"{told(median['alpha-avg lime'], 3)} and α-max {told(median['alpha-max lime'], 3)}."
         ),
         verdicts=[
             Verdict(
                 claim="How heads are summarised matters: α-avg or α-max (Section 3)",
                 holds=summary_matters(gained["alpha-max lime"]),
-                number=f"with |LIME| {told(median['alpha-avg lime'])} and "
-                f"{told(median['alpha-max lime'])}; in a review α-max has "
-                f"{_signed(gained['alpha-max lime'])}; the same first word in "
+                number=f"with |LIME| {told(median['alpha-avg lime'], 3)} and "
+                f"{told(median['alpha-max lime'], 3)}; in a review α-max has "
+                f"{_signed(gained['alpha-max lime'])} on α-avg; the same first word in "
                 f"{_share(paper['same_top'])} of the reviews",
             ),
             Verdict(
                 claim="The norm of α v tells more than α (Kobayashi et al., 2020)",
                 holds=tells_more(gained["value lime"]),
-                number=f"{told(median['value lime'])} with |LIME|, α-avg "
-                f"{told(median['alpha-avg lime'])}, in a review {_signed(gained['value lime'])}; "
+                number=f"{told(median['value lime'], 3)} with |LIME|, α-avg "
+                f"{told(median['alpha-avg lime'], 3)}, in a review {_signed(gained['value lime'])}; "
                 f"shipped model {_signed(shipped['gained']['value lime'])}",
             ),
             Verdict(
                 claim="… and so does the norm of what is read of it, W_ℓ α v",
                 holds=tells_more(gained["read-out lime"]),
-                number=f"{told(median['read-out lime'])}, in a review "
+                number=f"{told(median['read-out lime'], 3)}, in a review "
                 f"{_signed(gained['read-out lime'])}; shipped model "
                 f"{_signed(shipped['gained']['read-out lime'])}",
             ),
@@ -196,7 +196,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 "upper quartile", "in a review, over α-avg",
             ),
             rows=[
-                [f"the {said}", label, against, told(of["median"][pair]), of["pairs"][pair][0],
+                [f"the {said}", label, against, told(of["median"][pair], 3), of["pairs"][pair][0],
                  of["pairs"][pair][2], _signed(of["gained"][pair])]
                 for of, said in ((numbers[part], said) for part, said in _WHOLE.items())
                 for name, label in (SUMMARIES | VALUES).items()
@@ -223,8 +223,8 @@ def _share(interval: Interval) -> str:
 
 def _sentence(part: str, of: Numbers) -> str:
     pairs = "; ".join(
-        f"{label} {told(of['median'][f'{name} lime'])} with |LIME| and "
-        f"{told(of['median'][f'{name} loo'])} with |leave-one-out|"
+        f"{label} {told(of['median'][f'{name} lime'], 3)} with |LIME| and "
+        f"{told(of['median'][f'{name} loo'], 3)} with |leave-one-out|"
         for name, label in (SUMMARIES | VALUES).items()
     )
     return (

@@ -100,7 +100,7 @@ def distance(p: Float[Array, "*n C"], q: Float[Array, "*n C"]) -> Float[Array, "
 
 def divergence(p: Float[Array, "*n T"], q: Float[Array, "*n T"]) -> Float[Array, "*n"]:
     """Return the Jensen–Shannon divergence of two distributions, ln 2 at most."""
-    middle = torch.log((p + q) / 2)
+    middle = torch.log(((p + q) / 2).clamp_min(1e-30))  # where both are 0, nothing is added
     one, other = (x * (torch.log(x.clamp_min(1e-30)) - middle) for x in (p, q))
     return (one + other).sum(-1) / 2
 

@@ -213,10 +213,9 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         meaning=(
             "A gradient adds up over pieces by its definition. Removing a word takes all of its "
             "pieces at once, removing a piece leaves the others, so that scores by removal need "
-            "not add up; with one layer the game is nearly additive and they nearly do. Words that "
-            "are repeated are another matter than words that are cut: every place of the word goes "
-            "with it. Over all words the agreement is larger, because most are one piece at one "
-            "place and have nothing to add up."
+            "not add up. With one layer the game is nearly additive and they nearly do, for words "
+            "that are cut as for words that are repeated, whose places go together too and whose "
+            "sums are farther off. A deeper model need not be so."
         ),
         table=Table(
             columns=("method", "words", "reviews", "rank correlation", "difference, of their size"),
