@@ -27,6 +27,7 @@ from limelight_reproduction.questions.pair_rules import (
 )
 from limelight_reproduction.questions.pair_statistics import summarised
 from limelight_reproduction.questions.resampled_rows import Rows
+from limelight_reproduction.results import stored
 from limelight_reproduction.setting import Setting
 
 from tiny_transformers import tiny
@@ -336,6 +337,7 @@ def test_small_files_become_a_report(files, tmp_path, few, monkeypatch):
     )  # fmt: skip
     text = page.read_text("utf-8")
     assert "Measured here: words, hidden, one-layer (quick run, seed 0)." in text
+    assert "From the stored results of a full run: deleted (needs a graphics card" in text
     assert "nan" not in text.partition("<main>")[2].partition("data:image")[0]
     assert (tmp_path / "out" / "figures" / "pairs.png").exists()
 
@@ -353,6 +355,7 @@ def test_parts_say_what_they_lack(files, tmp_path):
     everything = {"data": files / "data", "pair_model": files / "model"}
     assert lacks("words", **everything) == ("gpu",)
     assert lacks("words", **everything, quick=True) == ()
+    assert lacks("deleted", **everything, quick=True) == ("gpu",)
     assert lacks("words", **everything, device="cuda") == ()
     assert lacks("hidden", **everything) == ()
     assert lacks("one-layer", data=files / "data") == ()
@@ -366,10 +369,12 @@ def test_the_plan_says_what_is_missing(tmp_path):
     plan = runner.plan(setting, runner.chosen(["pairs", "figure-2"]), tmp_path)
     assert plan.splitlines() == [
         "From the stored results, since they need SICK's files in a folder sick and a model of "
-        "sentence pairs (--pair-model): 2 of 5 parts, pairs (words, hidden).",
-        "From the stored results, since they need SICK's files in a folder sick: 1 of 5 parts, "
+        "sentence pairs (--pair-model): 2 of 6 parts, pairs (words, hidden).",
+        "From the stored results, since they need a graphics card and SICK's files in a folder "
+        "sick and a model of sentence pairs (--pair-model): 1 of 6 parts, pairs (deleted).",
+        "From the stored results, since they need SICK's files in a folder sick: 1 of 6 parts, "
         "pairs (one-layer).",
-        "Measured now: 2 of 5 parts, figure-2 (shipped, paper).",
+        "Measured now: 2 of 6 parts, figure-2 (shipped, paper).",
     ]
 
 
@@ -397,6 +402,18 @@ def test_another_model_is_refused(files, tmp_path, setting):
     setting.pair_model = None
     with pytest.raises(InputError, match="name it by --pair-model"):
         _ = setting.of_pairs
+
+
+def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
+    words = stored()["pairs"]["words"].numbers
+    numbers = {part: one.numbers for part, one in stored()["pairs"].items()} | {"deleted": words}
+    assert sentence_pairs._same_verdicts(numbers) == (6, [])
+    told = sentence_pairs._findings(numbers).measured
+    assert any("All 6 verdicts about words are the same." in one for one in told)
+    other = words | {"pays": [0.6, 0.55, 0.65]}
+    count, changed = sentence_pairs._same_verdicts(numbers | {"deleted": other})
+    assert (count, len(changed)) == (6, 1)
+    assert changed[0].endswith("association (Section 3)” (holds)")
 
 
 def test_every_rule_is_used_by_a_verdict():

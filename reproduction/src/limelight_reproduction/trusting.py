@@ -65,6 +65,8 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
     lost = over_trainings(held["uniform"]["lost"], held["uniform"]["text_error"])
     ranks = [fmean(held[kind]["alpha_lime"]) for kind in ("free", "uniform")]
     depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
+    pairs = _numbers(results, "pairs", "words")["faithful_by"]
+    by_answer = {name: _share(of["alpha-avg"]) for name, of in pairs.items()}
     pretrained = (
         ""
         if deep is None
@@ -83,9 +85,12 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
         f"the words must go before a decision changes, by G×I {erased['gxi'][1]:.0%} "
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
-        "([next-checks](#next-checks)). And a model need not use it: held uniform, it costs "
-        f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy, and "
-        f"the ranks of α-avg with |LIME| fall from {ranks[0]:.2f} to {ranks[1]:.2f} "
+        "([next-checks](#next-checks)), and where two sentences are compared it goes "
+        f"{by_answer['neutral']} of the way to the best order if the model says neutral, but "
+        f"{by_answer['contradiction']} for contradictions and {by_answer['entailment']} for "
+        "entailments ([pairs](#pairs)). And a model need not use it: with attention held uniform "
+        f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy are "
+        f"lost, and the ranks of α-avg with |LIME| fall from {ranks[0]:.2f} to {ranks[1]:.2f} "
         "([controls](#controls))."
     )
 

@@ -13,7 +13,7 @@ from limelight.text import Pair, features_of
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.setting import CLASSES, Setting
 
-PAIRS, QUICK_PAIRS, _CHUNK = 5000, 100, 100
+PAIRS, QUICK_PAIRS, _CHUNK = 1000, 100, 100
 HIDDEN = {
     "whole": "both sentences",
     "first": "the first alone",

@@ -76,7 +76,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             "signs": judged_signs(of),
             "first": {"leads": _shares(of["strong"], leads), "sure": _shares(of["for"], sure)},
             "judged": len(few),
-            "shares": {one.method: [one.share, *one.interval] for one in found.methods},
+            "shares": {one.method: [one.share, *(one.interval or ())] for one in found.methods},
         },
         digits=4,
     )

@@ -98,7 +98,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
             "of single words can show."
         ),
         verdicts=_verdicts(numbers),
-        measured=measured(numbers),
+        measured=measured(numbers, *_same_verdicts(numbers)),
         meaning=MEANING,
         table=Table(
             columns=(
@@ -193,6 +193,18 @@ def _of_negation(negation: Numbers) -> list[Verdict]:
     ]
 
 
+def _same_verdicts(numbers: Mapping[str, Numbers]) -> tuple[int, list[str]]:
+    """Return how many verdicts depend on removed words, and those that are others for deletion."""
+    masked, deleted = (_of_words(numbers[part]) for part in ("words", "deleted"))
+    others = {one.claim: one.holds for one in deleted}
+    changed = [
+        f"“{one.claim}” ({others.get(one.claim, 'not measured')})"
+        for one in masked
+        if others.get(one.claim) != one.holds
+    ]
+    return len(masked), changed
+
+
 EXPERIMENT = Experiment(
     name="pairs",
     title="Sentence pairs: what the methods see of an inference",
@@ -208,6 +220,11 @@ EXPERIMENT = Experiment(
             measure=partial(measure_words, replacement="mask"),
             needs=("gpu", "sick", "pair-model"),
             quick_needs=("sick", "pair-model"),
+        ),
+        Part(
+            name="deleted",
+            measure=partial(measure_words, replacement="delete"),
+            needs=("gpu", "sick", "pair-model"),
         ),
         Part(name="hidden", measure=measure_hidden, needs=("sick", "pair-model")),
         Part(name="one-layer", measure=measure_one_layer, needs=("sick",)),

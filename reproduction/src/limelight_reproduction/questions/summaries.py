@@ -177,8 +177,9 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 claim="The norm of α v tells more than α (Kobayashi et al., 2020)",
                 holds=tells_more(gained["value lime"]),
                 number=f"{told(median['value lime'], 3)} with |LIME|, α-avg "
-                f"{told(median['alpha-avg lime'], 3)}, in a review {_signed(gained['value lime'])}; "
-                f"shipped model {_signed(shipped['gained']['value lime'])}",
+                f"{told(median['alpha-avg lime'], 3)}, in a review "
+                f"{_signed(gained['value lime'])}; shipped model "
+                f"{_signed(shipped['gained']['value lime'])}",
             ),
             Verdict(
                 claim="… and so does the norm of what is read of it, W_ℓ α v",
