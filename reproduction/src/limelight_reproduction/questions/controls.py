@@ -8,91 +8,47 @@ from typing import Any
 
 import numpy as np
 
-from limelight_reproduction.drawing import BLUE, GREEN, ORANGE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
-from limelight_reproduction.intervals import Interval, over_trainings
-from limelight_reproduction.questions.controls_judged import needed, reached, trainable_away
+from limelight_reproduction.intervals import Interval
+from limelight_reproduction.questions.controls_drawn import CONTROLS, figures
+from limelight_reproduction.questions.controls_judged import (
+    lost,
+    needed,
+    reached,
+    trainable_away,
+)
 from limelight_reproduction.setting import Setting
 
-CONTROLS = {
-    "free": "everything trained",
-    "others": "the same with another seed",
-    "uniform": "attention held uniform",
-    "fixed": "W_ℓ held at its random start",
-}
-HOW = {"jsd": "JSD", "kl": "KL, as Wiegreffe and Pinter's"}
 
-
-def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    figure, (left, right) = canvas(9.0, 3.2, columns=2)
-    lost = [(said, _lost(of, kind)) for said, of, kind in _losses(numbers)]
-    for y, (_said, (middle, low, high)) in enumerate(lost):
-        left.hlines(y, 100 * low, 100 * high, color=BLUE, linewidth=2, alpha=0.5)
-        left.plot([100 * middle], [y], "o", color=BLUE)
-    left.set_yticks(range(len(lost)), [said for said, _ in lost])
-    left.axvline(0, color=ORANGE, linewidth=0.7)
-    left.invert_yaxis()
-    plain(left, x="points of accuracy lost, 95 % interval")
-    of, kinds = numbers["adversary"], numbers["held"]["kinds"]
-    for how, colour in (("jsd", VERMILLION), ("kl", GREEN)):
-        curve = [one for one in of["adversaries"] if one["divergence"] == how]
-        right.plot(
-            [np.mean(one["jsd"]) for one in curve], [np.mean(one["tvd"]) for one in curve], "o-",
-            color=colour, markersize=4, label=f"adversaries, {HOW[how].split(',')[0]} in the loss",
-        )  # fmt: skip
-    right.plot(of["others"]["jsd"], of["others"]["tvd"], "^", color=BLUE, label="another seed")
-    right.plot(kinds["uniform"]["jsd"], kinds["uniform"]["tvd"], "s", color=ORANGE, label="uniform")
-    right.set_xlim(0, math.log(2) * 1.02)
-    right.set_ylim(0, None)
-    right.legend(fontsize=7, frameon=False)
-    plain(right, x="JSD from the first attention", y="TVD from the first predictions")
-    yield (
-        "controls",
-        "What it costs to hold something; and how far attention can be trained away, at which "
-        "price in predictions, beside the same model with another seed and with uniform attention.",
-        figure,
-    )
-
-
-def _losses(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, Numbers, str]]:
-    for part, said in (("held", ""), ("held-paper", ", paper's recipe")):
-        for kind in ("uniform", "fixed"):
-            yield CONTROLS[kind] + said, numbers[part], kind
-
-
-def _lost(of: Numbers, kind: str) -> Interval:
-    one = of["kinds"][kind]
-    return over_trainings(one["lost"], one["text_error"])
-
-
-def _points(interval: Interval) -> str:
-    middle, low, high = (100 * x for x in interval)
-    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+def _change(lost: Interval) -> str:
+    """Return the change of accuracy in points: what is lost, with the other sign."""
+    middle, low, high = (-100 * x for x in lost)
+    return f"{middle:+.1f} ({high:+.1f} to {low:+.1f})"
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
     held, paper, of, words = (numbers[part.name] for part in EXPERIMENT.parts)
-    uniform, fixed = (_lost(held, kind) for kind in ("uniform", "fixed"))
+    uniform, fixed = (lost(held, kind) for kind in ("uniform", "fixed"))
     free = np.mean(held["kinds"]["free"]["accuracy"])
     return Findings(
         headline=(
-            f"Attention held uniform costs {_points(uniform)} points of accuracy (of {free:.1%}), "
-            f"W_ℓ held at random {_points(fixed)}; a model trained to attend elsewhere "
+            f"Attention held uniform changes the accuracy of {free:.1%} by {_change(uniform)} "
+            f"points, W_ℓ held at random by {_change(fixed)}; a model trained to attend elsewhere "
             f"{_as_far(of)}."
         ),
         verdicts=[
             Verdict(
                 claim="Attention is needed for the task (Wiegreffe and Pinter's first control)",
-                holds=_on_both(needed(uniform), needed(_lost(paper, "uniform"))),
-                number=f"uniform costs {_points(uniform)} points of {free:.1%}; by the paper's "
-                f"recipe {_points(_lost(paper, 'uniform'))} of "
+                holds=_on_both(needed(uniform), needed(lost(paper, "uniform"))),
+                number=f"held uniform {_change(uniform)} points on {free:.1%}; by the paper's "
+                f"recipe {_change(lost(paper, 'uniform'))} on "
                 f"{np.mean(paper['kinds']['free']['accuracy']):.1%}",
             ),
             Verdict(
                 claim="The last layer W_ℓ needs training",
-                holds=_on_both(needed(fixed), needed(_lost(paper, "fixed"))),
-                number=f"held at random it costs {_points(fixed)} points; by the paper's recipe "
-                f"{_points(_lost(paper, 'fixed'))}",
+                holds=_on_both(needed(fixed), needed(lost(paper, "fixed"))),
+                number=f"held at random {_change(fixed)} points; by the paper's recipe "
+                f"{_change(lost(paper, 'fixed'))}",
             ),
             Verdict(
                 claim="A model can be trained to predict the same and attend elsewhere",
@@ -107,7 +63,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         ],
         measured=[_of_held(held, "a shortened recipe"), _of_held(paper, "the paper's recipe"),
                   *_of_adversaries(of), *_of_words(words)],
-        meaning=_MEANING,
+        meaning=_meaning(uniform, of, words),
         table=_table(numbers),
     )  # fmt: skip
 
@@ -154,8 +110,8 @@ def _of_held(of: Numbers, recipe: str) -> str:
             f"{CONTROLS[kind]} {np.mean(kinds[kind]['accuracy']):.2%}"
             for kind in ("free", "uniform", "fixed")
         )
-        + f". Lost with uniform attention {_points(_lost(of, 'uniform'))} points, with W_ℓ held "
-        f"{_points(_lost(of, 'fixed'))} (95 % intervals over texts and seeds, paired). Rank "
+        + f". Uniform attention changes that by {_change(lost(of, 'uniform'))} points, W_ℓ held "
+        f"by {_change(lost(of, 'fixed'))} (95 % intervals over texts and seeds, paired). Rank "
         "correlation of α-avg with |LIME| in the median review: "
         + ", ".join(
             f"{np.mean(kinds[kind]['alpha_lime']):.2f} ({CONTROLS[kind]})"
@@ -245,12 +201,27 @@ def _means(one: Numbers) -> list[float]:
     return [float(np.mean(one[name])) for name in ("accuracy", "tvd", "jsd")]
 
 
-_MEANING = (
-    "Wiegreffe and Pinter ask whether attention does anything before asking whether it explains, "
-    "and let only a trained model stand against it: their plot has the divergence of attention on "
-    "one axis and the distance of predictions on the other, and what counts is how the adversaries "
-    "lie to the same model trained with another seed."
-)
+def _meaning(uniform: Interval, of: Numbers, words: Numbers) -> str:
+    helps = needed(uniform) in ("it is", "undecided")
+    own = [one["alpha_lime"] for one in of["adversaries"]]
+    return (
+        "Wiegreffe and Pinter ask whether attention does anything before asking whether it "
+        "explains, and let only a trained model stand against it. "
+        + (
+            "Trained so, attention helps. "
+            if helps
+            else "Here an average over all words does as well, so that attention has little to "
+            "explain by itself: what a word says is in its value. "
+        )
+        + "Their plot has the divergence of attention on one axis and the distance of predictions "
+        "on the other, and what counts is how adversaries lie to the same model trained with "
+        "another seed. Trained for long enough, with λ growing from 0, they move their attention "
+        "over the window far at predictions nearer than another seed's. What moves with it is what "
+        f"the model uses: α-avg of an adversary still has {min(own):.2f} to {max(own):.2f} with "
+        "its own |LIME|. And a part of it leaves the words for [cls] and padding, which no "
+        f"explanation shows; over the words alone we could train for {words['training']:,} reviews "
+        "only, so that the last verdict is on a short training."
+    )
 
 
 def _held(setting: Setting) -> Numbers:
@@ -291,5 +262,5 @@ EXPERIMENT = Experiment(
         Part(name="adversary-words", measure=_away_on_words, needs=("gpu",)),
     ),
     findings=_findings,
-    figures=_figures,
+    figures=figures,
 )

@@ -1,6 +1,6 @@
 """The rules by which numbers of the controls become verdicts."""
 
-__all__ = ["needed", "reached", "trainable_away"]
+__all__ = ["lost", "needed", "reached", "trainable_away"]
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from limelight_reproduction.experiment import Numbers
-from limelight_reproduction.intervals import Interval
+from limelight_reproduction.intervals import Interval, over_trainings
 
 WORTH = 0.02  # of accuracy: less is hardly a need
 SAME = 0.01  # of accuracy that a model may lose and still predict the same
 FAR = math.log(2) / 2  # of divergence: half of what is possible
 
 
-def needed(lost: Interval) -> str:
+def lost(of: Numbers, kind: str) -> Interval:
+    """Return the accuracy lost with this ``kind`` of control, and its interval."""
+    one = of["kinds"][kind]
+    return over_trainings(one["lost"], one["text_error"])
+
+
+def needed(interval: Interval) -> str:
     """Say whether what was held is needed, from the interval of the accuracy lost without it."""
-    _, low, high = lost
+    _, low, high = interval
     if low >= WORTH:
         return "it is"
     if high < 0:

@@ -55,7 +55,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         if shares:
             quartile_lines(axes, [shares[order] for order in ORDERS], list(ORDERS.values()))
         axes.set_xlim(0, 1)
-        plain(axes, title=said, x="share of the words removed when the decision changes")
+        plain(axes, title=said, x="share of the words removed")
     yield (
         "erasure",
         "How many words must be replaced by UNK before the decision changes, in reviews where it "
