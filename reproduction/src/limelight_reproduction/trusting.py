@@ -60,7 +60,9 @@ def _may(results: Results) -> str:
 
 def _may_not(results: Results, deep: DeepShares | None) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
-    erased = _numbers(results, "erasure", "paper")["unk"]["shares"]
+    erased = _numbers(results, "erasure", "paper")["unk"]
+    never = {name: f"{1 - share:.0%}" for name, share in erased["flips"].items()}
+    needs = {name: f"{share[1]:.1%}" for name, share in erased["shares"].items()}
     held = _numbers(results, "controls", "held")["kinds"]
     lost = over_trainings(held["uniform"]["lost"], held["uniform"]["text_error"])
     ranks = [fmean(held[kind]["alpha_lime"]) for kind in ("free", "uniform")]
@@ -81,8 +83,9 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
         f"attention goes {_share(shipped['shares']['alpha-avg'])} with the shipped model and "
         f"{_share(paper['shares']['alpha-avg'])} with the paper's recipe, Shapley values "
         f"{_share(shipped['shares']['shapley'])} and {_share(paper['shares']['shapley'])} "
-        f"([reliability](#reliability)){pretrained}; by attention {erased['alpha-avg'][1]:.0%} of "
-        f"the words must go before a decision changes, by G×I {erased['gxi'][1]:.0%} "
+        f"([reliability](#reliability)){pretrained}; however many words go by attention, the "
+        f"decision never changes in {never['alpha-avg']} of the reviews, by G×I in {never['gxi']}, "
+        f"and where it does it takes {needs['alpha-avg']} of the words and {needs['gxi']} "
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
         "([next-checks](#next-checks)), and where two sentences are compared it goes "
