@@ -36,17 +36,20 @@ def measured(result: str) -> dict[str, list[tuple[str, str]]]:
 def block(method: Method) -> str:
     """Return what a page says of the share of its method on the two models."""
     rows = (
-        ("the shipped model, one layer", measured(SHIPPED).get(method.id)),
-        ("MiniLM, six layers", measured(DEEP).get(method.id)),
+        ("the shipped model, one layer", measured(SHIPPED).get(method.id), "not measured"),
+        ("MiniLM, six layers", measured(DEEP).get(method.id), _without_layers(method)),
     )
-    told = [f"| {model} | {_shares(method, found)} |" for model, found in rows]
+    told = [f"| {model} | {_shares(found) or missing} |" for model, found, missing in rows]
     table = "\n".join(("| model | share |", "| --- | --- |", *told))
     return f"{START}{ABOUT}\n\n{table}\n{END}\n"
 
 
-def _shares(method: Method, found: list[tuple[str, str]] | None) -> str:
-    if found is not None:
-        return "; ".join(f"{share} with `{s}`" if s else share for s, share in found)
+def _shares(found: list[tuple[str, str]] | None) -> str:
+    return "; ".join(f"{share} with `{s}`" if s else share for s, share in found or ())
+
+
+def _without_layers(method: Method) -> str:
+    """Say why a deep model has no share: a method may need one that collapses into tables."""
     collapsing = all(way.needs == "collapses" for way in method.ways)
     return "refused: it is not defined there" if collapsing else "not measured"
 

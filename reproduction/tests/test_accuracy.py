@@ -59,6 +59,15 @@ def test_the_findings_are_those_of_the_numbers(stored):
     assert all(len(row) == len(found.table.columns) for row in found.table.rows)
 
 
+def test_a_model_that_was_given_is_not_called_the_one_that_travels(toy_setting):
+    given = accuracy.of_carried(toy_setting)
+    found = accuracy.findings({"shipped": SHIPPED, "carried": given, "paper": PAPER})
+    assert found.measured[1] == (
+        f"The model that was given in its place, 'paper', reaches {given['accuracy'][0]:.2%}."
+    )
+    assert found.verdicts[0].parts == ("paper",)
+
+
 def test_a_far_off_recipe_is_not_called_typical():
     other = PAPER | {"accuracy": [0.60, 0.61, 0.62]}
     near, far = (

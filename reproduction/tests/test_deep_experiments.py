@@ -14,7 +14,7 @@ import torch
 
 import limelight
 from limelight.training.preparing import WEIGHTS, random_numbers
-from limelight_reproduction.deep import figure_6, networks, next_checks
+from limelight_reproduction.deep import appendix_e, figure_6, networks, next_checks
 from limelight_reproduction.document import OPENING
 from limelight_reproduction.setting import CLASSES, Setting
 
@@ -166,7 +166,7 @@ def small(monkeypatch):
     """Fewer samples, and the fast toy network in place of every network."""
     for module in (figure_6, next_checks):
         monkeypatch.setattr(module, "SAMPLES", 50)
-    for name in {*next_checks.MODELS, figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN}:
+    for name in {*next_checks.MODELS, appendix_e.MODEL, *appendix_e.AGAIN, *appendix_e.PLAIN}:
         shape = replace(networks.PLANS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
         monkeypatch.setitem(
             networks.PLANS, name, replace(networks.PLANS[name], shape=shape, epochs=1)
@@ -190,15 +190,15 @@ def test_figure_six_follows_from_stored_numbers(with_document, small, stored):
     with_document.tick = lambda done, total: ticks.append((done, total))
     parts = {part.name: part for part in figure_6.EXPERIMENT.parts}
     numbers = stored({name: part.measure(with_document) for name, part in parts.items()})
-    assert list(numbers) == [figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN]
-    of = numbers[figure_6.MODEL]
+    assert list(numbers) == [appendix_e.MODEL, *appendix_e.AGAIN, *appendix_e.PLAIN]
+    of = numbers[appendix_e.MODEL]
     assert of["texts"] == len(of["signed"]) == len(of["output"]) == 10
     assert of["document"]["review"] == 101
     assert len(of["document"]["words"]) == 12  # the toy's window
     assert [(i, 10) for i in range(10)] == [tick for tick in ticks if tick[1] == 10]
-    again = [numbers[name]["document"]["delete"]["signed"] for name in figure_6.AGAIN]
+    again = [numbers[name]["document"]["delete"]["signed"] for name in appendix_e.AGAIN]
     assert len({of["document"]["delete"]["signed"], *again}) == 3  # other weights, other scores
-    found = figure_6._findings(numbers)
+    found = appendix_e.findings(numbers)
     assert f"reaches {of['accuracy']:.2%}" in found.measured[0]
     assert all(len(row) == 5 for row in found.table.rows)
     ((name, _, figure),) = figure_6._figures(numbers)
@@ -221,30 +221,52 @@ def of_figure_six(**changes):
 
 def three(**changes):
     """The same numbers for the network and for its two other trainings, the first one changed."""
-    names = (figure_6.MODEL, *figure_6.AGAIN, *figure_6.PLAIN)
-    return dict.fromkeys(names, of_figure_six()) | {figure_6.MODEL: of_figure_six(**changes)}
+    names = (appendix_e.MODEL, *appendix_e.AGAIN, *appendix_e.PLAIN)
+    return dict.fromkeys(names, of_figure_six()) | {appendix_e.MODEL: of_figure_six(**changes)}
 
 
 def test_the_meaning_of_figure_six_counts_signs():
-    found = figure_6._findings(three())
-    assert "which the network gives in 3 of 3 trainings" in found.meaning
+    found = appendix_e.findings(three())
+    assert "which the network gives in 5 of 5 trainings" in found.meaning
     assert "it is for 75%" in found.meaning
     document = of_figure_six()["document"] | {"output": 1.0}
-    other = figure_6._findings(three(document=document))
-    assert "which the network gives in 2 of 3 trainings" in other.meaning
+    other = appendix_e.findings(three(document=document))
+    assert "which the network gives in 4 of 5 trainings" in other.meaning
+
+
+def test_figure_six_counts_the_network_nearest_to_the_papers_first_of_five():
+    run = of_figure_six()["document"]["delete"] | {"signed": 0.622, "absolute": 0.2}
+    document = of_figure_six()["document"] | {"delete": run}
+    agreeing = appendix_e.findings(three())
+    found = appendix_e.findings(three() | {"imdb-6-plain": of_figure_six(document=document)})
+    with_size, with_sign, accuracy = found.verdicts
+    assert with_size.holds == "similar in 4 of 5 trainings"
+    assert with_size.number.startswith("0.200 as plain as the appendix; 0.700, 0.700, 0.700 with")
+    assert with_sign.holds == (
+        "4 of 5 trainings have the sign of the class they give; the one nearest to the paper's has "
+        "the opposite one"
+    )
+    assert with_sign.number.startswith("+0.622 as plain as the appendix; -0.400, -0.400, -0.400 ")
+    assert with_sign.parts == ("imdb-6-plain", appendix_e.MODEL, *appendix_e.AGAIN, "imdb-6-skip")
+    assert "f = -1.00 and ρ = +0.622, which contradicts them" in found.meaning
+    assert "which agrees" in agreeing.meaning
+    assert "5 of 5 trainings have the sign" in agreeing.verdicts[1].holds
+    assert accuracy.holds.endswith("in one training")
 
 
 def test_figure_six_says_where_a_plain_network_has_learnt_nothing():
     numbers = three() | {"imdb-6-plain": of_figure_six(accuracy=0.5)}
-    found = figure_6._findings(numbers)
+    found = appendix_e.findings(numbers)
     assert (
         "without skip connections 50.00% of the test set and which is no better"
         in (found.measured[1])
     )
     assert "with skip connections 85.00% of the test set and ρ -0.400" in found.measured[1]
-    assert found.verdicts[2].holds == "not reproduced"
+    assert found.verdicts[2].holds == "not reproduced, in one training"
+    assert found.verdicts[1].holds.startswith("4 of 4 trainings have")
+    assert found.verdicts[1].holds.endswith("the one nearest to the paper's learnt nothing")
     near = three() | {"imdb-6-plain": of_figure_six(accuracy=0.82)}
-    assert figure_6._findings(near).verdicts[2].holds == "reproduced"
+    assert appendix_e.findings(near).verdicts[2].holds == "reproduced, in one training"
 
 
 @pytest.mark.parametrize("layer", ["plain", "skip", "pre-norm"])
@@ -271,12 +293,14 @@ def test_a_plain_layer_is_attention_and_a_linear_map_alone(layer):
 )
 def test_figure_six_survives_what_is_not_defined(changes):
     numbers = three(**changes)
-    found = figure_6._findings(numbers)
+    found = appendix_e.findings(numbers)
     assert "nan" not in " ".join([*found.measured, found.meaning])
     assert list(figure_6._figures(numbers))
     counts = {row[0]: row[1] for row in found.table.rows}
     assert 0 not in counts.values()
-    assert counts[figure_6.SIGNED] == sum(x is not None for x in numbers[figure_6.MODEL]["signed"])
+    assert counts[appendix_e.SIGNED] == sum(
+        x is not None for x in numbers[appendix_e.MODEL]["signed"]
+    )
 
 
 def test_a_text_of_one_word_has_no_correlation(setting, small):

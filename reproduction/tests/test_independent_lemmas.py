@@ -1,4 +1,4 @@
-"""The paper's lemmas and rates by counting, in exact fractions where they are identities."""
+"""The paper's lemmas by counting, in exact fractions."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ from fractions import Fraction as Q
 import numpy as np
 import pytest
 
-from limelight.theory.paper.expected_ratio import ratio_integral
+from limelight.theory.paper.expected_ratio import expected_ratio_bound, ratio_integral
 from limelight.theory.paper.lime_limit import limit_at_finite_d, limit_of_many_words
 from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
 from limelight.theory.paper.subset_probabilities import (
@@ -128,13 +128,20 @@ def test_lemma_d2_term_by_term():
 
 
 def d1(c, C, n):
-    """X = ±C, Y = cn where X = C and Cn where X = −C: the gap, the bound printed, the right one."""
+    """X = ±C, Y = cn where X = C and Cn where X = −C: the gap, the bound printed, the right one.
+
+    Both bounds are written out in fractions, and the library's must be the same.
+    """
     outcomes = [(C, c * n), (-C, C * n)]
     mean_x, mean_y = (sum(o[i] for o in outcomes) / 2 for i in (0, 1))
     gap = abs(sum(x / y for x, y in outcomes) / 2 - mean_x / mean_y)
     deviation = (C - c) * n / 2  # of Y, whose variance is its square
     first = C * deviation**2 / (c * n) ** 3
-    return gap, first + C**2 * deviation / (c * n) ** 2, first + C * deviation / (c * n) ** 2
+    printed, right = (first + x * deviation / (c * n) ** 2 for x in (C**2, C))
+    given = {"c": float(c), "C": float(C), "n": float(n), "variance": float(deviation**2)}
+    assert expected_ratio_bound(**given) == pytest.approx(float(right), rel=1e-12)
+    assert expected_ratio_bound(**given, printed=True) == pytest.approx(float(printed), rel=1e-12)
+    return gap, printed, right
 
 
 def test_lemma_d1_is_false_as_printed_below_one():
@@ -194,76 +201,3 @@ def test_eq_17_and_its_exact_form(d):
         limit_at_finite_d(floats, np.array(float(mean))), np.array(beta, float), atol=1e-12
     )
     np.testing.assert_allclose(limit_of_many_words(floats), np.array(printed, float), atol=1e-12)
-
-
-# ------------------------------------------------------------------- the rates
-
-
-def slope(x, y):
-    return np.polyfit(np.log(x), np.log(y), 1)[0]
-
-
-def test_the_slopes_of_proposition_b1():
-    """Per position the error falls like T_max⁻²; but T_max positions are added, which leaves −1."""
-    d, rng = 8, np.random.default_rng(5)
-    g, u, h, v = np.exp(rng.uniform(-1, 1, d)), rng.uniform(-1, 1, d), 0.8, 0.4
-    windows = [64, 256, 1024, 4096]
-    per_word, summed = [], []
-    for window in windows:
-        rest = (window - d) * h
-        exact, total = np.zeros(d), 0.0
-        approximate, weights = np.zeros(d), 0.0
-        for s in range(1, d):
-            x, weight = s / (d - 1), 2 * (d - s) / (d * (d - 1))
-            D = (1 - x) * (rest + g.sum()) + x * (rest + d * h)
-            N = (1 - x) * g * u + x * h * v
-            N[0] = g[0] * u[0]  # the first word is the one that is known to stay
-            approximate += weight * N / D
-            weights += weight * rest * v / D
-            sets = [S for S in subsets(d, s) if 0 not in S]
-            for S in sets:
-                gone = np.isin(np.arange(d), list(S))
-                added = np.where(gone, h, g)
-                terms = added * np.where(gone, v, u) / (rest + added.sum())
-                exact += weight * terms / len(sets)
-                total += weight * rest * v / (rest + added.sum()) / len(sets)
-        per_word.append(np.abs(exact - approximate).max())
-        summed.append(abs((exact - approximate).sum() + total - weights))
-    assert slope(windows, per_word) == pytest.approx(-2, abs=0.15)
-    assert slope(windows, summed) == pytest.approx(-1, abs=0.15)
-
-
-def two_kinds(window, T):
-    """LIME without a bandwidth for T words of two kinds, its first orders: corrected, Eq. 19."""
-    (g, u), (k, w), (h, v) = (1.6, 0.9), (0.7, -0.5), (1.0, 0.2)
-    n = T // 2
-    log_binomial = np.array([math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
-                             for i in range(n + 1)])  # fmt: skip
-    i, j = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
-    s, d = i + j, 2 * n
-    of_size = np.array([math.lgamma(d + 1) - math.lgamma(x + 1) - math.lgamma(d - x + 1)
-                        for x in range(d + 1)])  # fmt: skip
-    p = np.exp(log_binomial[i] + log_binomial[j] - of_size[s]) / d * (s > 0)
-    rest = window - d
-    D = rest * h + (n - i) * g + (n - j) * k + s * h
-    N = rest * h * v + (n - i) * g * u + (n - j) * k * w + s * h * v
-    f = N / D
-    m = [(p * f * (n - x)).sum() / (p * (n - x)).sum() for x in (i, j)]
-    common = (d - 3) / (d * (d - 1)) * n * sum(m) + 2 / (d - 1) * (p * f).sum()
-    exact = 3 * (d - 1) / (d + 1) * (np.array(m) - common)
-    full, empty = D[0, 0], D[-1, -1]
-    value = np.array([[g, u], [k, w]])
-    alpha, worth, top = value[:, 0] / full, value[:, 1], f[0, 0]
-    corrected = alpha * (worth - top) - h / empty * (v - top)
-    printed = 1.5 * (alpha * worth - h * v / empty)
-    size = np.linalg.norm(exact)
-    return [np.linalg.norm(x - exact) / size for x in (corrected, printed)]
-
-
-@pytest.mark.parametrize(("epsilon", "rate"), [(0.5, -0.5), (0.75, -0.25)])
-def test_the_rates_of_the_regime(epsilon, rate):
-    windows = [2**k for k in (8, 10, 12, 14)]
-    errors = np.array([two_kinds(w, 2 * round(w**epsilon / 2)) for w in windows])
-    assert slope(windows, errors[:, 0]) == pytest.approx(rate, abs=0.05)
-    assert errors[:, 1].min() > 0.2  # Eq. 19 as printed does not come nearer
-    assert abs(slope(windows, errors[:, 1])) < 0.1

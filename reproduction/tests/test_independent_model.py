@@ -57,6 +57,27 @@ def test_the_forward_pass_of_trained_models(which, shipped, request):
     near(model.logits([text])[0, -1], OwnClassifier(model)(text.split()), 1e-8)
 
 
+def test_collapsing_changes_nothing_that_a_classifier_of_the_whole_weights_computes(tmp_path):
+    """The oracle takes the whole weights here, and those that are found again: 9 of 19 numbers."""
+    from limelight_reproduction.collapsed_folder import load_collapsed, save_collapsed
+
+    whole = tiny_model(11, outputs=2, d_e=19, scale=0.5)
+    save_collapsed(whole, tmp_path / "model")
+    found = load_collapsed(tmp_path / "model")
+    assert np.abs(found.embedding - whole.embedding).max() > 0.1
+    before, after = OwnClassifier(whole), OwnClassifier(found)
+    for text in (TEXT, PLAIN, "w1", "never seen", " ".join(["w2", "w7"] * 9)):
+        words = text.split()
+        wanted = before.f(before.embedded(words)).numpy()
+        near(after.f(after.embedded(words)).numpy(), wanted, 2e-3)
+        near(found.logits([text])[0], wanted, 2e-3)
+        near(after.attention(words), before.attention(words), 2e-3)
+        gradient = before.gradient(before.embedded(words))[1:]
+        near(after.gradient(after.embedded(words))[1:], gradient, 5e-3)
+        assert np.abs(wanted).max() > 0.1
+        assert np.abs(gradient).max() > 0.05
+
+
 # ----------------------------------------------------------------- Theorem 4.1
 
 

@@ -254,7 +254,10 @@ def _measuring(module):
 def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(lengths, "LENGTHS", (3, 5, 11))
     monkeypatch.setattr(multiplicity, "WINDOWS", (64, 256))
-    monkeypatch.setattr(sys.modules[_measuring(module)], "QUICK_TEXTS", 4)
+    monkeypatch.setattr(
+        sys.modules[_measuring(module)], "QUICK_TEXTS", 4, raising=module is not lengths
+    )
+    monkeypatch.setattr(lengths, "TEXTS", 4)
     for name in ("QUICK_RUNS", "QUICK_DRAWS"):
         monkeypatch.setattr(module, name, 4, raising=False)
     monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda setting, _seed: setting.paper)

@@ -59,7 +59,10 @@ def test_bad_input_is_one_sentence(limelight, tmp_path, monkeypatch, arguments, 
 def test_an_output_that_cannot_be_made_is_one_sentence(limelight, tmp_path):
     (tmp_path / "file").write_text("")
     outcome = limelight("reproduce", "--data", tmp_path, "--output", tmp_path / "file")
-    assert refusal(outcome) == f"Error: '{tmp_path / 'file'}': file exists."
+    assert refusal(outcome) == (
+        f"Error: the output must be a folder, and '{tmp_path / 'file'}' is a file; name another "
+        "folder, or move the file away."
+    )
 
 
 @pytest.mark.slow

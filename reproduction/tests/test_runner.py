@@ -5,9 +5,12 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from limelight import InputError, save_folder
 from limelight_reproduction import registry, report, runner
+from limelight_reproduction.progress import Teller
 from limelight_reproduction.spread import quartiles
 
 from toy_experiments import CARRIED, Counted, experiment, stored
@@ -68,6 +71,11 @@ def test_the_report_grows_with_every_experiment(run, monkeypatch):
     assert "About one" in page
     assert "About two" not in page
     assert "Not on this page: two." in page
+    assert "This run is not finished: 1 of 3 parts so far." in page
+    last.fails = None
+    assert "not finished" not in run(
+        one, experiment("two", {"b": Counted(3), "c": last})
+    ).read_text("utf-8")
 
 
 def test_an_experiment_is_drawn_again_only_for_new_numbers(run, monkeypatch):
@@ -92,11 +100,33 @@ def test_the_table_of_verdicts_marks_what_is_stored(run):
     assert marks == [
         ("one", "stored"),
         ("two", "measured here"),
-        ("three", "1 of 2 parts measured here"),
+        ("three", "measured here: c; stored: d"),
     ]
     assert (
         "Parts measured here: 2 of 4. The other 2 are those of a stored full run: in one, " in head
     )
+
+
+@pytest.mark.parametrize(("decided", "mark"), [(("a",), "measured here"), (("b", "c"), "stored")])
+def test_the_mark_of_a_verdict_is_that_of_the_parts_that_decide_it(run, decided, mark):
+    parts = {name: Counted(1) for name in "abc"}
+    one = experiment("one", parts, needs={"b": ("gpu",), "c": ("gpu",)}, decided=decided)
+    carried = {"one": {name: stored(CARRIED) for name in "bc"}}
+    head = run(one, carried=carried).read_text("utf-8").partition("<main")[0]
+    assert f"<td>1 of 1</td><td>{mark}</td>" in head
+
+
+def test_the_report_names_the_papers_model_that_it_is_about(run, tmp_path, toy_model):
+    save_folder(toy_model(5), tmp_path / "mine & yours")
+    one = experiment("one", {"a": Counted(1)})
+    carried, given = (
+        run(one, paper_model=folder).read_text("utf-8").partition("<nav")[0]
+        for folder in (None, tmp_path / "mine & yours")
+    )
+    assert "is the model that travels with the package (`limelight train" in carried
+    assert "mine &amp; yours" in given
+    assert "the model that was given" in given
+    assert "(seed 5)" in given
 
 
 def test_what_fails_in_the_middle_leaves_no_file_of_its_own(run):
@@ -241,6 +271,27 @@ def test_the_papers_model_is_used_where_it_is(run, tmp_path, toy_model):
     assert len(count.seeds) == 1
 
 
+def test_texts_that_are_missing_are_said_before_anything_is_measured(run, tmp_path):
+    first, second = Counted(1), Counted(2)
+    one = experiment("one", {"a": first})
+    two = experiment("two", {"b": second}, reads=("imdb train",))
+    with pytest.raises(InputError, match=r"^the train texts of imdb are not in"):
+        run(one, two)
+    assert not run.output.exists()
+    run(one, two, only=["one"])  # what is not measured may be missing
+    (tmp_path / "data" / "train.jsonl").write_text(json.dumps({"text": "fine", "label": 1}))
+    run(one, two)
+    assert (len(first.seeds), len(second.seeds)) == (1, 1)
+
+
+def test_another_kind_of_papers_model_is_said_before_anything_is_measured(run, tmp_path, toy_model):
+    count = Counted(1)
+    save_folder(replace(toy_model(), classes=("ham", "spam")), tmp_path / "model")
+    with pytest.raises(InputError, match=r"^the paper's model must know IMDB's classes"):
+        run(experiment("one", {"a": count}), paper_model=tmp_path / "model")
+    assert count.seeds == []
+
+
 def test_a_papers_model_that_is_not_there_is_said_before_anything_is_measured(run, tmp_path):
     count = Counted(1)
     with pytest.raises(InputError, match=r"^there is no model folder at '.*gone'; check the path"):
@@ -307,7 +358,7 @@ def test_one_part_in_a_new_folder_is_completed_from_stored_results(run):
 def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
     count = Counted(1)
     run.output.write_text("not a folder")
-    with pytest.raises(OSError, match="File exists"):
+    with pytest.raises(InputError, match=r"^the output must be a folder, and '.*' is a file; name"):
         run(experiment("one", {"a": count}))
     assert count.seeds == []
 
@@ -318,17 +369,31 @@ def test_output_that_is_a_file_is_refused_before_anything_is_measured(run):
 def test_progress_goes_part_by_part_and_ends_each_once(run):
     heard = []
     long = Counted(1, ticks=[(5, 10), (10, 10), (1, 2), (2, 2)])
-    one = experiment("one", {"a": long, "b": Counted(2), "c": Counted(3)}, needs={"c": ("gpu",)})
+    parts = {"a": long, "b": Counted(2), "c": Counted(3)}
+    one = experiment("one", parts, needs={"c": ("gpu",)}, stages=2)
     run(one, only=["one.b"])
     run(one, progress=heard.append)
     assert [(at.part, at.number, at.parts, at.source) for at in heard if at.ended] == [
         ("one.a", 1, 3, "measured"), ("one.b", 2, 3, "kept"), ("one.c", 3, 3, "missing"),
     ]  # fmt: skip
-    told = [(at.done, at.total, at.ended) for at in heard if at.part == "one.a"]
-    assert told == [
-        (0, 1, False), (5, 10, False), (10, 10, False), (1, 2, False), (2, 2, False), (1, 1, True),
-    ]  # fmt: skip
+    told = [(at.share, at.ended) for at in heard if at.part == "one.a"]
+    assert told == [(0, False), (0.25, False), (0.5, False), (0.75, False), (1, False), (1, True)]
     assert [at.number for at in heard] == sorted(at.number for at in heard)
+
+
+@given(
+    st.lists(st.integers(1, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))),
+    st.integers(1, 4),
+)
+def test_progress_never_goes_back_whatever_a_part_ticks(ticks, stages):
+    heard = []
+    teller = Teller(heard.append, part="a", number=1, parts=1, stages=stages)
+    for tick in ticks:
+        teller.tick(*tick)
+    teller.end("measured")
+    shares = [at.share for at in heard]
+    assert shares == sorted(shares)
+    assert all(0 <= share <= 1 for share in shares)
 
 
 def test_the_arithmetic_of_the_process_is_left_as_it_was(run):

@@ -25,8 +25,13 @@ class Counted:
         return {"value": self.value, "seed": setting.seed}
 
 
-def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
-    """Return an experiment of the parts (name: measurement); ``needs`` by name of the part."""
+def experiment(
+    name, parts, *, needs=None, reads=(), stages=1, said="{} measured", cell="a word", decided=()
+):
+    """Return an experiment of the parts (name: measurement); ``needs`` by name of the part.
+
+    Its verdict is of the parts ``decided``.
+    """
 
     def drawn(numbers):
         figure, axes = canvas(2.0, 2.0)
@@ -38,12 +43,20 @@ def experiment(name, parts, *, needs=None, said="{} measured", cell="a word"):
         title=f"About {name}",
         paper=f"What the paper says about {name}.",
         parts=tuple(
-            Part(name=part, measure=measure, needs=(needs or {}).get(part, ()))
+            Part(
+                name=part,
+                measure=measure,
+                needs=(needs or {}).get(part, ()),
+                reads=reads,
+                stages=stages,
+            )
             for part, measure in parts.items()
         ),
         findings=lambda numbers: Findings(
             headline=f"{name} found something.",
-            verdicts=[Verdict(claim=f"{name} is true", holds="it is", number="1 of 1")],
+            verdicts=[
+                Verdict(claim=f"{name} is true", holds="it is", number="1 of 1", parts=decided)
+            ],
             measured=[said.format(sum(of["value"] for of in numbers.values()))],
             meaning=f"What {name} means.",
             table=Table(

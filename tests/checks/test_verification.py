@@ -61,6 +61,7 @@ def test_a_broken_mean_field_is_found(monkeypatch, name):
     ("place", "method"),
     [
         ("first_order_methods.first_order_bound", "lime-first-order"),
+        ("first_order_methods.lime_theorem_bound", "lime-theorem"),
         ("mean_field_methods.lime_mean_field_bound", "lime-mean-field"),
         ("mean_field_methods.shapley_mean_field_bound", "shapley-mean-field"),
     ],

@@ -14,19 +14,20 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 TEXT = "w1 w5. never w5 w8! w9"
 
 
-def test_the_first_order_says_how_near_lime_is():
-    e = limelight.explain(MODEL, TEXT, "lime-first-order", bandwidth=1.0, target=0)
+@pytest.mark.parametrize("method", ["lime-first-order", "lime-theorem"])
+def test_the_first_order_says_how_near_lime_is(method):
+    e = limelight.explain(MODEL, TEXT, method, bandwidth=1.0, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
     assert np.abs(e.scores - exact.scores).max() <= e.bound
     assert e.notices[-1].endswith("to the limit of LIME at bandwidth 1, without a penalty.")
     assert f"within {rounded_up(e.bound)} of" in precision_sentence(e)
-    shrunk = limelight.explain(MODEL, TEXT, "lime-first-order", penalty=0.1, target=0)
+    shrunk = limelight.explain(MODEL, TEXT, method, penalty=0.1, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound
     assert "of LIME at bandwidth 0.25, with a penalty of 0.1." in shrunk.notices[-1]
-    alone = limelight.explain(MODEL, "w1", "lime-first-order")
+    alone = limelight.explain(MODEL, "w1", method)
     assert alone.bound is None
-    together = limelight.explain(MODEL, ["w1", TEXT], "lime-first-order", target=0)
+    together = limelight.explain(MODEL, ["w1", TEXT], method, target=0)
     assert together[0].bound is None
     assert together[1].bound > 0
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from ratio_games import games, peaked_game, quick, random_game, value_spread
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.enumeration import lime_by_enumeration
+from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
+from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame, full_value, shifted
 
 DESIGNS = [
@@ -29,6 +30,21 @@ def assert_within(result, exact, scale, tolerance):
     assert (error <= result.bound).all()
     assert (error <= tolerance * scale).all()
     assert (np.abs(result.intercept - exact.intercept) <= result.intercept_bound).all()
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=str)
+@pytest.mark.parametrize("d", [3, 4, 7])
+def test_what_an_error_of_f_can_do_is_the_absolute_sum_over_all_subsets(d, design):
+    keep = all_keeps(d)
+    s = d - keep.sum(axis=1)
+    psi = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * design["bandwidth"] ** 2))
+    weight = psi / d / np.array([math.comb(d, k) for k in s])
+    weight[s == 0] = 1 / design["rows"] if design["rows"] else 0.0
+    X = np.column_stack([np.ones(len(keep)), keep])
+    ridge = design["penalty"] * np.diag([0.0] + [1.0] * d)
+    c = np.linalg.solve(X.T @ (weight[:, None] * X) + ridge, X.T * weight)
+    intercept, *slopes = np.abs(c).sum(axis=1)
+    assert lime_design(d, **design).reach() == pytest.approx((slopes[0], intercept), rel=1e-9)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
@@ -114,10 +130,10 @@ def by_counting(a, b, D0, A, B, j, bandwidth):
     f = sum(per_set[s] * everything[s] for s in range(d + 1))
     Zf = sum(per_set[s] * (d - s) * everything[s] for s in range(d + 1))
     Zjf = sum(per_set[s] * with_j[s] for s in range(d))
-    V, kappa = m1 - m2, m2 - m1**2 / m0
+    V, chi = m1 - m2, m2 - m1**2 / m0
     c_j, c = Zjf - m1 / m0 * f, Zf - d * m1 / m0 * f
-    beta = (c_j - kappa / (V + d * kappa) * c) / V
-    return beta, f / m0 - m1 / m0 * c / (V + d * kappa)
+    beta = (c_j - chi / (V + d * chi) * c) / V
+    return beta, f / m0 - m1 / m0 * c / (V + d * chi)
 
 
 def test_sixty_words_in_exact_arithmetic():

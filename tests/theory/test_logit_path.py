@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.theory import path_quadrature as quadrature
-from limelight.theory.hidden_logits import unit_logits
+from limelight.theory.hidden_logits import moving_logits, unit_logits
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitPath, Reach, UnitPath
 from limelight.theory.path_quadrature import Outer
@@ -287,3 +287,13 @@ def test_torch_gives_the_same_numbers(linear):
         tolerance=1e-11,
     )
     np.testing.assert_allclose(found.scores.numpy(), ig(path, u, base_u).scores, rtol=1e-9)
+
+
+def test_logits_that_move_are_those_of_units_and_their_slopes():
+    rng = np.random.default_rng(2)
+    h, y, weight = rng.normal(size=(2, 3, 4)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    gained, faster = moving_logits(h, weight, y)
+    step = 1e-6
+    beyond, before = (unit_logits(h + sign * step * y, weight) for sign in (1, -1))
+    np.testing.assert_array_equal(gained, unit_logits(h, weight))
+    np.testing.assert_allclose(faster, (beyond - before) / (2 * step), rtol=1e-7, atol=1e-8)

@@ -17,6 +17,7 @@ from limelight.theory.mean_field import (
     shapley_mean_field,
     shapley_mean_field_bound,
 )
+from limelight.theory.paper.lime_theorem import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents, sizes_of
 from limelight.theory.ratio_game import denominator_range
 from limelight.theory.second_order import lime_second_order, shapley_second_order
@@ -82,6 +83,7 @@ def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
     limit, values = lime(game, tolerance=1e-6).scores, shapley(game, tolerance=1e-6).scores
     second, of_values = lime_second_order(game), shapley_second_order(game)
     found = {
+        "LIME, Eq. 19": (lime_theorem(game), limit, lime_theorem_bound(game)),
         "LIME, first order": (lime_first_order(game), limit, first_order_bound(game)),
         "LIME, mean field": (lime_mean_field(game), limit, lime_mean_field_bound(game)),
         "LIME, second order": (second.scores, limit, second.bound),
@@ -89,7 +91,7 @@ def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
         "Shapley, second order": (of_values.scores, values, of_values.bound),
     }
     rows = re.findall(
-        r"^\| (\w+, [\w ]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text("utf-8"), re.M
+        r"^\| (\w+, [\w. ]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text("utf-8"), re.M
     )
     assert [name for name, *_ in rows] == list(found)
     for name, error, bound in rows:

@@ -1,7 +1,10 @@
 """The rounding part of every bound: two words, values that share a huge offset, exact fractions."""
 
 from fractions import Fraction
+from itertools import product
+from math import comb
 
+import mpmath as mp
 import numpy as np
 import pytest
 from ratio_games import random_game
@@ -11,7 +14,7 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.ratio_game import shifted
+from limelight.theory.ratio_game import RatioGame, shifted
 from limelight.theory.shapley import shapley
 
 # tight sums, and tolerances at which LIME takes its usual road, the mixture
@@ -67,3 +70,94 @@ def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, t
             seen[method] = max(seen.get(method, 0.0), error)
     # Without its rounding part the bound would be near the tolerance: there is something to see.
     assert sum(error > 10 * tolerance for error in seen.values()) >= 5
+
+
+# --- Texts of two kinds of words: exact for any number of them ---------------------------------
+
+SIZES = [(2, 1), (3, 4), (12, 9), (60, 41)]
+
+
+def game_of_two_kinds(seed, many, few, *, ratio, offset):
+    """A game of one head whose words have one of two weights and values each."""
+    rng = np.random.default_rng(seed)
+    weight, u = ratio ** -rng.random(5), rng.normal(size=5) + offset
+    kind = np.repeat([0, 2], [many, few])
+    a, b = weight[kind], weight[kind + 1]
+    return RatioGame(
+        D0=weight[4:],
+        a=a[None],
+        b=b[None],
+        N0=weight[None, 4:] * u[4],
+        A=(a * u[kind])[None, None],
+        B=(b * u[kind + 1])[None, None],
+    )
+
+
+def values_by_counts(game, many, few):
+    """f − f(none) when i words of the first kind and j of the second are kept, to 60 digits."""
+    words = [slice(None, many), slice(many, None)]
+    kept = [[Fraction(x[0, ..., k].item()) for x in (game.a, game.A[0])] for k in (0, -1)]
+    gone = [[Fraction(x[0, ..., k].item()) for x in (game.b, game.B[0])] for k in (0, -1)]
+    assert all(np.ptp(game.a[0, some]) == 0 for some in words)
+    f = {}
+    for i, j in product(range(many + 1), range(few + 1)):
+        D, N = Fraction(game.D0.item()), Fraction(game.N0.item())
+        for k, (stay, go) in enumerate([(i, many - i), (j, few - j)]):
+            D, N = D + stay * kept[k][0] + go * gone[k][0], N + stay * kept[k][1] + go * gone[k][1]
+        f[i, j] = N / D
+    return {
+        key: mp.mpf((x - f[0, 0]).numerator) / (x - f[0, 0]).denominator for key, x in f.items()
+    }
+
+
+def first_word(f, many, few, *, bandwidth):
+    """What each method says of the first word, and of the first two, by counting sets."""
+    d = many + few
+    found = dict.fromkeys([shapley, banzhaf, shapley_interactions, banzhaf_interactions], mp.mpf(0))
+    for i, j in product(range(many), range(few + 1)):
+        change, sets = f[i + 1, j] - f[i, j], comb(many - 1, i) * comb(few, j)
+        found[shapley] += change * sets / (d * comb(d - 1, i + j))
+        found[banzhaf] += change * sets / mp.mpf(2) ** (d - 1)
+    for i, j in product(range(many - 1), range(few + 1)):
+        mixed = f[i + 2, j] - 2 * f[i + 1, j] + f[i, j]
+        sets = comb(many - 2, i) * comb(few, j)
+        found[shapley_interactions] += mixed * sets / ((d - 1) * comb(d - 2, i + j))
+        found[banzhaf_interactions] += mixed * sets / mp.mpf(2) ** (d - 2)
+    slope = least_squares(f, many, few, bandwidth)
+    last = f[many, few] - f[many - 1, few]
+    return found | {leave_one_out: last, lime: slope, lime_by_recurrence: slope}
+
+
+def least_squares(f, many, few, bandwidth):
+    """LIME's coefficient of the first word: three unknowns, as words of a kind have the same."""
+    d, nu = many + few, mp.mpf(bandwidth)
+    gram, right = mp.zeros(3, 3), mp.zeros(3, 1)
+    for i, j in product(range(many + 1), range(few + 1)):
+        if i + j == d:
+            continue
+        weight = mp.exp(-((1 - mp.sqrt(mp.mpf(i + j) / d)) ** 2) / (2 * nu**2))
+        weight *= mp.mpf(comb(many, i) * comb(few, j)) / comb(d, i + j)
+        row = mp.matrix([1, i, j])
+        gram, right = gram + weight * row * row.T, right + weight * f[i, j] * row
+    return mp.lu_solve(gram, right)[1]
+
+
+@pytest.mark.parametrize(("offset", "tolerance"), [(0.0, 1e-13), (1e10, 1e-6), (1e13, 1e-6)])
+@pytest.mark.parametrize("ratio", [1.5, 1e6, 1e12])
+@pytest.mark.parametrize(("many", "few"), SIZES)
+def test_where_rounding_is_the_bound_no_error_takes_a_tenth_of_it(
+    many, few, ratio, offset, tolerance
+):
+    game = game_of_two_kinds(many, many, few, ratio=ratio, offset=offset)
+    errors = []
+    with mp.workdps(60):
+        f = values_by_counts(game, many, few)
+        exact = first_word(f, many, few, bandwidth=0.25)
+        for method, value in exact.items():
+            settings = {} if method is leave_one_out else {"tolerance": tolerance}
+            scores, bound = method(game, **settings)[:2]
+            # the first word, or the first pair
+            score = scores[0, 0, 1] if scores.ndim == 3 else scores[0, 0]
+            errors.append(abs(float(mp.mpf(score.item()) - value)))
+            assert errors[-1] < bound.item() / 10
+    assert max(errors) > 1e-19 * (1 + offset)  # there is something to see

@@ -30,6 +30,7 @@ from limelight.theory.mean_field import (
     shapley_mean_field,
     shapley_mean_field_bound,
 )
+from limelight.theory.paper.lime_theorem import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents
 from limelight.theory.ratio_game import RatioGame, shifted
 from limelight.theory.second_order import (
@@ -197,6 +198,7 @@ def methods_of(game, bandwidth, penalty):
     exact = lime_by_enumeration(game, **settings).scores
     yield *lime_second_order(game, **settings), exact
     yield lime_first_order(game), first_order_bound(game, **settings), exact
+    yield lime_theorem(game), lime_theorem_bound(game, **settings), exact
     if not penalty:
         bound = lime_mean_field_bound(game, bandwidth=bandwidth)
         yield lime_mean_field(game, bandwidth=bandwidth), bound, exact

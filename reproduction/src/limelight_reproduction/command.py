@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from limelight_reproduction.runner import At
+    from limelight_reproduction.progress import At
 
 _EVERY = 10  # seconds between two lines where no bar can move
 _SAID = {
@@ -98,9 +98,8 @@ def _shown_progress() -> Iterator[Callable[["At"], None]]:
         part = bar.add_task("")
 
         def moved(at: "At") -> None:
-            share = at.done / at.total
-            bar.update(whole, completed=at.number - 1 + share, total=at.parts)
-            bar.update(part, description=at.part, completed=at.done, total=at.total)
+            bar.update(whole, completed=at.number - 1 + at.share, total=at.parts)
+            bar.update(part, description=at.part, completed=at.share, total=1.0)
 
         yield moved
 
@@ -114,5 +113,5 @@ class _Lines:
     def __call__(self, at: "At") -> None:
         if at.ended or time.monotonic() - self._last > _EVERY:
             self._last = time.monotonic()
-            said = _SAID[at.source] if at.ended else f"{at.done / at.total:.0%}"
+            said = _SAID[at.source] if at.ended else f"{at.share:.0%}"
             print(f"{at.number}/{at.parts} {at.part}: {said}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ __all__ = [
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -35,6 +35,10 @@ class Part:
     needs: tuple[Need, ...] = ()
     quick_needs: tuple[Need, ...] | None = None
     """What a quick run needs, where that is less."""
+    reads: tuple[str, ...] = ("imdb test",)
+    """Texts that must be there, which a run looks for before its first part: see `Setting.find`."""
+    stages: int = 1
+    """How often ``setting.tick`` goes from nothing to its total."""
     version: int = 1
     """Of what is measured: a higher one than that of numbers on disk measures them again."""
 
@@ -58,11 +62,14 @@ class Table:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A line of the first table: what is claimed, whether it holds, and by which number."""
+    """A line of the first table: what is claimed or asked, whether it holds, by which number."""
 
     claim: str
+    """What the paper says, or a question of ours that ends in "(our question)"."""
     holds: str
     number: str
+    parts: tuple[str, ...] = ()
+    """The parts whose numbers decide it; all of the experiment where none is named."""
 
 
 @final
@@ -96,22 +103,25 @@ class Experiment:
 
 
 def on_both_models(
-    measure: Callable[[Setting, AttentionClassifier], Numbers], *, version: int = 2
+    measure: Callable[[Setting, AttentionClassifier], Numbers],
+    *,
+    version: int = 2,
+    reads: tuple[str, ...] = ("imdb test",),
+    stages: int = 1,
 ) -> tuple[Part, Part]:
     """Return the parts "shipped" and "paper": the same measurement of either model.
 
     Version 1 of any was on a model of the paper's recipe that was not carried along.
     """
-    return (
-        Part(
-            name="shipped",
-            measure=lambda setting: measure(setting, setting.shipped),
-            version=version,
-        ),
-        Part(
-            name="paper", measure=lambda setting: measure(setting, setting.paper), version=version
-        ),
+    shipped = Part(
+        name="shipped",
+        measure=lambda setting: measure(setting, setting.shipped),
+        version=version,
+        reads=reads,
+        stages=stages,
     )
+    paper = replace(shipped, name="paper", measure=lambda setting: measure(setting, setting.paper))
+    return shipped, paper
 
 
 def compact(value: Any, digits: int = 5) -> Any:

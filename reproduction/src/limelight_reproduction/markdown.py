@@ -54,8 +54,9 @@ other seeds give is measured for accuracy and for the error of Theorem 5.1) and 
 (`default`, the same architecture with regularisation, one seed). The model of the paper's recipe
 travels with the package in collapsed form: of every word what the heads read of it, in float16,
 which is all that predictions and explanations need. Another one is taken from `--paper-model`, as
-`limelight train --recipe paper` leaves it. Every number of the paper's recipe is of the weights
-that are carried, except where several seeds are compared. LIME, where it samples, is our
+`limelight train --recipe paper` leaves it; the report names it, and keeps no numbers of another.
+Every number of the paper's recipe is of the weights that are carried, except where several seeds
+are compared. LIME, where it samples, is our
 `lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
 tests hold against the package. This page is written by `python docs/reproduction.py` from
 `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
@@ -77,7 +78,7 @@ def documentation_page(rows: Sequence[Row], images: str, deep: DeepShares | None
 
 def _verdicts(rows: Sequence[Row]) -> str:
     """Return the table of claims, each with a link to its section."""
-    lines = [["claim", "verdict", "number", "section"], ["---"] * 4]
+    lines = [["claim or question", "verdict", "number", "section"], ["---"] * 4]
     for row in rows:
         link = f"[{row.experiment.name}](#{row.experiment.name})"
         lines += [[one.claim, one.holds, one.number, link] for one in row.findings.verdicts]

@@ -1,51 +1,30 @@
 """What a run leaves: figures, tables, ``results.json`` and a page to read."""
 
 __all__ = [
-    "VERDICT_COLUMNS",
     "WANTS",
     "GrowingReport",
     "Row",
     "csv_text",
     "mark_of",
-    "report_page",
     "row_of",
     "rows_of",
     "shown",
     "source_sentence",
 ]
 
-import base64
 import csv
-import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from limelight.files import write_whole
 from limelight.render.figures import DOTS_PER_INCH, save_figure
-from limelight.render.markup import Html, element, raw
-from limelight_reproduction.experiment import Experiment, Findings, Table
+from limelight_reproduction.experiment import Experiment, Table
 from limelight_reproduction.registry import EXPERIMENTS
+from limelight_reproduction.report_page import Row, RunState, report_page, shown
 from limelight_reproduction.results import Measured, Results, as_json
 from limelight_reproduction.setting import Need
-
-VERDICT_COLUMNS = ("claim", "verdict", "number", "numbers from")
-_STYLE = Path(__file__).parent / "report.css"
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """An experiment, its findings, its figures (name: caption) and where its numbers are from."""
-
-    experiment: Experiment
-    findings: Findings
-    figures: Mapping[str, str]
-    source: str
-    mark: str
-    """Where its numbers are from in a word or two: "measured now", "stored"."""
 
 
 def rows_of(
@@ -78,21 +57,29 @@ def row_of(
         if folder is not None:
             for suffix in suffixes:
                 save_figure(figure, folder / f"{name}{suffix}", dpi=dpi)
+    findings = experiment.findings(numbers)
     return Row(
         experiment=experiment,
-        findings=experiment.findings(numbers),
+        findings=findings,
         figures=figures,
         source=source_sentence(experiment, parts),
-        mark=mark_of(experiment, parts),
+        marks=[mark_of(verdict.parts or list(numbers), parts) for verdict in findings.verdicts],
     )
 
 
-def mark_of(experiment: Experiment, parts: Mapping[str, Measured]) -> str:
-    """Say in a word or two how many parts were measured here."""
-    here = sum(not parts[part.name].stored for part in experiment.parts)
-    if here == len(experiment.parts):
-        return "measured here"
-    return f"{here} of {len(experiment.parts)} parts measured here" if here else "stored"
+def mark_of(names: Sequence[str], parts: Mapping[str, Measured]) -> str:
+    """Say in a few words where the numbers of the parts ``names`` are from."""
+    here = [name for name in names if not parts[name].stored]
+    carried = [name for name in names if parts[name].stored]
+    if not here or not carried:
+        return "measured here" if here else "stored"
+    return f"measured here: {_few(here)}; stored: {_few(carried)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    return (
+        ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    )
 
 
 WANTS: Mapping[Need, str] = {
@@ -130,17 +117,18 @@ def _listed(groups: Mapping[str, Sequence[str]]) -> str:
 
 @final
 class GrowingReport:
-    """A report in the folder ``output``, written again as results come in.
+    """A report in the folder ``output``, written again as results of ``wanted`` parts come in.
 
-    An experiment is drawn again only where its numbers are others than the last time.
+    ``model`` says in a sentence which model of the paper's recipe it is about. An experiment is
+    drawn again only where its numbers are others than the last time.
     """
 
-    def __init__(self, output: Path) -> None:
-        self._output = output
+    def __init__(self, output: Path, *, model: str, wanted: int) -> None:
+        self._output, self._model, self._wanted = output, model, wanted
         self._rows: dict[str, tuple[list[Measured], Row]] = {}
 
-    def write(self, results: Results) -> Path:
-        """Write everything there is and return the page."""
+    def write(self, results: Results, *, done: int) -> Path:
+        """Write everything there is after ``done`` parts and return the page."""
         figures, tables = self._output / "figures", self._output / "tables"
         for folder in (figures, tables):
             folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +139,14 @@ class GrowingReport:
         ]
         write_whole(self._output / "results.json", as_json(results))
         page = self._output / "report.html"
-        write_whole(page, report_page(rows, figures, results))
+        there = {row.experiment.name for row in rows}
+        state = RunState(
+            model=self._model,
+            lacks=[experiment.name for experiment in EXPERIMENTS if experiment.name not in there],
+            done=done,
+            wanted=self._wanted,
+        )
+        write_whole(page, report_page(rows, figures, results, state))
         return page
 
     def _row(
@@ -174,133 +169,3 @@ def csv_text(table: Table) -> str:
     writer.writerow(table.columns)
     writer.writerows(["" if cell is None else cell for cell in row] for row in table.rows)
     return text.getvalue()
-
-
-def shown(cell: Any, digits: int) -> str:
-    """Return a cell as people read it."""
-    if cell is None:
-        return "–"
-    return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
-
-
-def report_page(rows: list[Row], figures: Path, results: Results) -> str:
-    """Return one page that needs no network: what the paper shows, what we measured, what it
-    means.
-    """
-    style = _STYLE.read_text("utf-8")
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; img-src data:; base-uri 'none'"
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", "Attention Meets Post-hoc Interpretability, reproduced · limelight"),
-        Html(f"<style>{style}</style>"),
-    )
-    body = raw(
-        element(
-            "header",
-            element("h1", "“Attention Meets Post-hoc Interpretability”, reproduced"),
-            element(
-                "p",
-                "Lopardo, Precioso and Garreau, ICML 2024. On the left what the paper shows, on "
-                "the right what we measured, below what we think it means. The authors may see it "
-                "differently.",
-            ),
-            element("p", _counted(results), class_="source"),
-            element("nav", _verdicts(rows)),
-        ),
-        element("main", *(_section(row, figures) for row in rows)),
-        element(
-            "footer",
-            _left_out(rows),
-            "Made by limelight reproduce. This page asks for no network.",
-        ),
-    )
-    page = element("head", head) + element("body", body)
-    return f'<!doctype html>\n<html lang="en">{page}</html>\n'
-
-
-def _left_out(rows: Sequence[Row]) -> str:
-    """Say which experiments the page lacks."""
-    there = {row.experiment.name for row in rows}
-    names = [experiment.name for experiment in EXPERIMENTS if experiment.name not in there]
-    if not names:
-        return ""
-    return (
-        f"Not on this page: {', '.join(names)}. They were not asked for, or a part of them could "
-        "neither be measured here nor taken from stored results. "
-    )
-
-
-def _counted(results: Results) -> str:
-    """Say how many parts were measured here, and which are stored."""
-    every = [(name, one.stored) for name, parts in results.items() for one in parts.values()]
-    names = dict.fromkeys(name for name, carried in every if carried)
-    carried = sum(stored for _, stored in every)
-    told = f"Parts measured here: {len(every) - carried} of {len(every)}."
-    if carried:
-        told += f" The other {carried} are those of a stored full run: in {', '.join(names)}."
-    return told
-
-
-def _verdicts(rows: Sequence[Row]) -> Html:
-    """Return the claims, each with its verdict, its number, and where that is from."""
-    head = element("tr", *(element("th", column, scope="col") for column in VERDICT_COLUMNS))
-    lines = [
-        element(
-            "tr",
-            element("td", element("a", one.claim, href=f"#{row.experiment.name}")),
-            *(element("td", told) for told in (one.holds, one.number, row.mark)),
-        )
-        for row in rows
-        for one in row.findings.verdicts
-    ]
-    return element(
-        "div",
-        element("table", element("thead", head), element("tbody", *lines)),
-        class_="table",
-        tabindex="0",
-    )
-
-
-def _section(row: Row, figures: Path) -> Html:
-    paper = element("div", element("h3", "The paper"), element("p", row.experiment.paper))
-    sentences = element("ul", *(element("li", told) for told in row.findings.measured))
-    ours = element("div", element("h3", "What we measured"), sentences)
-    return element(
-        "section",
-        element("h2", row.experiment.title),
-        element("p", row.findings.headline, class_="headline"),
-        element("div", paper, ours, class_="sides"),
-        *(_figure(figures / f"{name}.svg", caption) for name, caption in row.figures.items()),
-        _table(row.findings.table) if row.findings.table else raw(),
-        element("p", element("b", "What it means. "), row.findings.meaning, class_="meaning"),
-        element("p", row.source, class_="source"),
-        id=row.experiment.name,
-    )
-
-
-def _figure(path: Path, caption: str) -> Html:
-    data = base64.b64encode(path.read_bytes()).decode()
-    image = element("img", src=f"data:image/svg+xml;base64,{data}", alt=caption)
-    return element("figure", image, element("figcaption", caption))
-
-
-def _table(table: Table) -> Html:
-    head = element("tr", *(element("th", column, scope="col") for column in table.columns))
-    lines = [element("tr", *(_cell(cell, table.digits) for cell in row)) for row in table.rows]
-    return element(
-        "div",
-        element("table", element("thead", head), element("tbody", *lines)),
-        class_="table",
-        tabindex="0",
-    )
-
-
-def _cell(cell: Any, digits: int) -> Html:
-    number = isinstance(cell, int | float)
-    return element("td", shown(cell, digits), class_="number" if number else None)
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

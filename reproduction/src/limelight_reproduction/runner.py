@@ -1,15 +1,13 @@
 """Runs the experiments: what is finished stays, what cannot run here comes from stored results."""
 
-__all__ = ["At", "chosen", "completed", "measure", "plan", "reproduce"]
+__all__ = ["chosen", "completed", "measure", "plan", "reproduce"]
 
 import contextlib
 import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
 import torch
 
@@ -17,6 +15,7 @@ from limelight import InputError, __version__
 from limelight.errors import nearest
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
+from limelight_reproduction.progress import Progress, Teller
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.report import WANTS, GrowingReport
 from limelight_reproduction.results import (
@@ -27,26 +26,7 @@ from limelight_reproduction.results import (
     stored,
     write_part,
 )
-from limelight_reproduction.setting import Need, Setting
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class At:
-    """Where a run stands: in which part, and how far in it."""
-
-    part: str
-    number: int
-    parts: int
-    done: int
-    total: int
-    ended: bool
-    """Whether the part is done with; ``done`` may reach ``total`` more than once before."""
-    source: str
-    """"measured" now, "kept" from before, "stored" in the package, or "missing"."""
-
-
-Report = Callable[[At], None]
+from limelight_reproduction.setting import PAIR_MODEL, PAPER_MODEL, Need, Setting
 
 
 def reproduce(
@@ -59,7 +39,7 @@ def reproduce(
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
     pair_model: str | os.PathLike[str] | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     planned: Callable[[str], None] | None = None,
 ) -> Path:
     """Run the experiments and return the report.
@@ -86,18 +66,43 @@ def reproduce(
         paper_model=None if paper_model is None else Path(paper_model),
         pair_model=None if pair_model is None else Path(pair_model),
     )
-    if pair_model is not None:
-        setting.texts("sick", "test")  # a model of pairs without pairs is a mistake: say so first
+    if place.exists() and not place.is_dir():
+        raise InputError(
+            f"the output must be a folder, and '{output}' is a file; name another folder, or move "
+            "the file away."
+        )
+    _look_for_inputs(setting, wanted, place)
     place.mkdir(parents=True, exist_ok=True)
     if planned is not None:
         planned(plan(setting, wanted, place))
-    report = GrowingReport(place)
+    report = GrowingReport(place, model=setting.papers_model, wanted=len(wanted))
 
-    def grown(results: Results) -> None:
-        report.write(completed(setting, results, place))
+    def grown(results: Results, done: int) -> None:
+        report.write(completed(setting, results, place), done=done)
 
     measured = measure(setting, wanted, place, progress=progress, grown=grown)
-    return report.write(completed(setting, measured, place))
+    return report.write(completed(setting, measured, place), done=len(wanted))
+
+
+def _look_for_inputs(
+    setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Path
+) -> None:
+    """Read the models that were given and the texts of what will be measured, or say what lacks."""
+    given = {PAPER_MODEL: setting.paper_model, PAIR_MODEL: setting.pair_model}
+    names = [name for name, folder in given.items() if folder is not None]
+    if setting.pair_model is not None:
+        names.append("sick test")  # a model of pairs without pairs is a mistake
+    for experiment, part in wanted:
+        if _source(setting, experiment, part, place) == _NOW:
+            names += part.reads
+    for name in dict.fromkeys(names):
+        setting.find(name)
+
+
+def _source(setting: Setting, experiment: Experiment, part: Part, place: Path) -> str:
+    """Say where the numbers of a part will come from."""
+    kept = _kept(setting, experiment, part, place) is not None
+    return _KEPT if kept else _since(part.lacks(setting))
 
 
 def completed(setting: Setting, results: Results, output: Path) -> Results:
@@ -126,23 +131,30 @@ def measure(
     wanted: Sequence[tuple[Experiment, Part]],
     place: Path,
     *,
-    progress: Report | None = None,
-    grown: Callable[[Results], None] | None = None,
+    progress: Progress | None = None,
+    grown: Callable[[Results, int], None] | None = None,
 ) -> Results:
     """Measure the parts that are ``wanted`` and not in ``place`` already; nothing is drawn.
 
-    ``grown`` is given what there is whenever an experiment has all that is wanted of it.
+    ``grown`` is given what there is, and after how many parts, whenever an experiment has all that
+    is wanted of it.
     """
     place.mkdir(parents=True, exist_ok=True)
     results: Results = {}
     with _fast_products():
         for number, (experiment, part) in enumerate(wanted, start=1):
-            say = _said(progress, f"{experiment.name}.{part.name}", number, len(wanted))
-            found = _part(setting, experiment, part, place, say)
+            teller = Teller(
+                progress,
+                part=f"{experiment.name}.{part.name}",
+                number=number,
+                parts=len(wanted),
+                stages=part.stages,
+            )
+            found = _part(setting, experiment, part, place, teller)
             if found is not None:
                 results.setdefault(experiment.name, {})[part.name] = found
             if grown is not None and not any(e is experiment for e, _ in wanted[number:]):
-                grown(results)
+                grown(results, number)
     return results
 
 
@@ -153,8 +165,7 @@ def plan(setting: Setting, wanted: Sequence[tuple[Experiment, Part]], place: Pat
     """
     here: dict[str, list[tuple[Experiment, Part]]] = {}
     for experiment, part in wanted:
-        kept = _kept(setting, experiment, part, place) is not None
-        source = _KEPT if kept else _since(part.lacks(setting))
+        source = _source(setting, experiment, part, place)
         here.setdefault(source, []).append((experiment, part))
     sources = sorted(here, key=lambda source: (source == _NOW, source != _KEPT))
     lines = [
@@ -233,17 +244,17 @@ def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
 
 
 def _part(
-    setting: Setting, experiment: Experiment, part: Part, output: Path, say: Callable[..., None]
+    setting: Setting, experiment: Experiment, part: Part, output: Path, teller: Teller
 ) -> Measured | None:
     path = part_file(output, experiment, part)
     if (earlier := _kept(setting, experiment, part, output)) is not None:
-        say("kept", ended=True)
+        teller.end("kept")
         return earlier
     if part.lacks(setting):
         found = stored().get(experiment.name, {}).get(part.name)
-        say("stored" if found else "missing", ended=True)
+        teller.end("stored" if found else "missing")
         return found
-    setting.tick = lambda done, total: say("measured", done, total)
+    setting.tick = teller.tick
     setting.tick(0, 1)
     setting.used.clear()
     start = time.monotonic()
@@ -258,26 +269,8 @@ def _part(
         inputs={name: setting.fingerprint(name) for name in sorted(setting.used)},
     )
     write_part(path, measured)
-    say("measured", ended=True)
+    teller.end("measured")
     return measured
-
-
-def _said(progress: Report | None, part: str, number: int, parts: int) -> Callable[..., None]:
-    def say(source: str, done: int = 1, total: int = 1, *, ended: bool = False) -> None:
-        if progress is not None:
-            progress(
-                At(
-                    part=part,
-                    number=number,
-                    parts=parts,
-                    done=done,
-                    total=total,
-                    ended=ended,
-                    source=source,
-                )
-            )
-
-    return say
 
 
 def _made_by(device: str) -> str:

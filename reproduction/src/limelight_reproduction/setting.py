@@ -23,9 +23,8 @@ CLASSES = {
     "sick": ("contradiction", "neutral", "entailment"),
 }
 PAPER_SEEDS = range(7)
-# A model of the recipe, seed 3, trained on a processor: see `collapsed_folder` for its form.
-CARRIED = Path(__file__).parent / "paper_model"
-CARRIED_SEED = 3
+# A model of the recipe, trained on a processor: see `collapsed_folder` for its form.
+CARRIED, CARRIED_SEED = Path(__file__).parent / "paper_model", 3
 # "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
 # sentence pairs.
 Need = Literal["gpu", "sick", "pair-model"]
@@ -87,6 +86,29 @@ class Setting:
         if name == PAIR_MODEL:
             return self.of_pairs.fingerprint
         return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
+
+    def find(self, name: str) -> None:
+        """Read what a part may ask for ("imdb test", or "review"), or say that it is not there."""
+        if name == "review":
+            _ = self.review
+        else:
+            self.fingerprint(name)
+
+    @property
+    def papers_model(self) -> str:
+        """Which model of the paper's recipe the experiments look at, in a sentence."""
+        if self.paper_model is None:
+            return (
+                "“The paper's recipe” is the model that travels with the package (`limelight train "
+                f"--recipe paper`, seed {CARRIED_SEED}, in collapsed form)."
+            )
+        training = self.paper.record.get("training", {})
+        how = ", ".join(f"{key} {training[key]}" for key in ("recipe", "seed") if key in training)
+        return (
+            f"“The paper's recipe” is the model that was given, '{self.paper_model}' "
+            f"({how or 'how it was trained is not recorded'}); where a part is stored, it is the "
+            "model that travels with the package."
+        )
 
     def _input(self, name: str, read: Callable[[], T]) -> T:
         self.used.add(name)

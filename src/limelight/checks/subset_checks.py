@@ -21,7 +21,12 @@ from limelight.models import Model, class_probabilities
 from limelight.shapes import Bool, Float
 
 # Formulas that bound their own distance to another method.
-_NEAR = {"lime-first-order": "lime", "lime-mean-field": "lime", "shapley-mean-field": "shapley"}
+_NEAR = {
+    "lime-theorem": "lime",
+    "lime-first-order": "lime",
+    "lime-mean-field": "lime",
+    "shapley-mean-field": "shapley",
+}
 
 
 def subset_checks(model: Model, short: str) -> Iterator[Check]:

@@ -2,6 +2,7 @@
 
 __all__ = ["ROWS", "LimeFirstOrder", "LimeTheorem"]
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -10,22 +11,16 @@ from limelight.explainers.exact_games import need_logit
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
 from limelight.results import Finding
+from limelight.shapes import Array, Float
 from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.namespace import host_array
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper.lime_theorem import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
-class LimeTheorem:
-    """Settings of Eq. 19: none."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class LimeFirstOrder:
-    """Settings of the corrected first order: which LIME its bound is about."""
+class _MeantLime:
+    """Which LIME a formula stands for; the scores do not depend on it, their bound does."""
 
     bandwidth: float = 0.25
     penalty: float = 0.0
@@ -37,38 +32,54 @@ class LimeFirstOrder:
             raise InputError(f"penalty must not be negative; got {self.penalty}.")
 
 
-def _printed(_: LimeTheorem, reading: Reading) -> list[Finding]:
-    """Score every feature by Eq. 19; how far it is from LIME is not known."""
+@final
+@dataclass(frozen=True, kw_only=True)
+class LimeTheorem(_MeantLime):
+    """Settings of Eq. 19 as printed: which LIME its bound is about."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LimeFirstOrder(_MeantLime):
+    """Settings of the corrected first order: which LIME its bound is about."""
+
+
+def _printed(settings: LimeTheorem, reading: Reading) -> list[Finding]:
+    """Score every feature by Eq. 19, with its proven distance to LIME."""
     need_logit(reading, "lime-theorem")
-    scores = host_array(lime_theorem(reading.ratio_game))
-    notice = "A first-order formula: its distance to LIME is not bounded."
-    return [
-        Finding(scores=scores[i, 0, : len(features)], notices=(notice,))
-        for i, features in enumerate(reading.features)
-    ]
+    scores = lime_theorem(reading.ratio_game)
+    return _findings(settings, reading, scores, lime_theorem_bound)
 
 
 def _corrected(settings: LimeFirstOrder, reading: Reading) -> list[Finding]:
     """Score every feature by the corrected formula, with its proven distance to LIME."""
     need_logit(reading, "lime-first-order")
-    games, sizes = reading.ratio_game, list(map(len, reading.features))
-    scores = host_array(lime_first_order(games))
+    scores = lime_first_order(reading.ratio_game)
+    return _findings(settings, reading, scores, first_order_bound)
+
+
+def _findings(
+    settings: _MeantLime,
+    reading: Reading,
+    scores: Float[Array, "B 1 d"],
+    bound_of: Callable[..., Float[Array, "B 1"]],
+) -> list[Finding]:
+    sizes = list(map(len, reading.features))
     bounds: list[float | None] = [None] * len(sizes)
     # LIME needs two words; a batch may hold a text of one.
     rows = [i for i, d in enumerate(sizes) if d > 1]
     if rows:
-        some = first_order_bound(
-            of_documents(games, rows), bandwidth=settings.bandwidth, penalty=settings.penalty
-        )
+        games = of_documents(reading.ratio_game, rows)
+        some = bound_of(games, bandwidth=settings.bandwidth, penalty=settings.penalty)
         for i, bound in zip(rows, host_array(some)[:, 0].tolist(), strict=True):
             bounds[i] = bound
     return [
-        Finding(scores=scores[i, 0, :d], bound=bound, notices=(_distance(settings, bound),))
-        for i, (d, bound) in enumerate(zip(sizes, bounds, strict=True))
+        Finding(scores=row[0, :d], bound=bound, notices=(_distance(settings, bound),))
+        for row, d, bound in zip(host_array(scores), sizes, bounds, strict=True)
     ]
 
 
-def _distance(settings: LimeFirstOrder, bound: float | None) -> str:
+def _distance(settings: _MeantLime, bound: float | None) -> str:
     """Say what is known of the distance to LIME."""
     if bound is None:
         return "A first-order formula for LIME, which is not defined for a single feature."
@@ -79,6 +90,11 @@ def _distance(settings: LimeFirstOrder, bound: float | None) -> str:
     )
 
 
+_MEANT = {
+    "bandwidth": "ν of the LIME that the bound is about",
+    "penalty": "the ridge penalty of that LIME",
+}
+
 ROWS = (
     Method(
         id="lime-theorem",
@@ -88,7 +104,7 @@ ROWS = (
         blind="the common denominator; the constant 3/2 and the centring are off",
         cost="one forward pass",
         settings=LimeTheorem,
-        ways=(Way(needs="collapses", exactness="exact", explain=_printed),),
+        ways=(Way(needs="collapses", exactness="exact", explain=_printed, settings=_MEANT),),
     ),
     Method(
         id="lime-first-order",
@@ -98,16 +114,6 @@ ROWS = (
         blind="peaked attention, where first order is poor",
         cost="one forward pass",
         settings=LimeFirstOrder,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="exact",
-                explain=_corrected,
-                settings={
-                    "bandwidth": "ν of the LIME that the bound is about",
-                    "penalty": "the ridge penalty of that LIME",
-                },
-            ),
-        ),
+        ways=(Way(needs="collapses", exactness="exact", explain=_corrected, settings=_MEANT),),
     ),
 )

@@ -4,7 +4,7 @@ A head has units with weights :math:`w_a`, each given a number h that is affine 
 token; its logit is :math:`\sum_a w_a \tanh h_a`, besides what a dot product gives.
 """
 
-__all__ = ["HiddenUnits", "unit_logits", "unit_slopes"]
+__all__ = ["HiddenUnits", "moving_logits", "unit_logits", "unit_slopes"]
 
 from typing import NamedTuple
 
@@ -27,6 +27,18 @@ def unit_slopes(
     """
     t = array_namespace(h).tanh(h)
     return weight * (1 - t * t)
+
+
+def moving_logits(
+    h: Float[Array, "*n d_h"], weight: Float[Array, "*#n d_h"], y: Float[Array, "*#n d_h"]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    r"""Return the logits of units and :math:`\sum_a w_a y_a (1 - \tanh^2 h_a)`, of one tanh.
+
+    The latter are the logits' slopes where what the units are given moves by y.
+    """
+    xp = array_namespace(h)
+    t = xp.tanh(h)
+    return xp.sum(weight * t, axis=-1), xp.sum((1 - t * t) * (weight * y), axis=-1)
 
 
 class HiddenUnits(NamedTuple):

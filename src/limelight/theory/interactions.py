@@ -3,12 +3,12 @@
 The four-term difference f(j, k) − f(j) − f(k) + f(∅) of two words, averaged over sets of the
 others: all sets alike (Banzhaf), or their size uniform (Shapley interaction index). With
 
-    α_j = ∓(1 − e^{−λδ_j})/φ_j,    η_j = ±Δ_j e^{−λδ_j}/φ_j²
+    ζ_j = ∓(1 − e^{−λδ_j})/φ_j,    θ_j = ±Δ_j e^{−λδ_j}/φ_j²
 
 (upper sign where keeping is the heavier state) and P, R of `conditionals`, the expectation of the
 difference under independent removals is
 
-    ∫ P [R α_j α_k + η_j α_k + α_j η_k] dλ.
+    ∫ P [R ζ_j ζ_k + θ_j ζ_k + ζ_j θ_k] dλ.
 """
 
 __all__ = ["Pairs", "banzhaf_interactions", "shapley_interactions"]
@@ -86,7 +86,7 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
     # On the diagonal the formula gives a number without a meaning.
     real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
     apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
-    # φ may be as small as p or 1 − p, which makes α and η larger than what they add up to: rounding
+    # φ may be as small as p or 1 − p, which makes ζ and θ larger than what they add up to: rounding
     # errors are counted with 1/(p (1 − p)).
     table = [
         [missed, float(np.sum(np.abs(w))), float(np.sum(np.abs(w) / (p * (1 - p))))]
@@ -114,10 +114,10 @@ def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float
     phi = (1 - v) + v * E
     sign = xp.where(form.kept_is_heavy, xp.ones_like(v), -xp.ones_like(v))
     P = omega * w * xp.exp(-nodes) * product(phi)
-    alpha = sign * minus_F / phi
+    zeta = sign * minus_F / phi
     R = form.n0[:, None] + form.step @ xp.matrix_transpose(v * E / phi)
-    eta = sign * (E / phi**2) * form.step[:, None, :]
+    theta = sign * (E / phi**2) * form.step[:, None, :]
     # Both sums over λ are products of (d, Q) and (Q, d) matrices: no (Q, d, d) array is formed.
-    left = xp.matrix_transpose((P * R)[..., None] * alpha)
-    cross = xp.matrix_transpose(P[:, None] * eta) @ alpha
-    return left @ alpha + cross + xp.matrix_transpose(cross)
+    left = xp.matrix_transpose((P * R)[..., None] * zeta)
+    cross = xp.matrix_transpose(P[:, None] * theta) @ zeta
+    return left @ zeta + cross + xp.matrix_transpose(cross)

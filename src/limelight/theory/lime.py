@@ -1,9 +1,9 @@
 """LIME without sampling: the coefficients to which it converges, with a proven bound.
 
-Population weighted least squares with intercept. With m_0, m_1, V, κ the moments of the design
+Population weighted least squares with intercept. With m_0, m_1, V, χ the moments of the design
 (`lime_weights`), ρ the ridge penalty and c_j = E[ψ Z_j f] − (m_1/m_0) E[ψ f],
 
-    β_j = [c_j − κ/(V + ρ + dκ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
+    β_j = [c_j − χ/(V + ρ + dχ) · Σ_k c_k] / (V + ρ),    intercept = E[ψ f]/m_0 − (m_1/m_0) Σ_k β_k.
 
 E[ψ f] and E[ψ Z_j f] are mixtures over p of expectations under independent removals
 (`removal_mixture`), with the sets of size 0 and d, of which there is one each, corrected by hand.

@@ -13,7 +13,7 @@ __all__ = ["first_order_bound", "lime_first_order"]
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import distance_bound, lime_second_order
+from limelight.theory.second_order import lime_distance_bound
 
 
 def lime_first_order(game: RatioGame) -> Float[Array, "*batch C d"]:
@@ -37,8 +37,8 @@ def first_order_bound(
     of words, any penalty. In the regime of Theorem 5.1 it is O(T_max^{ε−1}) beside β, as the error
     itself is, without a penalty. Domain: d ≥ 2.
     """
-    near = lime_second_order(game, bandwidth=bandwidth, penalty=penalty, rows=rows)
-    return distance_bound(lime_first_order(game), near)
+    scores = lime_first_order(game)
+    return lime_distance_bound(scores, game, bandwidth=bandwidth, penalty=penalty, rows=rows)
 
 
 def _deviations(

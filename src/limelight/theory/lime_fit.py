@@ -6,7 +6,7 @@ and removed and R, R' the tilted means of N, N',
 
     E_p[N N'/(D D')] = ∬ P [R R' + Σ_j t_j τ_j (A_j − B_j)(A'_j − B'_j)] dλ dλ'.
 
-The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + κ (Σβ)².
+The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + χ (Σβ)².
 """
 
 __all__ = ["Fit", "lime_fit"]
@@ -84,10 +84,10 @@ def _document(
     spread = square - design.m0 * mean**2
     error = error + design.m0 * mean_off * (2 * xp.abs(mean) + mean_off)
     V, penalty = design.V, design.penalty
-    # 2 β·c − βᵀGβ by the normal equations (G + ρ) β = c, G = V + κ 11ᵀ: c is not needed again.
-    explained = (V + 2 * penalty) * xp.sum(beta**2, axis=-1) + design.kappa * slope**2
+    # 2 β·c − βᵀGβ by the normal equations (G + ρ) β = c, G = V + χ 11ᵀ: c is not needed again.
+    explained = (V + 2 * penalty) * xp.sum(beta**2, axis=-1) + design.covariance * slope**2
     size = xp.sum(xp.abs(beta), axis=-1)
-    reach = V + 2 * penalty + d * abs(design.kappa)
+    reach = V + 2 * penalty + d * abs(design.covariance)
     off = reach * off * (2 * size + d * off)
     known = spread > 2 * error
     safe = xp.where(known, spread - error, xp.ones_like(spread))

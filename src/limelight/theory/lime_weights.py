@@ -3,7 +3,9 @@
 A size s is drawn uniformly from 1..d, then a set of s words to remove; the sample weighs ψ(s).
 Moments of this design:
 
-    m_0 = E[ψ],  m_1 = E[ψ Z_1],  m_2 = E[ψ Z_1 Z_2],  V = m_1 − m_2,  κ = m_2 − m_1²/m_0.
+    m_0 = E[ψ],  m_1 = E[ψ Z_1],  m_2 = E[ψ Z_1 Z_2],  V = m_1 − m_2,  χ = m_2 − m_1²/m_0.
+
+Each coefficient is a functional β_j = E[ψ κ_j f], in which κ_j depends on Z_j and s alone.
 """
 
 __all__ = ["LimeDesign", "lime_design", "size_weight"]
@@ -27,21 +29,21 @@ class LimeDesign(NamedTuple):
     m1: float
     V: float
     excess: Float[Array, " sizes"]  # d − s minus the mean number of kept words
-    spread: float  # V + dκ
+    spread: float  # V + dχ
     penalty: float
 
     @property
-    def kappa(self) -> float:
-        """κ = m_2 − m_1²/m_0."""
+    def covariance(self) -> float:
+        """χ = m_2 − m_1²/m_0, weighted: of two words being kept."""
         return (self.spread - self.V) / self.d
 
     @property
     def pull(self) -> float:
-        """κ/(V + ρ + dκ), the share of Σ c_k that leaves each coefficient."""
-        return self.kappa / (self.spread + self.penalty)
+        """χ/(V + ρ + dχ), the share of Σ c_k that leaves each coefficient."""
+        return self.covariance / (self.spread + self.penalty)
 
     def coefficient(self) -> tuple[Float[Array, " sizes"], Float[Array, " sizes"]]:
-        """β_j = E[ψ f κ_s] for s = 0..d: κ_s is the first array where Z_j = 1, else the second."""
+        """κ_j of β_j = E[ψ κ_j f], for s = 0..d: where Z_j = 1, and where Z_j = 0."""
         common = self.common()
         return (1 - common) / (self.V + self.penalty), -common / (self.V + self.penalty)
 
@@ -50,7 +52,7 @@ class LimeDesign(NamedTuple):
         return self.m1 / self.m0 + self.pull * self.excess
 
     def intercept(self) -> Float[Array, " sizes"]:
-        """Intercept = E[ψ f κ_s] with κ_s this array."""
+        """κ_0 of the intercept E[ψ κ_0 f], for s = 0..d."""
         return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
     def reach(self) -> tuple[float, float]:
@@ -59,7 +61,7 @@ class LimeDesign(NamedTuple):
         return slope, float(self.weight @ np.abs(self.intercept()))
 
     def amplification(self) -> Float[Array, " sizes"]:
-        """The mean of |κ_s| over the sets of size s: what a unit of weight there can do to β_j."""
+        """The mean of |κ_j| over the sets of size s: what a unit of weight there can do to β_j."""
         kept, removed = self.coefficient()
         s = np.arange(self.d + 1)
         return ((self.d - s) * np.abs(kept) + s * np.abs(removed)) / self.d
@@ -101,7 +103,7 @@ def lime_design(
             f"bandwidth {bandwidth} leaves no weight on any sample of {d} words; use a larger one."
         )
     excess = _centred(weight)
-    # V + dκ is the variance of the number of kept words, over d. The difference form
+    # V + dχ is the variance of the number of kept words, over d. The difference form
     # m_1 − m_2 + d(m_2 − m_1²/m_0) cancels: at d = 3 and ν = 0.05 it leaves four digits of 3e-17.
     spread = float(weight @ excess**2) / d
     if spread + penalty < np.finfo(np.float64).tiny:

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast, final
 import numpy as np
 
 from limelight.shapes import Array, Float, Int
-from limelight.theory.hidden_logits import unit_logits, unit_slopes
+from limelight.theory.hidden_logits import moving_logits
 from limelight.theory.namespace import array_namespace, host_array
 from limelight.theory.table_rounding import ROUNDING, unit_logit_error
 
@@ -62,11 +62,12 @@ class LogitPath:
         logit, slope = self.start + x * moved, moved
         if (units := self.units) is None:
             return logit, slope
-        xp, y = array_namespace(logit), units.end - units.start
-        h, weight = units.start + x[..., None] * y, units.weight[:, None]
-        slope = xp.zeros_like(logit) + slope
-        logit[..., units.places] += unit_logits(h, weight)
-        slope[..., units.places] += xp.sum(unit_slopes(h, weight) * y, axis=-1)
+        slope, y = array_namespace(logit).zeros_like(logit) + slope, units.end - units.start
+        # One x at a time: units take d_h times the room of logits, and so stay inside the cache.
+        for node, at in enumerate(x[..., None]):
+            gained, faster = moving_logits(units.start + at * y, units.weight[:, None], y)
+            logit[node][..., units.places] += gained
+            slope[node][..., units.places] += faster
         return logit, slope
 
     def reach(self, H: Float[np.ndarray, "*h n"]) -> Reach:

@@ -30,7 +30,7 @@ from limelight.theory.per_document import sizes_of
 from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.second_order import (
     distance_bound,
-    lime_second_order,
+    lime_distance_bound,
     shapley_second_order,
 )
 
@@ -103,8 +103,8 @@ def shapley_mean_field_bound(game: RatioGame) -> Float[Array, "*batch C"]:
 
 def lime_mean_field_bound(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array, "*batch C"]:
     """A bound on the distance of mean-field LIME to the limit of LIME without a penalty."""
-    near = lime_second_order(game, bandwidth=bandwidth)
-    return distance_bound(lime_mean_field(game, bandwidth=bandwidth), near)
+    scores = lime_mean_field(game, bandwidth=bandwidth)
+    return lime_distance_bound(scores, game, bandwidth=bandwidth)
 
 
 def _weighed(game: RatioGame, kernel: Float[np.ndarray, " n"]) -> Float[Array, "*batch C K d"]:

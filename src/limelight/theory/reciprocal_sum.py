@@ -118,8 +118,9 @@ def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
     merged = (h / -math.expm1(-3 * h) - weights[0] / low * (nodes[0] / low) ** 2) * (R * low) ** 3
     dropped = float(np.exp(y[-1] + h))
     error = _alias(h) + merged / 2 + (h * dropped + 1) * math.exp(-dropped)
-    # A node is off by a rounding of y, up to 700, and its term moves by no more than that.
-    moved = 2.0**-51 * float(np.max(np.abs(y)))
+    # A node is off by three roundings of y, up to 700. Its term moves by |1 − λx| as much, and all
+    # terms by 2/e + 0.48 h as much at most: `docs/theorems/reciprocal-sum.md`.
+    moved = 2.0**-51 * max(1.0, h) * float(np.max(np.abs(y)))
     return ReciprocalSum(nodes, weights, error + moved + _rounding(1.0, len(nodes)), R)
 
 
@@ -180,12 +181,16 @@ def certified_error(
         terms = z * np.exp(-z) * (weights / nodes)
         worst = max(worst, float(np.max(np.abs(np.sum(terms, axis=1) - 1))))
         bend = max(bend, float(np.max(np.abs(np.sum(terms * (1 - 3 * z + z * z), axis=1)))))
-        sizes = max(sizes, float(np.max(np.sum(np.abs(terms), axis=1))))
-    eta = (grid[1] - grid[0]) ** 2 / 8
-    return worst + _rounding(sizes, len(nodes)) + float(eta) * (bend + float(eta) * fourth)
+        # A relative error of z is one of e^{−z} times z: hence 1 + z.
+        sizes = max(sizes, float(np.max(np.sum(np.abs(terms) * (1 + z), axis=1))))
+    eta = float((grid[1] - grid[0]) ** 2 / 8)
+    # Terms of g″ and their rounding are at most 12 |w|/λ, below 4 times what bounds g⁗.
+    bend += _rounding(4 * fourth, len(nodes))
+    return worst + _rounding(sizes, len(nodes)) + eta * (bend + eta * fourth)
 
 
 def _rounding(size: float, Q: int) -> float:
     """What rounding can do to a sum of Q terms whose sizes add up to ``size``."""
-    # A term is right to a few units of rounding, a sum of Q of them to Q more; 4Q exceeds both.
+    # A term is right to 12 halves of a unit and a sum of Q of them to Q more: for Q ≥ 2, 4Q units
+    # exceed both, whatever the order of the sum.
     return 4 * Q * 2.0**-52 * size

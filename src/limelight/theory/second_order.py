@@ -15,6 +15,7 @@ exactly. What v makes of the first three terms follows from moments of Z; the la
 __all__ = [
     "SymmetricValue",
     "distance_bound",
+    "lime_distance_bound",
     "lime_second_order",
     "lime_value",
     "second_order",
@@ -138,6 +139,22 @@ def distance_bound(scores: Float[Array, "*batch C d"], near: Valued) -> Float[Ar
     """A bound on the distance of ``scores`` to the values that ``near`` is within its bound of."""
     xp = array_namespace(scores)
     return xp.max(xp.abs(scores - near.scores), axis=-1) + near.bound
+
+
+def lime_distance_bound(
+    scores: Float[Array, "*batch C d"],
+    game: RatioGame,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+) -> Float[Array, "*batch C"]:
+    """A bound on |score_j − β_j| for every word, wherever the scores come from; β LIME's limit.
+
+    Their distance to the second order, plus the bound of the latter. Domain: d ≥ 2, ν > 0, ρ ≥ 0.
+    """
+    near = lime_second_order(game, bandwidth=bandwidth, penalty=penalty, rows=rows)
+    return distance_bound(scores, near)
 
 
 def _remainder(

@@ -9,30 +9,27 @@ from typing import Any
 import numpy as np
 
 from limelight import Model, evaluate, explain
-from limelight_reproduction.deep.sampled_lime import sampled_lime
-from limelight_reproduction.document import TOKENS, strings
-from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
-from limelight_reproduction.experiment import (
-    Experiment,
-    Findings,
-    Numbers,
-    Part,
-    Table,
-    Verdict,
-    compact,
+from limelight_reproduction.deep.appendix_e import (
+    ABSOLUTE,
+    AGAIN,
+    MODEL,
+    PLAIN,
+    REPORTED,
+    REPORTED_ABSOLUTE,
+    RUNS,
+    SIGNED,
+    findings,
+    groups_of,
 )
+from limelight_reproduction.deep.sampled_lime import sampled_lime
+from limelight_reproduction.document import strings
+from limelight_reproduction.drawing import BLUE, GREY, INK, VERMILLION, canvas, plain
+from limelight_reproduction.experiment import Experiment, Numbers, Part, compact
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import correlation, quartiles
+from limelight_reproduction.spread import correlation
 
-MODEL = "imdb-6"
-AGAIN = ("imdb-6-again-1", "imdb-6-again-2")
-# As plain as the paper's Section 2 and Appendices E and F allow; and with skip connections alone.
-PLAIN = {"imdb-6-plain": "without skip connections", "imdb-6-skip": "with skip connections"}
-RUNS, SAMPLES, TEXTS = 5, 5000, 500
-REPORTED, REPORTED_ABSOLUTE = "−0.424", "0.672"
-SIGNED, ABSOLUTE = "α and LIME", "α and |LIME|"
-REPORTED_ACCURACY = 0.8222
-LEARNT = 0.6  # accuracy above which a network has learnt something
+READS = ("imdb train", "review")
+SAMPLES, TEXTS = 5000, 500
 _NAMED = 8  # words named in the scatter
 
 
@@ -136,7 +133,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         x="α-avg of the first layer",
         y=f"LIME, mean and deviation of {RUNS} runs",
     )
-    groups, bins = _groups(of), np.linspace(-1, 1, 41)
+    groups, bins = groups_of(of), np.linspace(-1, 1, 41)
     for name, colour in ((SIGNED, BLUE), (ABSOLUTE, VERMILLION)):
         right.hist(groups[name], bins, color=colour, alpha=0.6, label=name)
     right.legend(fontsize=8, frameon=False)
@@ -149,153 +146,6 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     )
 
 
-def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    of = numbers[MODEL]
-    document, groups = of["document"], _groups(of)
-    delete, unk = document["delete"], document["unk"]
-    middle = {name: quartiles(values)[1] for name, values in groups.items()}
-    near = float(np.median([_lime(numbers, name)["absolute"] for name in (MODEL, *AGAIN)]))
-    own = _as_class(numbers)
-    by_class = ", ".join(
-        f"{middle[name]:.3f} for reviews {name.partition(', ')[2]}"
-        for name in groups
-        if "," in name
-    )
-    return Findings(
-        headline=(
-            f"Attention of the first of six layers and |LIME| have correlation "
-            f"{_of_trainings(numbers, 'absolute')} on the document in three trainings (the paper: "
-            f"{REPORTED_ABSOLUTE}) and {middle[ABSOLUTE]:.3f} in the median review; with the sign "
-            f"of LIME {_of_trainings(numbers, 'signed')} (the paper: {REPORTED}) and "
-            f"{middle[SIGNED]:.3f}."
-        ),
-        verdicts=[
-            Verdict(
-                claim="In six layers attention of the first and |LIME| have correlation "
-                f"{REPORTED_ABSOLUTE} on one review (Appendix E)",
-                holds="similar" if abs(near - float(REPORTED_ABSOLUTE)) < 0.15 else "differs",
-                number=f"{_of_trainings(numbers, 'absolute')}; median review "
-                f"{middle[ABSOLUTE]:.3f}",
-            ),
-            Verdict(
-                claim=f"With its sign it is {REPORTED}, since the document is negative",
-                holds=f"{own} of {1 + len(AGAIN)} trainings have the sign of their class",
-                number=_of_trainings(numbers, "signed"),
-            ),
-            Verdict(
-                claim=f"Six layers of six heads reach {REPORTED_ACCURACY:.2%} (Appendix E)",
-                holds="reproduced"
-                if abs(numbers["imdb-6-plain"]["accuracy"] - REPORTED_ACCURACY) < 0.01
-                else "not reproduced",
-                number=f"{numbers['imdb-6-plain']['accuracy']:.2%} as plain as the appendix, "
-                f"{of['accuracy']:.2%} with layer norms and dropout",
-            ),
-        ],
-        measured=(
-            f"Our 6-layer, 6-head classifier reaches {of['accuracy']:.2%} on the test set, where "
-            "the authors have 82.22%. It differs from their Appendices E and F: every layer has "
-            "layer norms, skip connections and a perceptron, and it is trained with dropout on "
-            "30,000 words and one output, for 6 epochs of batches of 64.",
-            _plainly(numbers),
-            f"On the document (T = {TOKENS}, d = {len(document['words'])}, f = "
-            f"{document['output']:.2f}) ρ is {delete['signed']:.3f}, and {delete['absolute']:.3f} "
-            f"with absolute values; with UNK in place of removed words {unk['signed']:.3f} and "
-            f"{unk['absolute']:.3f}.",
-            _trained_again(numbers),
-            f"Over {of['texts']} test reviews the median ρ is {middle[SIGNED]:.3f} ({by_class}); "
-            f"with absolute values {middle[ABSOLUTE]:.3f}.",
-        ),
-        meaning=_meaning(numbers, groups),
-        table=Table(
-            columns=("pair", "reviews", "lower quartile", "median", "upper quartile"),
-            rows=[[name, len(values), *quartiles(values)] for name, values in groups.items()],
-        ),
-    )
-
-
-def _lime(numbers: Mapping[str, Numbers], name: str) -> Numbers:
-    found: Numbers = numbers[name]["document"]["delete"]
-    return found
-
-
-def _as_class(numbers: Mapping[str, Numbers]) -> int:
-    """Return in how many trainings ρ on the document has the sign of the class it is given."""
-    documents = [numbers[name]["document"] for name in (MODEL, *AGAIN)]
-    return sum((one["delete"]["signed"] < 0) == (one["output"] < 0) for one in documents)
-
-
-def _of_trainings(numbers: Mapping[str, Numbers], key: str) -> str:
-    found = [_lime(numbers, name)[key] for name in (MODEL, *AGAIN)]
-    return ", ".join(f"{rho:.3f}" for rho in found)
-
-
-def _trained_again(numbers: Mapping[str, Numbers]) -> str:
-    told = []
-    for name in AGAIN:
-        document = numbers[name]["document"]
-        lime = document["delete"]
-        told.append(
-            f"{lime['signed']:.3f} and {lime['absolute']:.3f} (f = {document['output']:.2f}, test "
-            f"accuracy {numbers[name]['accuracy']:.2%})"
-        )
-    return f"The same network trained again gives {'; and again '.join(told)}."
-
-
-def _plainly(numbers: Mapping[str, Numbers]) -> str:
-    """Say what the networks give that have nothing but heads, trained as the paper says."""
-    told = []
-    for name, how in PLAIN.items():
-        accuracy, document = numbers[name]["accuracy"], numbers[name]["document"]
-        lime = document["delete"]
-        found = (
-            f"ρ {_shown(lime['signed'])}, with absolute values {_shown(lime['absolute'])} "
-            f"(f = {document['output']:.2f})"
-            if accuracy > LEARNT
-            else "which is no better than chance"
-        )
-        told.append(f"{how} {accuracy:.2%} of the test set and {found}")
-    return (
-        "Six layers of heads with a linear map and nothing else, trained as Appendix F says (10 "
-        f"epochs, batches of 16, AdamW at 1e-4, no dropout): {'; '.join(told)}."
-    )
-
-
-def _shown(rho: float | None) -> str:
-    return "not defined" if rho is None else f"{rho:.3f}"
-
-
-def _groups(of: Numbers) -> dict[str, list[float]]:
-    """Return the correlations of all reviews and of each class, without those not defined."""
-    pairs = list(zip(of["output"], of["signed"], strict=True))
-    groups = {
-        SIGNED: [rho for _, rho in pairs],
-        f"{SIGNED}, classified negative": [rho for f, rho in pairs if f < 0],
-        f"{SIGNED}, classified positive": [rho for f, rho in pairs if f >= 0],
-        ABSOLUTE: of["absolute"],
-    }
-    known = {name: [x for x in values if x is not None] for name, values in groups.items()}
-    return {name: values for name, values in known.items() if values}
-
-
-def _meaning(numbers: Mapping[str, Numbers], groups: Mapping[str, list[float]]) -> str:
-    of = numbers[MODEL]
-    as_class = [
-        (rho < 0) == (f < 0)
-        for f, rho in zip(of["output"], of["signed"], strict=True)
-        if rho is not None
-    ]
-    low, size, high = quartiles(groups[ABSOLUTE])
-    strength = "strong" if size > 0.6 else "moderate" if size > 0.3 else "weak"
-    return (
-        "The authors put the negative sign down to the document's class. On the document the sign "
-        f"of our ρ is that of the class which the network gives in {_as_class(numbers)} of "
-        f"{1 + len(AGAIN)} "
-        f"trainings; over many reviews it is for {np.mean(as_class):.0%}. The relation of "
-        f"attention to |LIME| is {strength} in the median review, and half of the reviews lie "
-        f"between {low:.2f} and {high:.2f}."
-    )
-
-
 EXPERIMENT = Experiment(
     name="figure-6",
     title="Figure 6 and Appendix E: six layers, six heads",
@@ -305,12 +155,18 @@ EXPERIMENT = Experiment(
         f"absolute values {REPORTED_ABSOLUTE}; error bars are five runs of LIME."
     ),
     parts=(
-        Part(name=MODEL, measure=_measure, needs=("gpu",), version=2),
+        Part(name=MODEL, measure=_measure, needs=("gpu",), reads=READS, stages=2, version=2),
         *(
-            Part(name=name, measure=partial(_measure_again, name=name), needs=("gpu",), version=2)
+            Part(
+                name=name,
+                measure=partial(_measure_again, name=name),
+                needs=("gpu",),
+                reads=READS,
+                version=2,
+            )
             for name in (*AGAIN, *PLAIN)
         ),
     ),
-    findings=_findings,
+    findings=findings,
     figures=_figures,
 )

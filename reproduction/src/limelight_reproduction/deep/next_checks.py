@@ -158,8 +158,9 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
         verdicts=[
             Verdict(
                 claim="Attention may not go with gradients and LIME in deeper models (left open)",
-                holds=f"that of the last layer with |LIME| {_falls(numbers, 'last_lime')}",
-                number=f"with |LIME| {shallow[0]:.2f}–{shallow[1]:.2f} at one layer, "
+                holds=f"{'so it is' if deep[1] < shallow[0] else 'not so'}: the correlation of the "
+                f"last layer's attention with |LIME| {_falls(numbers, 'last_lime')}",
+                number=f"{shallow[0]:.2f}–{shallow[1]:.2f} at one layer, "
                 f"{deep[0]:.2f}–{deep[1]:.2f} at {six['layers']}",
             )
         ],
@@ -274,7 +275,14 @@ EXPERIMENT = Experiment(
         "where words are cut into pieces."
     ),
     parts=tuple(
-        Part(name=name, measure=partial(_measure, name=name), needs=("gpu",)) for name in MODELS
+        Part(
+            name=name,
+            measure=partial(_measure, name=name),
+            needs=("gpu",),
+            reads=tuple(f"{name.partition('-')[0]} {part}" for part in ("train", "test")),
+            stages=2,
+        )
+        for name in MODELS
     ),
     findings=_findings,
     figures=_figures,

@@ -244,7 +244,7 @@ EXPERIMENT = Experiment(
         "weights that counts letters, after Cui et al. (2024); in one the attention pattern is "
         "uninformative."
     ),
-    parts=(Part(name="trained", measure=_measured),),
+    parts=(Part(name="trained", measure=_measured, reads=()),),
     figures=figures,
     findings=findings,
 )

@@ -201,7 +201,7 @@ EXPERIMENT = Experiment(
         "One layer: embeddings with positions, K heads of keys, queries and values, attention of "
         "[CLS], a linear map of each head, and the mean of the heads."
     ),
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, reads=()),
     figures=figures,
     findings=findings,
 )

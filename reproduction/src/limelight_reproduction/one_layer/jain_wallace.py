@@ -60,11 +60,14 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
                 claim="Attention correlates with leave-one-out (Jain and Wallace's first test)",
                 holds="holds" if tau >= _AGREE else "does not hold",
                 number=f"Kendall's τ {tau:.2f} in the median review",
+                parts=("paper",),
             ),
             Verdict(
                 claim="Other attention gives other predictions (their second test)",
                 holds="does not hold" if replaced >= 0.5 else "holds",
-                number=f"in {replaced:.0%} of the reviews {_REPLACED:.0%} can be replaced",
+                number=f"in {replaced:.0%} of the reviews {_REPLACED:.0%} of the attention can be "
+                "replaced and the prediction stays",
+                parts=("paper",),
             ),
         ],
         measured=sentences,

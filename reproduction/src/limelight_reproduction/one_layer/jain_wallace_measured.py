@@ -27,14 +27,14 @@ MEASURES = ("gxi", "g-l1", "loo")
 SENTENCE = (
     "the selection on the menu is great and so is the food the service is not bad prices are fine"
 )
-_PERMUTATIONS = 100
+TEXTS, _PERMUTATIONS = 500, 100
 _CHUNK = 25  # texts at a time
 _DIGITS = 4
 
 
 def measured(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return both tests of ``model`` on test texts of IMDB."""
-    texts = strings(setting.some_texts("imdb", "test", 60 if setting.quick else 500))
+    texts = strings(setting.some_texts("imdb", "test", TEXTS))
     rng = np.random.default_rng([setting.seed, 19])
     correlations: list[Numbers] = []
     replaced: list[Numbers] = []

@@ -38,8 +38,8 @@ ADVERSARIES = (
     *(("kl", weight) for weight in (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)),
 )
 # Fewer of what takes long, and a network of the window to compare with.
-ON_WORDS = (("words", 0.0), ("words", 0.1), ("words", 0.3), ("jsd", 0.1))
-FEW_REVIEWS, FEW_EPOCHS, MANY_EPOCHS = 4_000, 4, 10
+ON_WORDS = (("words", 0.0), ("words", 0.15), ("jsd", 0.1))
+FEW_REVIEWS, FEW_EPOCHS, MANY_EPOCHS = 4_000, 4, 20
 TEXTS, QUICK_TEXTS = 40, 15
 TEST, QUICK_TEST, FEW_TEST = 25_000, 2_000, 5_000
 

@@ -26,17 +26,16 @@ from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import quartiles
 
 LENGTHS = (8, 16, 32, 64, 128, 255)
-TEXTS, QUICK_TEXTS = 300, 40
+TEXTS = 300
 LARGE = 0.2  # relative error from which we call a first order coarse
 FORMS = {"eq19": "Eq. 19", "first_order": "corrected"}
 
 
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return the relative error at every length, of the same reviews cut shorter and shorter."""
-    wanted = QUICK_TEXTS if setting.quick else TEXTS
-    every = strings(setting.some_texts("imdb", "test", 8 * wanted))
+    every = strings(setting.some_texts("imdb", "test", 8 * TEXTS))
     words = [token_strings(stripped(text)) for text in every]
-    long = [one for one in words if len(one) >= LENGTHS[-1]][:wanted]
+    long = [one for one in words if len(one) >= LENGTHS[-1]][:TEXTS]
     errors: dict[str, list[Any]] = {form: [] for form in FORMS}
     for at, length in enumerate(LENGTHS):
         setting.tick(at, len(LENGTHS))
@@ -90,7 +89,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 holds=f"its error is least at {lengths[best]} tokens, and large there too"
                 if printed[best] > LARGE
                 else f"its error is least at {lengths[best]} tokens, and small there",
-                number=f"{printed[best]:.0%} there, {printed[0]:.0%} at {lengths[0]}, "
+                number=f"{printed[best]:.0%} of LIME there, {printed[0]:.0%} at {lengths[0]}, "
                 f"{printed[-1]:.0%} at {lengths[-1]}; shipped model "
                 f"{min(middle('shipped', 'eq19')):.0%} at best",
             )

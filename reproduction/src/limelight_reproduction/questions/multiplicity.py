@@ -272,7 +272,7 @@ EXPERIMENT = Experiment(
         "maximal multiplicity is small beside T, and take two groups of identical tokens as the "
         "case where it does not."
     ),
-    parts=(Part(name="games", measure=_games, version=2), *on_both_models(_reviews)),
+    parts=(Part(name="games", measure=_games, reads=(), version=2), *on_both_models(_reviews)),
     findings=_findings,
     figures=_figures,
 )

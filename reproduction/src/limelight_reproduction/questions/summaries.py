@@ -259,7 +259,13 @@ EXPERIMENT = Experiment(
     parts=(
         Part(name="shipped", measure=lambda s: measure(s, s.shipped, values=True), version=3),
         Part(name="paper", measure=lambda s: measure(s, s.paper), version=3),
-        Part(name="values", measure=_whole_values, needs=("gpu",)),
+        Part(
+            name="values",
+            measure=_whole_values,
+            needs=("gpu",),
+            stages=2,
+            reads=("imdb train", "imdb test"),
+        ),  # fmt: skip
     ),
     findings=_findings,
     figures=_figures,

@@ -259,7 +259,7 @@ EXPERIMENT = Experiment(
         "level) and the tokenizer (tokens are often subwords) which we would like to understand "
         "better” (Section 7)."
     ),
-    parts=(Part(name="trained", measure=_measure, version=2),),
+    parts=(Part(name="trained", measure=_measure, reads=("imdb train", "imdb test"), version=2),),
     findings=_findings,
     figures=_figures,
 )

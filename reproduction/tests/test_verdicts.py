@@ -1,0 +1,73 @@
+"""The first table: every verdict says what its number shows, and whose claim it is."""
+
+import copy
+import io
+import re
+import warnings
+
+import pytest
+
+from limelight_reproduction.one_layer import comments, error, figure_1, figure_3, figure_4
+from limelight_reproduction.registry import EXPERIMENTS
+from limelight_reproduction.results import stored
+
+
+def numbers(name):
+    return {part: copy.deepcopy(one.numbers) for part, one in stored()[name].items()}
+
+
+def test_verdicts_name_parts_that_there_are():
+    for experiment in EXPERIMENTS:
+        parts = {part.name for part in experiment.parts}
+        for verdict in experiment.findings(numbers(experiment.name)).verdicts:
+            assert set(verdict.parts) <= parts, (experiment.name, verdict.claim)
+            assert ("?" in verdict.claim) == verdict.claim.endswith("(our question)")
+
+
+def test_the_number_of_figure_one_counts_every_statement():
+    (verdict,) = figure_1.findings(numbers("figure-1")).verdicts
+    counts = re.findall(r"(\d) of 2(?:;|$)", verdict.number)
+    assert len(counts) == 3
+    assert verdict.holds.startswith(f"{sum(map(int, counts))} of 6 ")
+    assert f"by our measure, among the {figure_1.TOP} strongest" in verdict.number
+
+
+@pytest.mark.parametrize(
+    ("paper", "shipped", "told"),
+    [
+        (0.93, 0.01, "holds on the paper's recipe, does not on the shipped model"),
+        (0.01, 0.93, "holds on the shipped model, does not on the paper's recipe"),
+        (0.93, 0.93, "holds on both models"),
+        (0.01, 0.01, "holds on neither model"),
+    ],
+)
+def test_figure_three_says_on_which_model_it_holds(paper, shipped, told):
+    of = numbers("figure-3")
+    of["paper"]["reviews"]["distance"], of["shipped"]["reviews"]["distance"] = paper, shipped
+    (verdict,) = figure_3.findings(of).verdicts
+    assert verdict.holds == told
+
+
+def test_the_comments_that_fail_are_named():
+    found = comments.findings(numbers("comments"))
+    (verdict,) = found.verdicts
+    failing = int(re.search(r"(\d+) do not", verdict.holds)[1])
+    assert verdict.number.startswith("not: ")
+    assert verdict.number.count("“") == failing > 0
+
+
+def test_what_the_paper_does_not_claim_is_a_question_of_ours():
+    claim, question = figure_4._findings(numbers("figure-4")).verdicts
+    assert claim.claim.endswith("(Figure 4)")
+    assert question.claim.endswith("(our question)")
+    assert claim.parts == question.parts == ("paper",)
+
+
+def test_the_figure_of_errors_is_drawn_where_they_are_tiny():
+    of = numbers("error")
+    of["paper"]["left"] = {name: [x / 1000 for x in y] for name, y in of["paper"]["left"].items()}
+    ((_, _, figure),) = error._figures(of)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.savefig(io.BytesIO(), format="svg")
+    assert all(axes.get_position().width > 0.2 for axes in figure.axes)
