@@ -126,7 +126,7 @@ def test_the_sign_is_the_reason_only_where_orders_without_it_gain_little(toy_set
         shares = {"gxi": 0.02, "lime": 0.02, "abs-gxi": without, "abs-lime": without}
         return erasure.because_of_sign(_orders_needing(toy_setting, **shares))
 
-    assert reason(0.1) == "holds"
+    assert reason(0.1) == "it is"
     assert reason(0.02) == "not the sign alone"
 
 

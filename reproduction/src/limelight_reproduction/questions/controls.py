@@ -46,7 +46,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 parts=("held", "held-paper"),
             ),
             Verdict(
-                claim="The last layer W_ℓ needs training",
+                claim="Does the last layer W_ℓ need training? (our question)",
                 holds=_on_both(needed(fixed), needed(lost(paper, "fixed"))),
                 number=f"held at random {_change(fixed)} points; by the paper's recipe "
                 f"{_change(lost(paper, 'fixed'))}",
@@ -59,7 +59,8 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 parts=("adversary",),
             ),
             Verdict(
-                claim="… and to attend to other words, [cls] and padding left out",
+                claim="A model can be trained to predict the same and attend to other words, [cls] "
+                "and padding left out",
                 holds=trainable_away(_on_words(words), words["others"], by="words"),
                 number=_reach(_on_words(words), words["others"], "words"),
                 parts=("adversary-words",),

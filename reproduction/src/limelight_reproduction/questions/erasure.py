@@ -42,7 +42,7 @@ def because_of_sign(of: Numbers) -> str:
     """
     gains = [(of["fewer"][name], of["fewer"][f"abs-{name}"]) for name in ("gxi", "lime")]
     if all(without[2] < with_sign[0] / 3 for with_sign, without in gains):
-        return "holds"
+        return "it is"
     if all(without[1] > with_sign[0] / 3 for with_sign, without in gains):
         return "not the sign alone"
     return "undecided"
@@ -96,11 +96,13 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 f"{_percent(zero, 'alpha-avg')}), G×I {_percent(unk, 'gxi')} "
                 f"({_percent(zero, 'gxi')}), random {_percent(unk, 'random')} "
                 f"({_percent(zero, 'random')})",
+                parts=("paper",),
             ),
             Verdict(
-                claim="What attention lacks as an order is the sign",
+                claim="Is the sign what attention lacks as an order? (our question)",
                 holds=_lacks_sign(unk, zero),
                 number=_gains(unk),
+                parts=("paper",),
             ),
         ],
         measured=[

@@ -182,7 +182,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 f"{_signed(shipped['gained']['value lime'])}",
             ),
             Verdict(
-                claim="… and so does the norm of what is read of it, W_ℓ α v",
+                claim="Does the norm of what is read of it, W_ℓ α v, do so? (our question)",
                 holds=tells_more(gained["read-out lime"]),
                 number=f"{told(median['read-out lime'], 3)}, in a review "
                 f"{_signed(gained['read-out lime'])}; shipped model "
@@ -265,7 +265,7 @@ EXPERIMENT = Experiment(
             needs=("gpu",),
             stages=2,
             reads=("imdb train", "imdb test"),
-        ),  # fmt: skip
+        ),
     ),
     findings=_findings,
     figures=_figures,
