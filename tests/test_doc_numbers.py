@@ -109,7 +109,7 @@ def test_how_long_ten_thousand_texts_take_is_what_was_measured():
         "datasets_pool_speed"
     ]
     text = " ".join((ROOT / "docs/tutorials/thousands.md").read_text("utf-8").split())
-    assert f"10,000 reviews of usual length take {10_000 / speed:.0f} seconds on two cores" in text
+    assert f"10,000 reviews of typical length take {10_000 / speed:.0f} seconds on two cores" in text
     assert f"measured at {speed:.0f} a second, `python benchmarks/datasets.py`" in text
 
 

@@ -64,3 +64,40 @@ def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
     monkeypatch.setattr(module, "_least_squares", counted)
     module._fitted.__wrapped__(*module._bucket(R, tolerance))
     assert 5 <= len(seen) <= 75
+
+
+@pytest.mark.parametrize("h", [0.2, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize("x", [1.0, 7.3, 1e4])
+def test_each_part_of_the_trapezoid_rule_is_within_its_term(h, x):
+    """All nodes, those merged at the lower end and those dropped at the upper one, in 30 digits."""
+    with mpmath.workdps(30):
+        R, low, first = 1e4, mpmath.mpf(3e-6), mpmath.mpf(1.5)
+
+        def terms(start, step):
+            nodes = [start * mpmath.exp(k * mpmath.mpf(step)) for k in range(int(90 / h))]
+            return [(h * node, node) for node in nodes]
+
+        def summed(pairs):
+            return x * sum(w * mpmath.exp(-node * x) for w, node in pairs)
+
+        below, above = terms(low, -h), terms(low, h)[1:]
+        aliased = abs(summed(below + above) - 1)
+        assert module._alias(h) * 1e-6 < aliased + 1e-25
+        assert aliased <= module._alias(h) * (1 + 1e-12) + 1e-25
+        mass = sum(w for w, _ in below)
+        mean = sum(w * node for w, node in below) / mass
+        spread = sum(w * (node - mean) ** 2 for w, node in below)
+        merged = summed(below) - summed([(mass, mean)])
+        assert 0 <= merged <= R**3 / 2 * spread
+        assert summed(terms(first, h)) <= (h * first + 1) * mpmath.exp(-first)
+
+
+def test_the_constants_of_the_rounding_of_a_certificate():
+    z = np.linspace(0, 60, 600_001)
+    assert (z * np.exp(-z) * (1 + 3 * z + z * z) * (1 + z)).max() < 12 < 4 * module._FOURTH
+    for h in (0.1, 0.34, 1.0, 4.5):
+        for shift in np.linspace(0, 1, 7):
+            y = h * (np.arange(-400, 65) + shift)
+            at = np.exp(y[y < 6.5])  # beyond, e^{−z} is 0
+            moved = h * np.sum(at * np.abs(1 - at) * np.exp(-at))
+            assert 3 * moved <= 3 * (2 / np.e + 0.48 * h) <= 4 * max(1, h)

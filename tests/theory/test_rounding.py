@@ -150,6 +150,7 @@ def test_where_rounding_is_the_bound_no_error_takes_a_tenth_of_it(
 ):
     game = game_of_two_kinds(many, many, few, ratio=ratio, offset=offset)
     errors = []
+    room = 50 if offset else 10  # without an offset the quadrature has a share of the bound
     with mp.workdps(60):
         f = values_by_counts(game, many, few)
         exact = first_word(f, many, few, bandwidth=0.25)
@@ -159,5 +160,5 @@ def test_where_rounding_is_the_bound_no_error_takes_a_tenth_of_it(
             # the first word, or the first pair
             score = scores[0, 0, 1] if scores.ndim == 3 else scores[0, 0]
             errors.append(abs(float(mp.mpf(score.item()) - value)))
-            assert errors[-1] < bound.item() / 10
+            assert errors[-1] < bound.item() / room
     assert max(errors) > 1e-19 * (1 + offset)  # there is something to see

@@ -211,7 +211,7 @@ THEOREMS = (
         statement="β_j ≈ (3/2K) Σ_i Σ_t (α_t u_t − α_{h,t} u_{h,t}) 1{ξ_t = j}",
         function=f"{_T}.paper.lime_theorem:lime_theorem",
         test=f"{_TESTS}/test_lime_theorem.py::test_without_an_offset_the_printed_form_errs_by_its_factor_alone",
-        regime="off by at least the factor 3/2, in its own regime too",
+        regime="off by at least the factor 3/2, in its own regime too; a bound in any game",
     ),
     Theorem(
         id="lime-first-order",

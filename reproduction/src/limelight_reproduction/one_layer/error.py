@@ -147,9 +147,10 @@ def _verdicts(numbers: Mapping[str, Numbers]) -> list[Verdict]:
             f"{_between_seeds(numbers):.2f}",
         ),
         Verdict(
-            claim="That distance is the approximation's alone",
+            claim="Is that distance the approximation's alone? (our question)",
             holds="no: deletion and bandwidth are part of it",
             number=f"{printed:.3f} for Eq. 19, still {exact:.3f} for the exact value",
+            parts=("paper",),
         ),
     ]
 

@@ -81,7 +81,7 @@ def _findings(numbers: Mapping[str, Numbers]) -> Findings:
                 number=_best(numbers),
             ),
             Verdict(
-                claim="The most attended word is one of the three strongest",
+                claim="Is the most attended word one of the three strongest? (our question)",
                 holds="in about half of the reviews; mostly where it stands out",
                 number=f"{first_word(shipped, 'leads', 'all')} and "
                 f"{first_word(paper, 'leads', 'all')}; with {TRUSTED_LEAD:.0f} times the attention "

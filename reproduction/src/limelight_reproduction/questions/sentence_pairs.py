@@ -155,7 +155,7 @@ def _of_words(words: Numbers) -> list[Verdict]:
             + ", ".join(f"{value(compared[both])} ({COMPARED[both]})" for both in _THREE),
         ),
         Verdict(
-            claim="Attention is a faithful order of the words of a pair",
+            claim="Is attention a faithful order of the words of a pair? (our question)",
             holds=zoned(words["faithful"]["alpha-avg"], FAITHFUL),
             number=f"{share(words['faithful']['alpha-avg'])} of the way from a random order to "
             "the best",
@@ -171,7 +171,8 @@ def _of_words(words: Numbers) -> list[Verdict]:
             number=f"rank correlation {value(words['pays'])} with how far two words interact",
         ),
         Verdict(
-            claim="What decides lies between the sentences, out of reach of scores of words",
+            claim="Does what decides lie between the sentences, out of reach of scores of words? "
+            "(our question)",
             holds=zoned(across, BETWEEN),
             number=f"{share(across)} of the variance",
         ),
@@ -185,7 +186,7 @@ def _of_negation(negation: Numbers) -> list[Verdict]:
     finds = counted(negation["first"], FOUND, "finds it")
     return [
         Verdict(
-            claim="Every method finds the negation of a contradiction",
+            claim="Does every method find the negation of a contradiction? (our question)",
             holds="holds" if finds == len(METHODS) else f"{finds} of {len(METHODS)} methods do",
             number=f"it comes first in {share(negation['first']['lime'])} with LIME, in "
             f"{share(negation['first']['alpha-avg'])} with α-avg",
