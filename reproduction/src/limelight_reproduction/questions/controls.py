@@ -207,14 +207,16 @@ def _means(one: Numbers) -> list[float]:
 
 
 def _meaning(uniform: Interval, of: Numbers, words: Numbers) -> str:
-    helps = needed(uniform) in ("it is", "undecided")
+    said = needed(uniform)
     own = [one["alpha_lime"] for one in of["adversaries"]]
     return (
         "Wiegreffe and Pinter ask whether attention does anything before asking whether it "
         "explains, and let only a trained model stand against it. "
         + (
-            "Trained so, attention helps. "
-            if helps
+            "Here attention helps. "
+            if said == "it is"
+            else "Whether it helps is undecided with so few trainings and texts. "
+            if said == "undecided"
             else "Here an average over all words does as well, so that attention has little to "
             "explain by itself: what a word says is in its value. "
         )

@@ -32,7 +32,7 @@ from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import correlation, rank_correlation
 
-TEXTS, QUICK_TEXTS = 120, 6
+TEXTS, QUICK_TEXTS = 120, 14
 RUNS, QUICK_RUNS = 24, 12  # of LIME under deletion, the only one that must sample
 SAME, CLOSE = 0.95, 0.7  # rank correlations from which on two explanations are called so
 REPLACEMENTS = {
