@@ -2,18 +2,17 @@
 
 import json
 import math
-from dataclasses import replace
+import sys
 
 import numpy as np
 import pytest
-import torch
 
 from limelight import explain
 from limelight.theory.ratio_game import full_value
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.questions import (
-    controlled_training,
     erasure,
+    erasure_measured,
     lengths,
     multiplicity,
     removal_order,
@@ -68,14 +67,121 @@ def test_words_go_in_the_given_order():
 
 def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
     model = toy_model(4)
-    (orders,) = erasure._orders(model, [TEXT], np.random.default_rng(0))
+    seen = collapsed_texts(model, [TEXT])
+    (orders,) = erasure_measured._orders(seen, [TEXT], np.random.default_rng(0))
     outputs = model.logits([TEXT])[0]
     lime = explain(model, TEXT, "lime", target="positive").scores
     toward = lime if outputs[1] > outputs[0] else -lime
     assert orders["lime"][0] == toward.argmax()
+    assert orders["abs-lime"][0] == abs(lime).argmax()
     alpha = explain(model, TEXT, "alpha-avg").scores
     assert orders["alpha-avg"].tolist() == np.argsort(-alpha).tolist()
     assert sorted(orders["random"]) == list(range(len(lime)))
+
+
+def test_attention_set_to_zero_leaves_the_rest_renormalised(toy_model):
+    seen = collapsed_texts(toy_model(2), [TEXT])
+    d = len(seen.features[0])
+    kept = np.array([[True] * d, [False, True] * (d // 2), [False] * d])
+    alpha, u = seen.alpha[0], seen.arrays.u[0]
+    found = erasure_measured.zeroed(seen, 0, kept)
+    for row, stays in zip(found, kept, strict=True):
+        left = [t for t, j in enumerate(seen.arrays.of_position[0]) if j < 0 or stays[j]]
+        for c in range(2):
+            wanted = [
+                sum(alpha[k, t] * u[c, k, t] for t in left) / sum(alpha[k, t] for t in left)
+                for k in range(3)
+            ]
+            assert row[c] == pytest.approx(np.mean(wanted))
+    np.testing.assert_allclose(found[0], seen.model.logits([TEXT])[0])
+
+
+def _orders_needing(setting, **shares):
+    """Rows of 40 reviews in which each order needs the given share; None never flips."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(40):
+        noise = 0.01 * rng.standard_normal(len(erasure_measured.ORDERS))
+        rows.append({
+            (how, name): (None if shares.get(name, 0.1) is None else shares.get(name, 0.1) + e, 0.5)
+            for name, e in zip(erasure_measured.ORDERS, noise, strict=True)
+            for how in erasure_measured.ERASURES
+        })  # fmt: skip
+    return erasure_measured.summary(setting, rows)["unk"]
+
+
+def test_the_rules_of_erasure_can_say_each_thing(toy_setting):
+    def order(**shares):
+        return erasure.good_order(_orders_needing(toy_setting, **shares))
+
+    assert order(random=0.5, gxi=0.02).startswith("in part")
+    assert order(random=0.1, gxi=0.02) == "no"
+    assert order(random=0.5, gxi=0.3) == "yes"
+    assert order(random=0.1, gxi=0.1) == "undecided"
+    assert order(**{"alpha-avg": None}).startswith("undecided: too few")
+
+
+def test_the_sign_is_the_reason_only_where_orders_without_it_gain_little(toy_setting):
+    def reason(without):
+        shares = {"gxi": 0.02, "lime": 0.02, "abs-gxi": without, "abs-lime": without}
+        return erasure.because_of_sign(_orders_needing(toy_setting, **shares))
+
+    assert reason(0.1) == "it is"
+    assert reason(0.02) == "not the sign alone"
+
+
+def test_decisions_that_never_change_are_counted_apart(toy_setting):
+    of = _orders_needing(toy_setting, random=None)
+    assert of["flips"]["random"] == 0
+    assert of["flips"]["gxi"] == 1
+    assert of["common"] == 0
+    assert "shares" not in of
+
+
+def test_a_correlation_is_divided_by_what_noise_leaves_of_it():
+    rng = np.random.default_rng(3)
+    true, other = rng.standard_normal((2, 4000))
+    exact = 0.8 * true + 0.6 * other
+    runs = true + 2 * rng.standard_normal((24, 4000))
+    halves = np.corrcoef(runs[::2].mean(axis=0), runs[1::2].mean(axis=0))[0, 1]
+    seen = np.corrcoef(runs.mean(axis=0), exact)[0, 1]
+    wanted = np.corrcoef(true, exact)[0, 1]
+    assert abs(seen - wanted) > 0.04
+    assert abs(seen / replacements._ceiling(halves) - wanted) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ([0.97, 0.96, 0.98], "the same"),
+        ([0.83, 0.8, 0.86], "close, not the same"),
+        ([0.9, 0.8, 0.97], "close"),
+        ([0.7, 0.6, 0.8], "undecided"),
+        ([0.5, 0.4, 0.6], "different"),
+    ],
+)
+def test_two_replacements_are_one_explanation_or_not(interval, said):
+    assert replacements.one_explanation(interval) == said
+
+
+def test_the_norm_of_values_is_taken_before_the_read_out(toy_model):
+    model = toy_model(2)
+    seen = collapsed_texts(model, [TEXT])
+    wanted = dict.fromkeys(TEXT.split(), 0.0)
+    for t, word in enumerate(TEXT.split(), start=1):
+        e = model.embedding[seen.arrays.ids[0, t]] + model.positions[t]
+        carried = [seen.alpha[0, k, t] * (model.W_v[k] @ e) for k in range(3)]
+        wanted[word] += np.linalg.norm(np.concatenate(carried))
+    np.testing.assert_allclose(summaries.value_norm(seen)[0], list(wanted.values()))
+
+
+def test_a_summary_matters_and_a_norm_tells_more_by_their_intervals():
+    assert summaries.summary_matters([0.0, -0.02, 0.02]) == "little for ranks"
+    assert summaries.summary_matters([-0.2, -0.3, -0.1]) == "it does"
+    assert summaries.summary_matters([0.1, 0.0, 0.2]) == "undecided"
+    assert summaries.tells_more([0.03, 0.01, 0.05]) == "holds"
+    assert summaries.tells_more([0.0, -0.01, 0.05]) == "no difference shown"
+    assert summaries.tells_more([-0.03, -0.05, -0.01]) == "does not hold here"
 
 
 def test_norm_based_attention_is_the_length_of_what_a_token_adds(toy_model):
@@ -99,6 +205,25 @@ def test_a_repeating_game_is_in_the_regime_of_the_theorem(kind, words):
     assert errors["first_order"] < 0.1 < errors["eq19"]
 
 
+def test_a_power_of_draws_is_found_with_its_interval():
+    windows = [256, 1024, 4096, 16384]
+    rng = np.random.default_rng(0)
+    rows = [[rng.lognormal() * w**-0.5 for w in windows] for _ in range(400)]
+    of = multiplicity._fitted(windows, rows, rng)
+    middle, low, high = of["slope"]
+    assert low < -0.5 < high
+    assert low < middle < high < low + 0.3
+
+
+def test_a_rate_that_is_slower_than_proven_is_noticed():
+    def error(slope):
+        kinds = {kind: {"first_order": {"slope": slope}} for kind in multiplicity.KINDS}
+        return dict.fromkeys(multiplicity.EPSILONS, kinds)
+
+    assert multiplicity.as_proven(error([-0.5, -0.52, -0.48]))
+    assert not multiplicity.as_proven(error([-0.3, -0.32, -0.28]))
+
+
 def test_pieces_know_their_words():
     class Halves:
         @staticmethod
@@ -109,83 +234,36 @@ def test_pieces_know_their_words():
     assert text == "go ##od fi ##lm , go ##od"
     assert words == [0, 0, 1, 1, 2, 0, 0]
     assert words_or_pieces._first_seen(np.array([7, 2, 7, 0])).tolist() == [0, 1, 0, 2]
-    assert words_or_pieces._split(np.array(words), 3).tolist() == [True, True, False]
-
-
-# ------------------------------------------------------------------ the controls
-
-
-@pytest.fixture
-def small(monkeypatch):
-    recipe = replace(
-        controlled_training.RECIPE, heads=3, d_e=10, d_att=5, d_out=7, T_max=13, batch=8, epochs=2,
-        validation=0.2, vocabulary_size=None,
-    )  # fmt: skip
-    monkeypatch.setattr(controlled_training, "RECIPE", recipe)
-
-
-@pytest.fixture
-def trained(toy_setting, small):
-    imdb = toy_setting.data / "imdb"
-    (imdb / "train.jsonl").write_text((imdb / "test.jsonl").read_text())
-    prepared = controlled_training.prepared_texts(toy_setting)
-    return toy_setting, prepared
-
-
-@pytest.mark.parametrize("held", controlled_training.HELD)
-def test_what_is_held_stays_and_the_model_says_what_the_network_says(trained, held):
-    setting, prepared = trained
-    start = controlled_training.ControlledAttention(
-        controlled_training.RECIPE, words=len(prepared.vocabulary), held=held, seed=setting.seed
-    )
-    network = controlled_training.controlled(setting, prepared, held)
-    moved = {n: not torch.equal(getattr(network, n), getattr(start, n)) for n in ("W_k", "W_l")}
-    assert moved == {"W_k": held != "uniform", "W_l": held != "fixed"}
-    ids = torch.from_numpy(prepared.training.ids[:4])
-    outputs, alpha = network.parts(ids)
-    model = controlled_training.classifier_of(network, prepared)
-    texts = setting.texts("imdb", "test").texts
-    if held == "uniform":
-        assert torch.allclose(alpha, torch.full_like(alpha, 1 / 13))
-    window = collapsed_texts(model, texts[:1]).arrays.ids.astype(np.int64)
-    wanted = network(torch.from_numpy(window)).detach().numpy()
-    np.testing.assert_allclose(model.logits(texts[:1]), wanted, atol=1e-5)
-    assert outputs.shape == (4, 2)
-
-
-def test_an_adversary_moves_its_attention_more_the_more_it_counts(trained):
-    setting, prepared = trained
-    free = controlled_training.controlled(setting, prepared, "free")
-    ids = torch.from_numpy(prepared.training.ids)
-    apart = []
-    for weight in (0.0, 20.0):
-        network = controlled_training.adversary(setting, prepared, free, weight)
-        with torch.no_grad():
-            apart.append(
-                float(
-                    controlled_training.divergence(network.parts(ids)[1], free.parts(ids)[1]).mean()
-                )
-            )
-    assert apart[1] > apart[0]
-
-
-def test_the_divergence_is_jensen_and_shannons():
-    p, q = torch.tensor([[1.0, 0.0], [0.3, 0.7]]), torch.tensor([[0.0, 1.0], [0.3, 0.7]])
-    found = controlled_training.divergence(p, q)
-    assert found.tolist() == pytest.approx([math.log(2), 0.0], abs=1e-6)
+    kinds = words_or_pieces.kinds_of_words("good film, good , on", Halves, np.array([*words, 2, 3]))
+    assert {kind: np.flatnonzero(of).tolist() for kind, of in kinds.items()} == {
+        "all": [0, 1, 2, 3],
+        "cut": [1],  # "good" is cut and repeated, and in neither list
+        "repeated": [2],
+        "whole": [3],
+    }
 
 
 # ---------------------------------------------------- from numbers to sentences
 
 
+def _measuring(module):
+    return f"{module.__name__}_measured" if module is erasure else module.__name__
+
+
 @pytest.mark.parametrize("module", [erasure, summaries, lengths, replacements, multiplicity])
 def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
     monkeypatch.setattr(lengths, "LENGTHS", (3, 5, 11))
+    monkeypatch.setattr(multiplicity, "WINDOWS", (64, 256))
+    monkeypatch.setattr(
+        sys.modules[_measuring(module)], "QUICK_TEXTS", 4, raising=module is not lengths
+    )
     monkeypatch.setattr(lengths, "TEXTS", 4)
-    monkeypatch.setattr(module, "QUICK_TEXTS", 4, raising=module is not lengths)
+    for name in ("QUICK_RUNS", "QUICK_DRAWS"):
+        monkeypatch.setattr(module, name, 4, raising=False)
+    monkeypatch.setattr(type(toy_setting), "paper_of_seed", lambda setting, _seed: setting.paper)
     experiment = module.EXPERIMENT
     both = stored({p.name: p.measure(toy_setting) for p in experiment.parts if p.name != "shipped"})
-    both["shipped"] = both["paper"]
+    both["shipped"] = both.get("values", both["paper"])
     found = experiment.findings(both)
     assert "nan" not in json.dumps([found.headline, *found.measured, found.meaning])
     assert found.verdicts

@@ -134,7 +134,9 @@ def test_the_paragraph_has_the_numbers_of_every_experiment():
     told = when_to_trust(carried())
     paper = carried()["reliability"]["paper"].numbers
     assert f"{paper['rho'][1]:.2f} [{paper['rho'][0]:.2f}, {paper['rho'][2]:.2f}]" in told
-    assert f"{carried()['erasure']['paper'].numbers['shares']['alpha-avg'][1]:.0%} of" in told
+    erased = carried()["erasure"]["paper"].numbers["unk"]
+    assert f"{erased['shares']['alpha-avg'][1]:.1%} of" in told
+    assert f"never changes in {1 - erased['flips']['alpha-avg']:.0%} of" in told
     for link in ("reliability", "attention-summaries", "erasure", "next-checks", "controls"):
         assert f"](#{link})" in told
     assert "MiniLM" not in told

@@ -1,6 +1,6 @@
 """What an experiment is given: data, models, how much to do, and where to say how far it is."""
 
-__all__ = ["CARRIED", "PAPER_SEEDS", "Need", "Setting"]
+__all__ = ["CARRIED", "CARRIED_SEED", "PAPER_SEEDS", "Need", "Setting"]
 
 import re
 from collections.abc import Callable

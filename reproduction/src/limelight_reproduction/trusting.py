@@ -4,9 +4,11 @@ __all__ = ["DeepShares", "when_to_trust"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import final
 
 from limelight_reproduction.experiment import Numbers
+from limelight_reproduction.intervals import over_trainings
 from limelight_reproduction.questions.reliability import first_word
 from limelight_reproduction.questions.reliability_measured import TRUSTED_LEAD
 from limelight_reproduction.results import Results
@@ -58,8 +60,12 @@ def _may(results: Results) -> str:
 
 def _may_not(results: Results, deep: DeepShares | None) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
-    erased = _numbers(results, "erasure", "paper")["shares"]
-    held = _numbers(results, "controls", "trained")["held"]
+    erased = _numbers(results, "erasure", "paper")["unk"]
+    never = {name: f"{1 - share:.0%}" for name, share in erased["flips"].items()}
+    needs = {name: f"{share[1]:.1%}" for name, share in erased["shares"].items()}
+    held = _numbers(results, "controls", "held")["kinds"]
+    lost = over_trainings(held["uniform"]["lost"], held["uniform"]["text_error"])
+    ranks = [fmean(held[kind]["alpha_lime"]) for kind in ("free", "uniform")]
     depth = {layers: _last_layer(results, layers) for layers in (1, 6)}
     pairs = _numbers(results, "pairs", "words")["faithful_by"]
     by_answer = {name: _share(of["alpha-avg"]) for name, of in pairs.items()}
@@ -77,27 +83,29 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
         f"attention goes {_share(shipped['shares']['alpha-avg'])} with the shipped model and "
         f"{_share(paper['shares']['alpha-avg'])} with the paper's recipe, Shapley values "
         f"{_share(shipped['shares']['shapley'])} and {_share(paper['shares']['shapley'])} "
-        f"([reliability](#reliability)){pretrained}; by attention {erased['alpha-avg'][1]:.0%} of "
-        f"the words must go before a decision changes, by G×I {erased['gxi'][1]:.0%} "
+        f"([reliability](#reliability)){pretrained}; however many words go by attention, the "
+        f"decision never changes in {never['alpha-avg']} of the reviews, by G×I in {never['gxi']}, "
+        f"and where it does it takes {needs['alpha-avg']} of the words and {needs['gxi']} "
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
         "([next-checks](#next-checks)), and where two sentences are compared it goes "
         f"{by_answer['neutral']} of the way to the best order if the model says neutral, but "
         f"{by_answer['contradiction']} for contradictions and {by_answer['entailment']} for "
-        "entailments ([pairs](#pairs)). And a model need not use it: held uniform, it costs "
-        f"{100 * (held['free']['accuracy'] - held['uniform']['accuracy']):.1f} points of accuracy, "
-        f"and the ranks of α-avg with |LIME| fall from {held['free']['alpha_lime'][1]:.2f} to "
-        f"{held['uniform']['alpha_lime'][1]:.2f} ([controls](#controls))."
+        "entailments ([pairs](#pairs)). And a model need not use it: with attention held uniform "
+        f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy are "
+        f"lost, and the ranks of α-avg with |LIME| fall from {ranks[0]:.2f} to {ranks[1]:.2f} "
+        "([controls](#controls))."
     )
 
 
 def _instead(results: Results) -> str:
     shipped, paper = (_numbers(results, "reliability", part) for part in ("shipped", "paper"))
     return (
-        "**What to read instead.** The norm of what attention carries, ‖αv‖, costs the same "
-        f"forward pass and ranks words as |Shapley values| do to {shipped['norm_rho'][1]:.2f} and "
-        f"{paper['norm_rho'][1]:.2f}; with a sign and a bound, LIME and Shapley values themselves, "
-        "which are exact on one layer; and on your own model, whatever `limelight.judge` finds."
+        "**What to read instead.** The norm of what attention adds to the outputs, ‖W_ℓ αv‖, costs "
+        "the same forward pass and ranks words as |Shapley values| do to "
+        f"{shipped['norm_rho'][1]:.2f} and {paper['norm_rho'][1]:.2f}; with a sign and a bound, "
+        "LIME and Shapley values themselves, which are exact on one layer; and on your own model, "
+        "whatever `limelight.judge` finds."
     )
 
 

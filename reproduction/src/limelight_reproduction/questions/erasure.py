@@ -1,16 +1,10 @@
 """Erasure: how many words must go, in the order of an explanation, before the decision changes."""
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["EXPERIMENT", "because_of_sign", "good_order"]
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from limelight import AttentionClassifier, explain
-from limelight.shapes import Float, Int
-from limelight.text import features_of
-from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import canvas, plain, quartile_lines
 from limelight_reproduction.experiment import (
     Experiment,
@@ -18,146 +12,170 @@ from limelight_reproduction.experiment import (
     Numbers,
     Table,
     Verdict,
-    compact,
     on_both_models,
 )
-from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
-from limelight_reproduction.questions.removal_order import kept_along, words_to_flip
-from limelight_reproduction.questions.summaries import norm_based
-from limelight_reproduction.setting import Setting
-
-TEXTS, QUICK_TEXTS, _CHUNK = 500, 100, 50
-# The explanations with a sign are read for the class that the model gives.
-ORDERS = {
-    "alpha-avg": "α-avg",
-    "alpha-max": "α-max",
-    "norm": "‖αv‖",
-    "g-l1": "G-l1",
-    "gxi": "G×I",
-    "lime": "LIME",
-    "shapley": "Shapley values",
-    "random": "random order",
-}
+from limelight_reproduction.questions.erasure_measured import ERASURES, LEAST, ORDERS, measure
 
 
-def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
-    """Return the share of words that each order must remove, and what the first one does."""
-    texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
-    shares: dict[str, list[float]] = {name: [] for name in ORDERS}
-    first: dict[str, list[float]] = {name: [] for name in ORDERS}
-    rng = np.random.default_rng([setting.seed, 13])
-    for start in range(0, len(texts), _CHUNK):
-        setting.tick(start, len(texts))
-        chunk = list(texts[start : start + _CHUNK])
-        for text, orders in zip(chunk, _orders(model, chunk, rng), strict=True):
-            document = model.read(text)
-            play = model.game(document, features_of(document), "unk")
-            for name, order in orders.items():
-                outputs = play(kept_along(order))
-                # Where no removal changes the decision, all words are not enough.
-                shares[name].append((words_to_flip(outputs) or len(order)) / len(order))
-                first[name].append(_moved(outputs))
-    return compact(
-        {
-            "texts": len(texts),
-            "shares": {name: np.quantile(x, [0.25, 0.5, 0.75]) for name, x in shares.items()},
-            "first": {name: np.mean(x) for name, x in first.items()},
-            "beats": float(np.mean(np.array(first["alpha-avg"]) > np.array(first["random"]))),
-            "wins": float(np.mean(np.array(shares["gxi"]) < np.array(shares["alpha-avg"]))),
-        },
-        digits=4,
-    )
+def good_order(of: Numbers) -> str:
+    """Say whether attention is a good order to erase words in, from one way of erasing them.
+
+    "fewer" holds how much smaller the share of the words is that another order needs, a mean over
+    reviews with its interval: chance must need more, and the best orders not less.
+    """
+    if "fewer" not in of:
+        return "undecided: too few decisions change"
+    chance, best = of["fewer"]["random"], of["fewer"]["gxi"]
+    better, behind = chance[2] < 0, best[1] > 0
+    if better and behind:
+        return "in part: better than chance, behind orders with a sign"
+    if behind:
+        return "no"
+    return "yes" if better and best[2] < 0 else "undecided"
 
 
-def _moved(outputs: Float[np.ndarray, "steps C"]) -> float:
-    """Return how far the margin of the decision moves when the first word goes."""
-    margin = outputs[:2, -1] if outputs.shape[1] == 1 else outputs[:2, -1] - outputs[:2, 0]
-    return float(abs(margin[0] - margin[1]))
+def because_of_sign(of: Numbers) -> str:
+    """Say whether the sign is what attention lacks: |G×I| and |LIME| then gain little without it.
 
-
-def _orders(
-    model: AttentionClassifier, texts: list[str], rng: np.random.Generator
-) -> list[dict[str, Int[np.ndarray, " d"]]]:
-    """Return for every text the order of each explanation, strongest word first."""
-    outputs = model.logits(texts)
-    positive = outputs[:, -1] > (outputs[:, 0] if outputs.shape[1] > 1 else 0)
-    sign = np.where(positive, 1, -1)
-    scores = {
-        name: [one.scores for one in explain(model, texts, name, target=model.classes[-1])]
-        for name in ORDERS
-        if name not in ("norm", "random")
-    } | {"norm": norm_based(collapsed_texts(model, texts))}
-    signed = {"gxi", "lime", "shapley"}
-    found = []
-    for i in range(len(texts)):
-        orders = {
-            name: np.argsort(-(sign[i] * of[i] if name in signed else of[i]), kind="stable")
-            for name, of in scores.items()
-        }
-        found.append(orders | {"random": rng.permutation(len(scores["lime"][i]))})
-    return found
+    Little is less than a third of what the same order gains with its sign.
+    """
+    gains = [(of["fewer"][name], of["fewer"][f"abs-{name}"]) for name in ("gxi", "lime")]
+    if all(without[2] < with_sign[0] / 3 for with_sign, without in gains):
+        return "it is"
+    if all(without[1] > with_sign[0] / 3 for with_sign, without in gains):
+        return "not the sign alone"
+    return "undecided"
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
-    figure, grid = canvas(8.4, 3.2, columns=2)
+    figure, grid = canvas(8.4, 3.6, columns=2)
     for axes, (name, said) in zip(grid, MODELS.items(), strict=True):
-        quartile_lines(axes, [numbers[name]["shares"][o] for o in ORDERS], list(ORDERS.values()))
+        shares = numbers[name]["unk"].get("shares", {})
+        if shares:
+            quartile_lines(axes, [shares[order] for order in ORDERS], list(ORDERS.values()))
         axes.set_xlim(0, 1)
-        plain(axes, title=said, x="share of the words removed when the decision changes")
-    grid[1].set_yticklabels([])
+        plain(axes, title=said, x="share of the words removed")
     yield (
         "erasure",
-        "How many words must go before the decision changes: median and quartiles over reviews.",
+        "How many words must be replaced by UNK before the decision changes, in reviews where it "
+        "changes in every order: median and quartiles.",
         figure,
     )
 
 
+def _percent(of: Numbers, name: str) -> str:
+    return f"{of['shares'][name][1]:.1%}" if "shares" in of else "not known"
+
+
+def _interval(interval: list[float]) -> str:
+    return f"{interval[0]:.0%} ({interval[1]:.0%} to {interval[2]:.0%})"
+
+
+def _points(interval: list[float]) -> str:
+    middle, low, high = (100 * x for x in interval)
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+
+
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    paper = numbers["paper"]["shares"]
-    alpha, gxi, chance = (paper[name][1] for name in ("alpha-avg", "gxi", "random"))
+    unk, zero = (numbers["paper"][how] for how in ERASURES)
+    both = {good_order(of) for of in (unk, zero)}
     return Findings(
         headline=(
-            f"In the order of attention {alpha:.0%} of the words must go before the decision of "
-            f"the paper's recipe changes, in that of G×I {gxi:.0%}, in a random one {chance:.0%}."
+            f"In the order of attention {_percent(unk, 'alpha-avg')} of the words must go before "
+            f"the decision of the paper's recipe changes, in that of G×I {_percent(unk, 'gxi')}, "
+            f"of |G×I| {_percent(unk, 'abs-gxi')}, in a random one {_percent(unk, 'random')}."
         ),
         verdicts=[
             Verdict(
-                claim="Attention is no good order of importance (Serrano and Smith, 2019)",
-                holds="in part: far better than chance, worse than orders with a sign"
-                if gxi < alpha < chance / 2
-                else "holds"
-                if gxi < alpha
-                else "does not hold",
-                number=f"{alpha:.0%} of the words, G×I {gxi:.0%}, random {chance:.0%}",
-            )
+                claim="Attention is a good order in which to erase words (denied by Serrano and "
+                "Smith, 2019)",
+                holds=both.pop() if len(both) == 1 else f"UNK: {good_order(unk)}; attention "
+                f"zeroed: {good_order(zero)}",
+                number=f"{_percent(unk, 'alpha-avg')} of the words (attention zeroed "
+                f"{_percent(zero, 'alpha-avg')}), G×I {_percent(unk, 'gxi')} "
+                f"({_percent(zero, 'gxi')}), random {_percent(unk, 'random')} "
+                f"({_percent(zero, 'random')})",
+                parts=("paper",),
+            ),
+            Verdict(
+                claim="Is the sign what attention lacks as an order? (our question)",
+                holds=_lacks_sign(unk, zero),
+                number=_gains(unk),
+                parts=("paper",),
+            ),
         ],
         measured=[
-            f"The {MODELS[part]}, {of['texts']} test reviews, words replaced by UNK one after "
-            "another. Median share of the words until the decision changes: "
-            + ", ".join(f"{said} {of['shares'][name][1]:.0%}" for name, said in ORDERS.items())
-            + f". G×I needs fewer words than α-avg in {of['wins']:.0%} of the reviews; removing "
-            f"the most attended word moves the margin more than a random word does in "
-            f"{of['beats']:.0%} ({of['first']['alpha-avg']:.2f} against "
-            f"{of['first']['random']:.2f} on average; the first word of LIME "
-            f"{of['first']['lime']:.2f})."
-            for part, of in paper_first(numbers)
+            _sentence(part, of, how) for part, of in paper_first(numbers) for how in ERASURES
         ],
         meaning=(
-            "The most attended word does matter more than a random one. But attention counts "
-            "words for and against the decision alike, so removing by attention takes away both; "
-            "orders with a sign take away the words that speak for the decision and change it "
-            "sooner. What Serrano and Smith found on recurrent networks holds with one layer, and "
-            "the reason is the sign, which attention cannot have."
+            "Serrano and Smith set attention weights to zero and renormalise the others; that is "
+            "exact here, and stands beside UNK in a word's place. [cls] and padding are never "
+            "erased. With the paper's recipe the two say the same; with the shipped model, whose "
+            "UNK has a value of its own, orders without a sign depend on it (α-avg "
+            f"{_percent(numbers['shipped']['unk'], 'alpha-avg')} of the words with UNK, "
+            f"{_percent(numbers['shipped']['zero'], 'alpha-avg')} with zeros). The most attended "
+            "word matters far more than a random one. But attention counts words for and against "
+            "the decision alike, and erasing by it takes away both: in many reviews the decision "
+            "then never changes, as it always does in orders with a sign. |G×I| and |LIME| are the "
+            "control: they know how much a word does and not in which direction, and save nothing "
+            "against attention, or a small part of what they save with their sign."
         ),
         table=Table(
-            columns=("model", "order", "lower quartile", "median", "upper quartile"),
+            columns=(
+                "model", "erased", "order", "decision changes", "lower quartile", "median",
+                "upper quartile", "fewer points of words than α-avg",
+            ),
             rows=[
-                [f"the {MODELS[part]}", said, *of["shares"][name]]
+                [f"the {MODELS[part]}", said, label, f"{of[how]['flips'][name]:.0%}",
+                 *of[how].get("shares", {}).get(name, ["–"] * 3),
+                 _points(of[how]["fewer"][name]) if "fewer" in of[how] else "–"]
                 for part, of in paper_first(numbers)
-                for name, said in ORDERS.items()
+                for how, said in ERASURES.items()
+                for name, label in ORDERS.items()
             ],
         ),
+    )  # fmt: skip
+
+
+def _lacks_sign(unk: Numbers, zero: Numbers) -> str:
+    if "fewer" not in unk or "fewer" not in zero:
+        return "undecided: too few decisions change"
+    found = {because_of_sign(of) for of in (unk, zero)}
+    return found.pop() if len(found) == 1 else "undecided"
+
+
+def _gains(of: Numbers) -> str:
+    if "fewer" not in of:
+        return "–"
+    told = [
+        f"{ORDERS[name]} {_points(of['fewer'][name])}"
+        for name in ("gxi", "abs-gxi", "lime", "abs-lime")
+    ]
+    return "points of the words saved against α-avg: " + ", ".join(told)
+
+
+def _sentence(part: str, numbers: Numbers, how: str) -> str:
+    of = numbers[how]
+    start = (
+        f"The {MODELS[part]}, {numbers['texts']} test reviews, {ERASURES[how]}: the decision "
+        f"changes at some point in {of['flips']['alpha-avg']:.0%} of the reviews in the order of "
+        f"α-avg, in {of['flips']['gxi']:.0%} in that of G×I and {of['flips']['random']:.0%} in a "
+        "random one. "
+    )
+    if "shares" not in of:
+        return (
+            start + f"In fewer than {LEAST} it changes in every order, which is too few to go on."
+        )
+    return (
+        start
+        + f"In the {of['common']} in which it does in every order, the median share of the words: "
+        + ", ".join(f"{said} {of['shares'][name][1]:.1%}" for name, said in ORDERS.items())
+        + f". G×I needs fewer words than α-avg in {_interval(of['wins'])} of them. Erasing the "
+        f"most attended word moves the margin more than a random word does in "
+        f"{_interval(of['beats'])} of all reviews ({of['first']['alpha-avg'][0]:.2f} against "
+        f"{of['first']['random'][0]:.2f} on average; the first word of LIME "
+        f"{of['first']['lime'][0]:.2f})."
     )
 
 
@@ -165,10 +183,10 @@ EXPERIMENT = Experiment(
     name="erasure",
     title="Erasure: Serrano and Smith's test",
     paper=(
-        "Among related work: Serrano and Smith (2019) remove what is most attended and find that "
+        "Among related work: Serrano and Smith (2019) zero what is most attended and find that "
         "decisions change late; gradients order better."
     ),
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, version=3),
     findings=_findings,
     figures=_figures,
 )

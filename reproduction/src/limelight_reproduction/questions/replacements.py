@@ -2,7 +2,8 @@
 
 __all__ = ["EXPERIMENT", "REPLACEMENTS", "replaced_game"]
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -24,20 +25,27 @@ from limelight_reproduction.experiment import (
     compact,
     on_both_models,
 )
+from limelight_reproduction.intervals import Interval, mean_interval, median_interval, told
 from limelight_reproduction.one_layer.collapsed_texts import CollapsedTexts, collapsed_texts
 from limelight_reproduction.one_layer.lime_values import lime_runs
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.setting import Setting
-from limelight_reproduction.spread import correlation, quartiles, rank_correlation
+from limelight_reproduction.spread import correlation, rank_correlation
 
-TEXTS, QUICK_TEXTS = 100, 15
-RUNS = 4  # of LIME under deletion, the only one that must sample
+TEXTS, QUICK_TEXTS = 120, 14
+RUNS, QUICK_RUNS = 24, 12  # of LIME under deletion, the only one that must sample
+SAME, CLOSE = 0.95, 0.7  # rank correlations from which on two explanations are called so
 REPLACEMENTS = {
     "unk": "UNK",
     "mean": "the mean embedding",
     "renormalise": "attention renormalised",
     "delete": "words deleted",
 }
+
+EXACT = ("unk", "mean", "renormalise")
+SAID = REPLACEMENTS | {"unk sampled": "UNK, sampled"}
+# The last is the control: the same value, sampled as deletion is.
+PAIRS = (*(f"{a}, {b}" for a, b in combinations(REPLACEMENTS, 2)), "unk, unk sampled")
 
 
 def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
@@ -76,48 +84,93 @@ def replaced_game(seen: CollapsedTexts, how: str) -> RatioGame:
 def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     """Return how LIME with one replacement agrees with LIME with another, over reviews."""
     texts = strings(setting.some_texts("imdb", "test", QUICK_TEXTS if setting.quick else TEXTS))
-    pairs = [f"{a} {b}" for a, b in combinations(REPLACEMENTS, 2)]
-    found: dict[str, dict[str, list[float | None]]] = {
-        key: {pair: [] for pair in pairs} for key in ("pearson", "spearman", "top")
-    }
-    base: dict[str, list[float | None]] = {how: [] for how in REPLACEMENTS}
+    rows = []
     for i, text in enumerate(texts):
         setting.tick(i, len(texts))
-        values, empty = _values(setting, model, text)
-        for how, value in empty.items():
-            base[how].append(value)
-        for pair in pairs:
-            x, y = (values[how] for how in pair.split())
-            found["pearson"][pair].append(correlation(x, y))
-            found["spearman"][pair].append(rank_correlation(x, y))
-            found["top"][pair].append(float(np.abs(x).argmax() == np.abs(y).argmax()))
+        rows.append(row(setting, model, text))
+    return summary(setting, rows)
+
+
+def row(setting: Setting, model: AttentionClassifier, text: str) -> dict[str, Any]:
+    """Return what one review says: correlations for every pair, and those of halves of the runs."""
+    seen = collapsed_texts(model, [text])
+    runs = QUICK_RUNS if setting.quick else RUNS
+    values, moved = {}, {}
+    for how in EXACT:
+        game = replaced_game(seen, how)
+        values[how] = lime(game, tolerance=1e-5).scores[0]
+        moved[how] = float(full_value(game)[0] - empty_value(game)[0])
+    sampled = {
+        how: lime_runs(model, text, runs=runs, replacement=how, seed=setting.seed)
+        for how in ("delete", "unk")
+    }
+    play = model.game(seen.documents[0], seen.features[0], "delete")
+    keep = np.array([[True], [False]]) & np.ones((1, len(values["unk"])), bool)
+    full, none = play(keep)[:, -1]
+    moved["delete"] = float(full - none)
+    values |= {"delete": sampled["delete"].mean(axis=0), "unk sampled": sampled["unk"].mean(axis=0)}
+    found: dict[str, Any] = {"moved": moved, "runs": runs}
+    for name, of in (("pearson", correlation), ("spearman", rank_correlation)):
+        halves = {how: of(x[::2].mean(axis=0), x[1::2].mean(axis=0)) for how, x in sampled.items()}
+        ceilings = {"delete": _ceiling(halves["delete"]), "unk sampled": _ceiling(halves["unk"])}
+        found[name] = {pair: of(*(values[how] for how in pair.split(", "))) for pair in PAIRS}
+        found[f"{name} corrected"] = {
+            pair: None if x is None else x / ceilings.get(pair.split(", ")[1], 1.0)
+            for pair, x in found[name].items()
+        }
+        found[f"{name} ceiling"] = ceilings
+    found["top"] = {pair: _same_top(*(values[how] for how in pair.split(", "))) for pair in PAIRS}
+    found["top ceiling"] = _same_top(*(sampled["delete"][i::2].mean(axis=0) for i in range(2)))
+    return found
+
+
+def _ceiling(halves: float | None) -> float:
+    """Return how well the mean of all runs can agree with anything that does not sample.
+
+    It is √ρ, ρ the reliability of that mean by Spearman and Brown from the correlation r of two
+    halves of the runs, ρ = 2r/(1 + r). Dividing by it takes the noise out of a correlation (for
+    ranks nearly so; the control is UNK, sampled, against its exact value).
+    """
+    r = max(halves or 0.0, 0.01)  # where halves say nothing, a correction would be all noise
+    return math.sqrt(2 * r / (1 + r))
+
+
+def _same_top(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.abs(x).argmax() == np.abs(y).argmax())
+
+
+def summary(setting: Setting, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    """Return medians over reviews with their intervals."""
+
+    def over(name: str, pair: str) -> Interval:
+        return median_interval([one[name][pair] for one in rows], seed=setting.seed)
+
+    kinds = ("pearson", "spearman", "pearson corrected", "spearman corrected")
     return compact(
         {
-            "texts": len(texts),
-            "pearson": {pair: quartiles(x) for pair, x in found["pearson"].items()},
-            "spearman": {pair: quartiles(x) for pair, x in found["spearman"].items()},
-            "top": {p: np.mean([y or 0.0 for y in x]) for p, x in found["top"].items()},
-            "moved": {how: quartiles(x)[1] for how, x in base.items()},
+            "texts": len(rows),
+            "runs": rows[0]["runs"],
+            **{name: {pair: over(name, pair) for pair in PAIRS} for name in kinds},
+            "ceiling": {how: over("spearman ceiling", how) for how in ("delete", "unk sampled")},
+            "top": {
+                pair: mean_interval([one["top"][pair] for one in rows], seed=setting.seed)
+                for pair in PAIRS
+            },
+            "top ceiling": mean_interval([one["top ceiling"] for one in rows], seed=setting.seed),
+            "moved": {how: np.median([one["moved"][how] for one in rows]) for how in REPLACEMENTS},
         },
         digits=4,
     )
 
 
-def _values(
-    setting: Setting, model: AttentionClassifier, text: str
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Return LIME for each replacement, and how far f is from the f of no word at all."""
-    seen = collapsed_texts(model, [text])
-    values, moved = {}, {}
-    for how in ("unk", "mean", "renormalise"):
-        game = replaced_game(seen, how)
-        values[how] = lime(game, tolerance=1e-5).scores[0]
-        moved[how] = float(full_value(game)[0] - empty_value(game)[0])
-    runs = lime_runs(model, text, runs=RUNS, replacement="delete", seed=setting.seed)
-    play = model.game(seen.documents[0], seen.features[0], "delete")
-    keep = np.array([[True], [False]]) & np.ones((1, runs.shape[1]), bool)
-    full, none = play(keep)[:, -1]
-    return values | {"delete": runs.mean(axis=0)}, moved | {"delete": float(full - none)}
+def one_explanation(corrected: Interval) -> str:
+    """Say whether two replacements give one explanation, from a rank correlation without noise."""
+    _, low, high = corrected
+    if low >= SAME:
+        return "the same"
+    if low >= CLOSE:
+        return "close, not the same" if high < SAME else "close"
+    return "different" if high < CLOSE else "undecided"
 
 
 def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
@@ -127,7 +180,8 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     for axes, (name, said) in zip(grid, MODELS.items(), strict=True):
         square = np.eye(len(names))
         for i, j in combinations(range(len(names)), 2):
-            square[i, j] = square[j, i] = numbers[name]["spearman"][f"{names[i]} {names[j]}"][1]
+            pair = f"{names[i]}, {names[j]}"
+            square[i, j] = square[j, i] = numbers[name]["spearman corrected"][pair][0]
         axes.imshow(square, cmap="Blues", vmin=0, vmax=1)
         for i, j in np.ndindex(square.shape):
             colour = "white" if square[i, j] > 0.6 else "black"
@@ -137,61 +191,77 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
         plain(axes, title=f"{said}: rank correlation of LIME")
     yield (
         "replacement",
-        "Rank correlation of LIME's coefficients with one replacement and another: medians.",
+        "Rank correlation of LIME's coefficients with one replacement and another, the noise of "
+        "the sampled one (deletion) taken out: medians.",
         figure,
     )
 
 
 def _findings(numbers: Mapping[str, Numbers]) -> Findings:
-    paper = numbers["paper"]["spearman"]
-    worst = min(paper, key=lambda pair: paper[pair][1])
-    a, b = (REPLACEMENTS[how] for how in worst.split())
+    paper, shipped = (numbers[part]["spearman corrected"] for part in ("paper", "shipped"))
+    others = [pair for pair in PAIRS if "sampled" not in pair]
+    worst = min(others, key=lambda pair: paper[pair][0])
+    a, b = (REPLACEMENTS[how] for how in worst.split(", "))
     rows = [
-        [f"the {MODELS[part]}", *(REPLACEMENTS[how] for how in pair.split()),
-         of["pearson"][pair][1], of["spearman"][pair][1], of["top"][pair]]
+        [f"the {MODELS[part]}", *(SAID[how] for how in pair.split(", ")),
+         told(of["pearson"][pair]), told(of["spearman"][pair]),
+         f"{of['ceiling'][last][0]:.3f}" if (last := pair.split(", ")[1]) in of["ceiling"] else "–",
+         told(of["spearman corrected"][pair]), f"{of['top'][pair][0]:.0%}"]
         for part, of in paper_first(numbers)
-        for pair in of["spearman"]
+        for pair in PAIRS
     ]  # fmt: skip
     return Findings(
         headline=(
             f"Of four ways to remove a word, LIME agrees least between two ({a}; {b}): rank "
-            f"correlation {paper[worst][1]:.2f} in the median review."
+            f"correlation {told(paper[worst])} in the median review, without the noise of sampling."
         ),
         verdicts=[
             Verdict(
                 claim="Theory replaces words by UNK, the package deletes them: one explanation",
-                holds="close, not the same" if paper["unk delete"][1] > 0.7 else "different",
-                number=f"rank correlation {paper['unk delete'][1]:.2f}; shipped model "
-                f"{numbers['shipped']['spearman']['unk delete'][1]:.2f}",
+                holds=one_explanation(paper["unk, delete"]),
+                number=f"rank correlation {told(paper['unk, delete'])}, noise taken out; shipped "
+                f"model {told(shipped['unk, delete'])}",
             )
         ],
-        measured=[
-            f"The {MODELS[part]}, {of['texts']} test reviews. Rank correlation of LIME with UNK "
-            f"and with the mean embedding {of['spearman']['unk mean'][1]:.2f}, with attention "
-            f"renormalised {of['spearman']['unk renormalise'][1]:.2f}, with words deleted "
-            f"{of['spearman']['unk delete'][1]:.2f}; the strongest word is the same in "
-            f"{of['top']['unk mean']:.0%}, {of['top']['unk renormalise']:.0%} and "
-            f"{of['top']['unk delete']:.0%}. Removing every word moves f by "
-            + ", ".join(
-                f"{of['moved'][how]:+.2f} ({said})" for how, said in REPLACEMENTS.items()
-            )
-            + " in the median review."
-            for part, of in paper_first(numbers)
-        ],
+        measured=[_sentence(part, of) for part, of in paper_first(numbers)],
         meaning=(
             "A replacement that keeps its place leaves positions alone and differs in what the "
             "place still says: UNK has a value and an attention of its own, the mean embedding has "
             "others, and a renormalised place has none. Deletion also moves every later word, and "
-            "words beyond the window into it. An explanation must say which it used; ours do."
+            "words beyond the window into it; its LIME is not known exactly, so that runs are "
+            "averaged, and two such averages do not agree fully with each other. The table shows "
+            "how far they do: the ceiling is what the average can have with any exact value, and a "
+            "correlation divided by it is what would be left without noise. An explanation must "
+            "say which replacement it used; ours do."
         ),
         table=Table(
             columns=(
                 "model", "one replacement", "another", "correlation", "rank correlation",
-                "same strongest word",
+                "its ceiling", "noise taken out", "same strongest word",
             ),
             rows=rows,
         ),
     )  # fmt: skip
+
+
+def _sentence(part: str, of: Numbers) -> str:
+    rank, clean = of["spearman"], of["spearman corrected"]
+    return (
+        f"The {MODELS[part]}, {of['texts']} test reviews, medians with 95 % intervals over "
+        "reviews. With words deleted LIME samples: the value is a mean of "
+        f"{of['runs']} runs of 5,000 samples. Rank correlation of LIME with UNK and with the mean "
+        f"embedding {told(rank['unk, mean'])}, with attention renormalised "
+        f"{told(rank['unk, renormalise'])}, with words deleted {told(rank['unk, delete'])}, of at "
+        f"most {of['ceiling']['delete'][0]:.2f} that the noise allows: "
+        f"{told(clean['unk, delete'])} without it. As a control the same number of runs with UNK "
+        f"has {told(rank['unk, unk sampled'])} with the exact value, and "
+        f"{told(clean['unk, unk sampled'])} with the noise taken out. The strongest word is the "
+        f"same in {of['top']['unk, mean'][0]:.0%}, {of['top']['unk, renormalise'][0]:.0%} and "
+        f"{of['top']['unk, delete'][0]:.0%} (in two halves of the runs with deletion: "
+        f"{of['top ceiling'][0]:.0%}). Removing every word moves f by "
+        + ", ".join(f"{of['moved'][how]:+.2f} ({said})" for how, said in REPLACEMENTS.items())
+        + " in the median review."
+    )
 
 
 EXPERIMENT = Experiment(
@@ -201,7 +271,7 @@ EXPERIMENT = Experiment(
         "The analysis replaces removed words by UNK; the official package, called as the authors "
         "call it, deletes them."
     ),
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, version=3),
     findings=_findings,
     figures=_figures,
 )
