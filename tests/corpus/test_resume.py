@@ -147,6 +147,16 @@ def test_another_version_is_refused(model, whole, tmp_path):
         explained(model, tmp_path / "run")
 
 
+def test_a_question_that_asks_for_more_than_this_version_knows_is_refused(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    record = json.loads(plan.read_text())
+    record["question"]["mood"] = "good"
+    plan.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"unknown field `mood` - at `\$\.question`"):
+        explained(model, tmp_path / "run")
+
+
 def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
     (tmp_path / "thesis.tex").write_text("dear")
     with pytest.raises(InputError, match="holds other files; a run needs a folder of its own"):

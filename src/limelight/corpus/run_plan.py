@@ -3,9 +3,8 @@
 __all__ = ["plan_run"]
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from limelight import __version__
 from limelight.corpus.data_set import DataSet
@@ -61,7 +60,7 @@ def plan_run(
             source=None if source is None else source.path,
         ),
         methods=[_method_record(one, spent) for one in chosen],
-        question=msgspec.structs.replace(question.to(model), protect=sorted(question.protect)),
+        question=replace(question.to(model), protect=sorted(question.protect)),
         data=found,
         shards=ShardPlan(texts=size, count=-(-found.rows // size)),
         budget=None if spent is None else str(spent),

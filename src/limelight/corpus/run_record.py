@@ -15,6 +15,7 @@ __all__ = [
 ]
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,10 @@ _SHOWN = 16  # characters of a fingerprint
 
 class _Record(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     pass
+
+
+class _AnyQuestion(msgspec.Struct):
+    question: dict[str, Any]
 
 
 class ModelRecord(_Record, frozen=True):
@@ -138,11 +143,20 @@ def read_record(path: Path) -> RunRecord:
     """Return what the file at ``path`` says; refuse what is not a run of this library."""
     content = bounded_bytes(path, _MOST_BYTES)
     try:
-        return msgspec.json.decode(content, type=RunRecord)
+        record = msgspec.json.decode(content, type=RunRecord)
+        _check_question(content)
+        return record
     except RecursionError:
         raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
+
+
+def _check_question(content: bytes) -> None:
+    """Refuse a question with fields that nobody asks here: a dataclass would let them pass."""
+    known = {field.name for field in fields(Question)}
+    for name in msgspec.json.decode(content, type=_AnyQuestion).question.keys() - known:
+        raise msgspec.ValidationError(f"Object contains unknown field `{name}` - at `$.question`")
 
 
 def write_record(path: Path, record: RunRecord) -> None:
@@ -201,7 +215,7 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
             yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
 
 
-def _fields(record: msgspec.Struct) -> dict[str, Any]:
+def _fields(record: msgspec.Struct | Question) -> dict[str, Any]:
     """Return the fields as they are written."""
     return msgspec.json.decode(msgspec.json.encode(record), type=dict[str, Any])
 

@@ -3,10 +3,9 @@
 __all__ = ["Question"]
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import cast
-
-import msgspec
+from typing import cast, final
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.targets import explained_scale
@@ -14,7 +13,9 @@ from limelight.models import CAPABILITIES, Cuts, Model, why_not
 from limelight.text import SIDES
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class Question:
     """What is asked about one text, or about each of several, whatever the method.
 
     The fields are the arguments of :func:`limelight.explain` that bear their names; with
@@ -45,16 +46,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise InputError(f"protect takes a list of words; got {self.protect!r}.")
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
-        msgspec.structs.force_setattr(self, "protect", tuple(self.protect))
+        object.__setattr__(self, "protect", tuple(self.protect))
         for name in ("target", "against", "window"):
             given = getattr(self, name)
             if isinstance(given, Integral) and not isinstance(given, bool):
                 # NumPy's whole numbers are welcome, and JSON knows Python's alone.
-                msgspec.structs.force_setattr(self, name, int(given))
+                object.__setattr__(self, name, int(given))
 
     def to(self, model: Model) -> "Question":
         """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
-        return msgspec.structs.replace(self, scale=explained_scale(self.scale, model.link))
+        return replace(self, scale=explained_scale(self.scale, model.link))
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""

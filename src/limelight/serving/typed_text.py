@@ -109,7 +109,7 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     (target,) = before.targets.names()
     text = changed_text(before, question)
     protect = [word for word in question.protect if _is_there(before.model, word, text)]
-    asked = msgspec.structs.replace(question.asked, target=target, protect=protect)
+    asked = replace(question.asked, target=target, protect=protect)
     return _reading(before.model, text, asked)
 
 

@@ -157,7 +157,8 @@ def trained(
                 group["lr"] = learning_rate(recipe, done, epochs * every)
             rows = shown[:, step * recipe.batch : (step + 1) * recipe.batch]
             share = min(1.0, 2 * done / (epochs * every))
-            loss = aim.fitted(rows, *stack(ids[rows]), share).sum()
+            outputs, attention = stack(ids[rows])
+            loss = aim.fitted(rows, outputs, attention, share).sum()
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -182,7 +183,8 @@ def _validated(stack: Stack, ids: Int[np.ndarray, "N T"], loss: Loss, device: st
     every = torch.from_numpy(ids).to(device)
     for rows in torch.arange(len(ids), device=device).split(_CHUNK):
         shown = rows.expand(len(stack), -1)
-        total += len(rows) * loss(shown, *stack(every[shown]), 1.0)
+        outputs, attention = stack(every[shown])
+        total += len(rows) * loss(shown, outputs, attention, 1.0)
     return total / len(ids)
 
 
