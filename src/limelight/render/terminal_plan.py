@@ -24,12 +24,12 @@ def plan_sentence(plan: SamplingPlan) -> str:
         if plan.exact
         else f"estimated from a pilot of {plan.pilot:,} samples"
     )
+    needed, without = plan.needed, replace(plan, ridge=0.0).needed
     sentence = (
-        f"LIME needs {plan.needed:,} samples to come within {plan.error:g} of its limit in every "
+        f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
         f"score, {how}."
     )
-    without = replace(plan, ridge=0.0).needed
-    if plan.needed > _MANY * without:
+    if needed > _MANY * without:
         sentence += (
             f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
             f"and without it {without:,} would do."
@@ -41,17 +41,16 @@ def plan_text(plan: SamplingPlan) -> RenderableType:
     """Return the number of samples, then the features that need the most."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("")  # the one that gives way on a narrow terminal
-    usual = plan.overhead < _USUAL
-    for title in ("samples", f"± with {_USUAL:,}")[: 1 + usual]:
-        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     samples = plan.samples
+    columns = {"samples": [f"{n:,}" for n in samples]}
+    if plan.overhead < _USUAL:
+        columns[f"± with {_USUAL:,}"] = [f"{x:.2g}" for x in plan.rmse(_USUAL)]
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     order = np.lexsort((-plan.deviation, -samples))[:_SHOWN].tolist()
     for j in order:
         name = Text(visible(plan.names[j]), no_wrap=True, overflow="ellipsis")
-        cells = [name, Text(f"{samples[j]:,}")]
-        if usual:
-            cells.append(Text(f"{plan.rmse(_USUAL)[j]:.2g}"))
-        table.add_row(*cells)
+        table.add_row(name, *(cells[j] for cells in columns.values()))
     if left_out := len(plan.features) - len(order):
         table.add_row(Text(f"and {left_out} more", "dim"))
     parts: list[RenderableType] = [Text(plan_sentence(plan)), Text(), table]
