@@ -1,15 +1,16 @@
-"""Files that are written whole or not at all."""
-
-__all__ = ["alone_in", "is_device", "whole_file", "whole_folder", "write_whole"]
+"""Files written whole or not at all, and files of others read with care."""
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+from limelight.errors import InputError
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -135,3 +136,45 @@ def _take_default_mode(path: Path, mode: int = 0o666) -> None:
     umask = os.umask(0)
     os.umask(umask)
     path.chmod(mode & ~umask)
+
+
+_PART = 1 << 22  # bytes
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """What bytes can be read from: a file, a pipe, an archive."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return ``size`` bytes at most, none at the end."""
+        ...
+
+
+def bounded_bytes(path: Path, most: int) -> bytes:
+    """Return what the file at ``path`` holds; refuse devices and pipes, and more than ``most``."""
+    # Asked before opening: a pipe that nobody writes to would be waited for, /dev/zero never ends.
+    if path.exists() and not path.is_file():
+        raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
+    with path.open("rb") as file:
+        return read_at_most(file, most, f"'{path}'")
+
+
+def read_at_most(file: Readable, most: int, name: str) -> bytes:
+    """Return what is left of ``file``, called ``name``; refuse more than ``most`` bytes."""
+    parts, size = [], 0
+    while part := file.read(_PART):  # not all at once: read(n) may reserve n bytes for one
+        size += len(part)
+        if size > most:
+            raise InputError(f"{name} must have at most {most:,} bytes; it has more.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def bounded_json(content: bytes | str, name: str) -> Any:
+    """Return the JSON value that ``content``, called ``name``, spells out."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise InputError(f"{name} is nested too deep.") from None
+    except ValueError as error:
+        raise InputError(f"{name} is not JSON ({error}).") from None

@@ -6,12 +6,7 @@ from scipy import stats
 
 from limelight.sampling import LimeDraws, Sample, fitted_lime, permutation_shapley
 from limelight.sampling.spread import Spread, half_quantile, unseen_error
-from limelight.theory.enumeration import (
-    all_keeps,
-    lime_weights,
-    ridge_solution,
-    shapley_weights,
-)
+from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
 
 D = 12
 KEEP = all_keeps(D)

@@ -11,11 +11,7 @@ from ratio_games import quick
 import limelight
 from limelight.errors import InputError
 from limelight.theory.attention_pooling import pooling_game
-from limelight.theory.enumeration import (
-    all_keeps,
-    lime_by_enumeration,
-    shapley_by_enumeration,
-)
+from limelight.theory.enumeration import all_keeps, lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.lime import lime
 from limelight.theory.owen import owen

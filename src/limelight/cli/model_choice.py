@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError
+from limelight.files import bounded_json
 from limelight.models import Model, load
-from limelight.parsing import bounded_json
 
 
 def chosen_model(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.errors import InputError
-from limelight.parsing import Readable, read_at_most
+from limelight.files import Readable, read_at_most
 
 MOST_BYTES = 1 << 26  # of one text
 

@@ -6,14 +6,7 @@ from collections.abc import Generator
 from typing import Any, final
 
 from limelight.corpus.crew import finished_by_crew
-from limelight.corpus.shard_task import (
-    Finished,
-    Job,
-    LostWorkerError,
-    Orders,
-    Task,
-    explain_shard,
-)
+from limelight.corpus.shard_task import Finished, Job, LostWorkerError, Orders, Task, explain_shard
 from limelight.errors import InputError, MissingExtraError
 
 

@@ -8,12 +8,7 @@ from typing import Any
 
 from limelight import __version__
 from limelight.corpus.data_set import DataSet
-from limelight.corpus.run_record import (
-    MethodRecord,
-    ModelRecord,
-    RunRecord,
-    ShardPlan,
-)
+from limelight.corpus.run_record import MethodRecord, ModelRecord, RunRecord, ShardPlan
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.method import Chosen

@@ -23,8 +23,7 @@ import msgspec
 
 from limelight.errors import InputError
 from limelight.explainers.question import Question
-from limelight.files import write_whole
-from limelight.parsing import bounded_bytes
+from limelight.files import bounded_bytes, write_whole
 
 RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files

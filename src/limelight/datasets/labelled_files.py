@@ -17,7 +17,7 @@ from limelight.errors import InputError
 from limelight.files import is_device
 from limelight.shapes import Int
 from limelight.text import Given
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 _READERS = {".parquet": parquet_rows, ".csv": csv_rows, ".jsonl": jsonl_rows}
 _IMDB_CLASSES = {"neg": "negative", "pos": "positive"}

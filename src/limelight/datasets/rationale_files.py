@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from limelight.datasets.texts_of_file import texts_of_file
 from limelight.errors import InputError
-from limelight.parsing import bounded_json
+from limelight.files import bounded_json
 from limelight.text import Span, one_line
 
 _EVIDENCES = "evidences"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.parsing import bounded_bytes, bounded_json, read_at_most
+from limelight.files import bounded_bytes, bounded_json, read_at_most
 
 Row = tuple[Any, ...]
 # From the columns that a file has to those that are wanted of it.

@@ -15,14 +15,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.unseen_effects import unseen_effects
 from limelight.results import Finding
-from limelight.sampling import (
-    CoinDraws,
-    Sample,
-    banzhaf_of_all_masks,
-    fitted_lime,
-    text_rng,
-    until,
-)
+from limelight.sampling import CoinDraws, Sample, banzhaf_of_all_masks, fitted_lime, text_rng, until
 from limelight.shapes import Bool, Float
 from limelight.theory.banzhaf import banzhaf
 

@@ -19,7 +19,7 @@ from limelight.results.judgement import JudgedText, Measure, TextColumn
 from limelight.results.removal_curve import RemovalCurve
 from limelight.shapes import Bool, Float
 from limelight.text import side_names, with_sides
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
 _MOST_WORDS = 2**16  # whose places a stored curve can count

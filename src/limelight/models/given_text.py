@@ -7,7 +7,7 @@ from typing import Any
 from limelight.errors import InputError, about_text
 from limelight.models.protocol import CAPABILITIES, Model, why_not
 from limelight.text import Document, Given
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 
 def checked_text(text: Any) -> str:

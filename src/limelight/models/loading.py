@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 from limelight.errors import InputError, MissingExtraError
+from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.protocol import Model
-from limelight.parsing import bounded_bytes, bounded_json
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB = "hub:"

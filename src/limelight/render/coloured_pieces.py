@@ -18,7 +18,7 @@ from typing import final
 
 from limelight.results import Explanation
 from limelight.text import SIDES, token_strings
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 SHOWN_REST = 60  # characters of a text that was not read
 

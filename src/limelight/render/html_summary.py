@@ -5,11 +5,7 @@ __all__ = ["summary_page"]
 import json
 from collections.abc import Sequence
 
-from limelight.render.html_summary_words import (
-    difference_table,
-    word_bars,
-    word_data,
-)
+from limelight.render.html_summary_words import difference_table, word_bars, word_data
 from limelight.render.html_tables import plain_table
 from limelight.render.html_words import legend, words
 from limelight.render.markup import NOTHING, Html, element, raw

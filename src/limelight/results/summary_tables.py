@@ -9,7 +9,7 @@ from typing import Any
 from limelight.results.explanation import Explanation
 from limelight.results.run_summary import RunSummary, SummarizedView, SummarizedWord
 from limelight.results.table import csv_line
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 _NUMBERS = (
     "texts", "occurrences", "mean", "mean_abs", "positive", "shrunken", "low", "high", "rare",

@@ -26,11 +26,7 @@ from limelight.render.html_heads import head_table
 from limelight.results import Comparison, Explanation
 from limelight.serving.desk import Report
 from limelight.serving.questions import TextQuestion
-from limelight.serving.typed_text import (
-    changed_reading,
-    question_reading,
-    writable_explanation,
-)
+from limelight.serving.typed_text import changed_reading, question_reading, writable_explanation
 from limelight.shapes import Float
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little

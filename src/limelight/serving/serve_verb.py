@@ -104,7 +104,7 @@ def _run(given: Any) -> "Run | None":
 def _judgement(given: Any) -> Judgement | None:
     if given is None or isinstance(given, Judgement):
         return given
-    from limelight.parsing import bounded_bytes
+    from limelight.files import bounded_bytes
 
     return Judgement.from_json(bounded_bytes(_path(given, "judgement"), 1 << 30))
 

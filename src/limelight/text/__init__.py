@@ -1,20 +1,20 @@
 """Text: tokens with offsets, vocabulary, documents, features. NumPy only."""
 
-from limelight.text.document import Document, Windows
-from limelight.text.features import FEATURES, Features, features_of
-from limelight.text.one_line import few_names, one_line
-from limelight.text.parts import (
+from limelight.text.characters import few_names, one_line
+from limelight.text.document import (
     SIDES,
+    Document,
     Given,
     Pair,
+    Windows,
     given_again,
     joined,
     side_at,
     side_names,
     with_sides,
 )
-from limelight.text.tokenizer import Span, Tokens, token_strings, tokenize
-from limelight.text.vocabulary import CLS, UNK, Vocabulary
+from limelight.text.features import FEATURES, Features, features_of
+from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 
 __all__ = [
     "CLS",

@@ -11,9 +11,8 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
-from limelight.text.document import Document
-from limelight.text.parts import SIDES, side_at
-from limelight.text.tokenizer import Span
+from limelight.text.document import SIDES, Document, side_at
+from limelight.text.tokens import Span
 
 FEATURES = ("words", "positions", "sentences")
 _STOPS = frozenset(".!?")

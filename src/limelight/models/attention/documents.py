@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.shapes import Int
 from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, tokenize
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 
 class Encoded(NamedTuple):

@@ -13,18 +13,11 @@ from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from limelight.errors import InputError
-from limelight.files import whole_folder
+from limelight.files import bounded_bytes, bounded_json, whole_folder
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.named_weights import (
-    ATTENTIONS,
-    OPTIONS,
-    SKIPS,
-    WEIGHTS,
-    weights_of,
-)
-from limelight.parsing import bounded_bytes, bounded_json
+from limelight.models.attention.named_weights import ATTENTIONS, OPTIONS, SKIPS, WEIGHTS, weights_of
 from limelight.text import Vocabulary, one_line
-from limelight.text.surrogates import LONE_SURROGATE
+from limelight.text.characters import LONE_SURROGATE
 
 FORMATS = ("limelight.attention/1", "limelight.attention/2")
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}

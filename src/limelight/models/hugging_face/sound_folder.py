@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError
-from limelight.parsing import bounded_bytes, bounded_json
+from limelight.files import bounded_bytes, bounded_json
 from limelight.text import one_line
 
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that

@@ -1,7 +1,6 @@
-"""Texts and lists of names, cut to fit one line."""
+"""Texts and names cut to fit one line, and halves of characters that files cannot hold."""
 
-__all__ = ["few_names", "one_line"]
-
+import re
 from collections.abc import Sequence
 
 _NAMES = 60  # characters
@@ -19,3 +18,6 @@ def few_names(names: Sequence[str]) -> str:
     if len(whole) <= _NAMES:
         return one_line(whole, _NAMES)
     return f"{one_line(names[0], 30)} | … ({len(names)} classes)"
+
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
