@@ -11,7 +11,7 @@ import limelight
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts

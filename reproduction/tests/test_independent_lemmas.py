@@ -7,13 +7,16 @@ from fractions import Fraction as Q
 import numpy as np
 import pytest
 
-from limelight.theory.paper.expected_ratio import expected_ratio_bound, ratio_integral
-from limelight.theory.paper.lime_limit import limit_at_finite_d, limit_of_many_words
-from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
-from limelight.theory.paper.subset_probabilities import (
+from limelight.theory.paper import (
+    conditional_mean,
+    conditional_variance,
+    expected_ratio_bound,
     kept_given_kept,
     kept_probability,
+    limit_at_finite_d,
+    limit_of_many_words,
     mixed_probability,
+    ratio_integral,
     removed_given_kept,
 )
 

@@ -8,8 +8,7 @@ import pytest
 
 from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper.lime_limit import approximate_conditionals
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import approximate_conditionals, lime_theorem
 from limelight.theory.ratio_game import RatioGame
 
 from own_classifier import lime_by_all_masks

@@ -15,22 +15,19 @@ from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import lime
-from limelight.theory.paper.expected_ratio import (
+from limelight.theory.paper import (
+    approximate_conditionals,
+    conditional_mean,
+    conditional_variance,
+    conditional_weights,
     expected_ratio_bound,
     integral_approximation,
-    ratio_integral,
-)
-from limelight.theory.paper.lime_limit import (
-    approximate_conditionals,
-    conditional_weights,
-    limit_at_finite_d,
-    limit_of_many_words,
-)
-from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
-from limelight.theory.paper.subset_probabilities import (
     kept_given_kept,
     kept_probability,
+    limit_at_finite_d,
+    limit_of_many_words,
     mixed_probability,
+    ratio_integral,
     removed_given_kept,
 )
 from limelight.theory.ratio_game import value

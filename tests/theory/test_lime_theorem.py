@@ -10,7 +10,7 @@ from ratio_games import random_game
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import first_order_bound, lime_first_order
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
 
 

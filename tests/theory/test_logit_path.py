@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.theory import path_quadrature as quadrature
-from limelight.theory.hidden_logits import moving_logits, unit_logits
+from limelight.theory.attention import moving_logits, unit_logits
 from limelight.theory.integrated_gradients import integrated_gradients
 from limelight.theory.logit_path import LogitPath, Reach, UnitPath
 from limelight.theory.path_quadrature import Outer

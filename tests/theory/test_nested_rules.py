@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from limelight.theory.nested_rules import nested_rules
+from limelight.theory.path_quadrature import nested_rules
 
 
 @pytest.mark.parametrize("n", [2, 3, 8, 16, 17, 64, 256])

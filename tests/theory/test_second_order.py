@@ -30,7 +30,7 @@ from limelight.theory.mean_field import (
     shapley_mean_field,
     shapley_mean_field_bound,
 )
-from limelight.theory.paper.lime_theorem import lime_theorem, lime_theorem_bound
+from limelight.theory.paper import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents
 from limelight.theory.ratio_game import RatioGame, shifted
 from limelight.theory.second_order import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limelight.theory.enumeration import all_keeps
-from limelight.theory.shift_scatter import shift_scatter
+from limelight.theory.lime_shift import shift_scatter
 
 
 def scatter_of_all_subsets(beta, *, bandwidth, samples, ridge, row0, power, left):

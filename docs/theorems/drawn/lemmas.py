@@ -7,16 +7,15 @@ from itertools import combinations
 import numpy as np
 
 from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
-from limelight.theory.paper.expected_ratio import (
+from limelight.theory.paper import (
+    conditional_mean,
+    conditional_variance,
     expected_ratio_bound,
     integral_approximation,
-    ratio_integral,
-)
-from limelight.theory.paper.random_sum import conditional_mean, conditional_variance
-from limelight.theory.paper.subset_probabilities import (
     kept_given_kept,
     kept_probability,
     mixed_probability,
+    ratio_integral,
     removed_given_kept,
 )
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION

@@ -9,7 +9,7 @@ from drawn.picture import Picture, legend, logarithmic, number, panels, share
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.shapley import shapley
 from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION

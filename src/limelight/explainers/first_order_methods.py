@@ -14,7 +14,7 @@ from limelight.results import Finding
 from limelight.shapes import Array, Float
 from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.namespace import host_array
-from limelight.theory.paper.lime_theorem import lime_theorem, lime_theorem_bound
+from limelight.theory.paper import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents
 
 

@@ -18,7 +18,7 @@ from limelight.render.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
-from limelight.theory.nested_rules import nested_rules
+from limelight.theory.path_quadrature import nested_rules
 
 _NODES = 16  # whose gradients are held at a time
 _CERTAIN = 0.2  # of the largest score: what half of the points may be off by without a word

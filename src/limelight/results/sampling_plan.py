@@ -15,8 +15,7 @@ from limelight.results.equality import equal_fields
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
-from limelight.theory.lime_shift import lime_shift
-from limelight.theory.shift_scatter import shift_scatter
+from limelight.theory.lime_shift import lime_shift, shift_scatter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -1,8 +1,30 @@
 """The catalogue of theorems: what is claimed and when it holds, where it is computed and tested."""
 
-__all__ = ["THEOREMS", "Theorem"]
+from dataclasses import dataclass
+from typing import final
 
-from limelight.theory.theorem import Theorem
+
+@final
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One result.
+
+    ``function`` is "module:name", ``test`` is "path::name", ``page`` a path from the root.
+    """
+
+    id: str
+    title: str
+    source: str
+    statement: str
+    function: str
+    test: str
+    regime: str
+
+    @property
+    def page(self) -> str:
+        """The page with statement, hypotheses, symbols, regime, figure, oracle and limits."""
+        return f"docs/theorems/{self.id}.md"
+
 
 _T = "limelight.theory"
 _TESTS = "tests/theory"

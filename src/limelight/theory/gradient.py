@@ -10,8 +10,7 @@ __all__ = [
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Array, Float
-from limelight.theory.attention import head_outputs
-from limelight.theory.hidden_logits import HiddenUnits
+from limelight.theory.attention import HiddenUnits, head_outputs
 from limelight.theory.namespace import array_namespace
 
 

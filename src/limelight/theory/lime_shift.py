@@ -1,24 +1,12 @@
-"""How far a penalty and row 0 hold a regression on n samples from LIME's limit.
+"""What a penalty and row 0 do to LIME with n samples: how far they shift it, and its scatter."""
 
-The `lime` package fits n samples with a penalty λ Σβ² and with the untouched text as row 0. Beside
-the n others both vanish, like 1/n: with ρ = λ/n, τ = 1/n (0 without row 0), x = (1, Z) and e_1 what
-the limit's linear model leaves over of the whole text, the coefficients for n → ∞ at fixed ρ and τ
-are off by
-
-    δ = (G + τ x_1 x_1ᵀ + ρ I)⁻¹ (τ e_1 x_1 − ρ β),    no penalty on the intercept.
-
-G treats words alike, so there are two directions: differences between words, of which ρ/(V + ρ) is
-lost, and what all words share.
-"""
-
-__all__ = ["Shift", "lime_shift", "spread_with_row0"]
-
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from limelight.shapes import Float, Int
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 
 
 class Shift(NamedTuple):
@@ -71,3 +59,60 @@ def spread_with_row0(
     """V′: row 0 is one more point, of weight τ, in the variance of the number of kept words."""
     removed = design.m0 - design.m1
     return design.spread + design.d * tau * removed**2 / (design.m0 * (design.m0 + tau))
+
+
+def shift_scatter(
+    scores: Float[np.ndarray, " d"],
+    left: float,
+    *,
+    samples: int | Int[np.ndarray, " d"],
+    bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
+    power: float = 0.0,
+) -> Float[np.ndarray, " d"]:
+    """The s_j of LIME's ``scores``, whose arguments are those of `lime_shift`.
+
+    Sizes are drawn in proportion to ψ^``power``, as in `lime_variance`. Cost O(d).
+    """
+    d, design = len(scores), lime_design(len(scores), bandwidth=bandwidth)
+    settings = {"samples": samples, "bandwidth": bandwidth, "ridge": ridge, "row0": row0}
+    shift = lime_shift(scores, left, **settings)  # type: ignore[arg-type]
+    rho, tau = ridge / samples, row0 / np.asarray(samples, dtype=np.float64)
+    even = shift.penalty + shift.row0
+    # δ·x = level + even (n − n̄) + Σ_k differences_k Z_k
+    pulled = d * tau * (1 - design.m1 / design.m0) / (design.m0 + tau)  # n̄′ − n̄
+    level = tau * left / (design.m0 + tau) - even * pulled
+    moves = np.stack([level + 0 * even, even, shift.differences], axis=-1)
+    single, common = 1 / (design.V + rho), 1 / (spread_with_row0(design, tau) + rho)
+    slopes = np.stack([x + 0 * even for x in (single, common, -common * pulled)], axis=-1)
+    fixed, spreading = _moments(d, bandwidth, power)
+    # Σ over the other words of differences_k Z_k has its variance from theirs.
+    centred = scores - np.mean(scores)
+    others = (np.sum(centred**2) - centred**2) / (d - 1) - (centred / (d - 1)) ** 2
+    others = np.maximum(others, 0) * (rho / (design.V + rho)) ** 2
+    square = np.einsum("ja,jb,jp,jq,abpq->j", slopes, slopes, moves, moves, fixed, optimize=True)
+    square = square + others * np.einsum("ja,jb,ab->j", slopes, slopes, spreading)
+    return np.sqrt(np.maximum(square, 0))
+
+
+@lru_cache(maxsize=256)
+def _moments(
+    d: int, bandwidth: float, power: float
+) -> tuple[Float[np.ndarray, "3 3 3 3"], Float[np.ndarray, "3 3"]]:
+    """E[w² κκᵀ ⊗ mean mean], and E[w² κκᵀ] times the variance of a sum over other words.
+
+    κ has the parts Z_j − n/d, (n − n̄)/d and 1/d; a word is kept or removed, at n = 0..d.
+    """
+    design, n = lime_design(d, bandwidth=bandwidth), np.arange(d + 1)
+    drawn = size_weight(d, bandwidth)[::-1] ** power
+    weight = np.where(n < d, design.weight[::-1] ** 2 / (drawn / np.sum(drawn[:-1])), 0.0)
+    x, excess, one = n / d, design.excess[::-1], np.ones(d + 1)
+    chance = weight * np.stack([x, 1 - x])
+    slope = np.stack([[own, excess / d, one / d] for own in (1 - x, -x)])
+    # Of numbers that add up to 0: the word's own, and the mean of those kept among the others.
+    mean = np.stack([[one, excess, (d - n) / (d - 1)], [one, excess, -n / (d - 1)]])
+    chosen = np.stack([n - 1, n])
+    spreading = np.maximum(chosen * (d - 1 - chosen), 0) / max(d - 2, 1)
+    fixed = np.einsum("zn,zan,zbn,zpn,zqn->abpq", chance, slope, slope, mean, mean, optimize=True)
+    return fixed, np.einsum("zn,zan,zbn->ab", chance * spreading, slope, slope)

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast, final
 import numpy as np
 
 from limelight.shapes import Array, Float, Int
-from limelight.theory.hidden_logits import moving_logits
+from limelight.theory.attention import moving_logits
 from limelight.theory.namespace import array_namespace, host_array
 from limelight.theory.table_rounding import ROUNDING, unit_logit_error
 

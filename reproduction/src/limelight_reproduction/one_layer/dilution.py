@@ -7,7 +7,7 @@ import numpy as np
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.experiment import Numbers, compact
 

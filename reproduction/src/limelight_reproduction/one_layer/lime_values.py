@@ -12,7 +12,7 @@ from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 
 # Each is one change away from the next; all replace removed words by UNK and none samples.

@@ -12,7 +12,7 @@ from limelight import AttentionClassifier
 from limelight.text import token_strings
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, VERMILLION, canvas, plain

@@ -13,7 +13,7 @@ from limelight.text import token_strings
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper.lime_theorem import lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (

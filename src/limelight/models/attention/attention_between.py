@@ -7,8 +7,7 @@ import numpy as np
 from limelight.models.attention.hidden_units import UnitDirections
 from limelight.models.attention.tables import Directions
 from limelight.shapes import Float
-from limelight.theory.attention import attention
-from limelight.theory.hidden_logits import unit_logits
+from limelight.theory.attention import attention, unit_logits
 
 
 def attention_between(

@@ -14,10 +14,9 @@ from limelight.models.attention.table_errors import Doubts
 from limelight.models.attention.tabled import Tabled
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
-from limelight.theory.attention import attention, head_outputs
+from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
-from limelight.theory.hidden_logits import HiddenUnits, unit_slopes
 from limelight.theory.logit_path import LogitPath, UnitPath
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, empty_value

@@ -15,7 +15,7 @@ import numpy as np
 
 from limelight.shapes import Float, Int
 from limelight.text import UNK
-from limelight.theory.hidden_logits import unit_logits
+from limelight.theory.attention import unit_logits
 from limelight.theory.table_rounding import ROUNDING, product_error, unit_logit_error
 
 _TOGETHER = 2048  # words at places whose units are held at a time: they stay inside the cache
