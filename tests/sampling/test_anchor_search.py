@@ -15,7 +15,7 @@ from limelight.sampling import (
     kl_low,
     sign_bracket,
 )
-from limelight.sampling.bernoulli import bernoulli_kl
+from limelight.sampling.anchors import bernoulli_kl
 
 
 @settings(deadline=None)

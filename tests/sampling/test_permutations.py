@@ -6,7 +6,7 @@ from scipy import stats
 
 import limelight
 from limelight.sampling import permutation_shapley
-from limelight.sampling.permutations import _draws, _orders
+from limelight.sampling.orders import _draws, _orders
 
 
 def all_of(words):

@@ -15,9 +15,9 @@ from limelight.sampling import (
     shapley_of_all_masks,
     word_errors,
 )
-from limelight.sampling.left_out_values import _coefficients
-from limelight.sampling.ratio_fit import (
+from limelight.sampling.ratio_games import (
     RatioFit,
+    _coefficients,
     _derivatives,
     _point,
     _Rows,
@@ -90,8 +90,8 @@ def loss_of(fit, keep, y, penalties):
 
 def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
     """Given enough of them: by default they stop when little is left to gain."""
-    monkeypatch.setattr("limelight.sampling.ratio_fit._STEPS", 200)
-    monkeypatch.setattr("limelight.sampling.ratio_fit._SETTLED", 1e-12)
+    monkeypatch.setattr("limelight.sampling.ratio_games._STEPS", 200)
+    monkeypatch.setattr("limelight.sampling.ratio_games._SETTLED", 1e-12)
     rng = np.random.default_rng(2)
     d, penalties = 5, np.array([0.5, 0.7])
     keep = all_keeps(d)

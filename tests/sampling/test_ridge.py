@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
 from limelight.sampling import LimeDraws, Sample, fitted_lime, ridge_fit, until
-from limelight.sampling.selection import forward_selection, selected
+from limelight.sampling.fits import forward_selection, selected
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):

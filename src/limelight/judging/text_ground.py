@@ -9,7 +9,7 @@ from limelight.explainers.target_game import TargetGame
 from limelight.judging.asked_ground import AskedGround
 from limelight.judging.grounds import Ground
 from limelight.judging.proven_ground import ProvenGround
-from limelight.sampling.streams import text_rng
+from limelight.sampling.masks import text_rng
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import RatioGame

@@ -25,7 +25,7 @@ from limelight.judging.text_ground import text_ground
 from limelight.judging.time_budget import TimeBudget
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
 from limelight.results.judgement import JudgedText
-from limelight.sampling.streams import text_rng
+from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float
 
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked

@@ -12,24 +12,45 @@ from limelight.sampling.anchors import (
     FoundAnchor,
     Holds,
     anchor_of_all_masks,
+    clopper_pearson,
     find_anchor,
+    kl_high,
+    kl_low,
+    sign_bracket,
 )
-from limelight.sampling.bernoulli import clopper_pearson, kl_high, kl_low
-from limelight.sampling.cross_fits import MOST_HEADS, CrossFits, cross_fits, paired_masks
-from limelight.sampling.fitted_lime import LimeFit, fitted_lime
-from limelight.sampling.left_out_values import LeftOut, pair_errors, word_errors
-from limelight.sampling.masks import coin_masks, lime_masks
-from limelight.sampling.pair_sums import INDICES
-from limelight.sampling.permutations import FEWEST, ShapleySample, permutation_shapley
+from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
+from limelight.sampling.masks import (
+    coin_masks,
+    cosine_distance,
+    kernel_weight,
+    lime_masks,
+    text_rng,
+)
+from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
+from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
+from limelight.sampling.ratio_games import (
+    MOST_HEADS,
+    CrossFits,
+    LeftOut,
+    cross_fits,
+    pair_errors,
+    paired_masks,
+    word_errors,
+)
 from limelight.sampling.regression import RidgeFit, ridge_fit
-from limelight.sampling.sample import CoinDraws, Game, LimeDraws, Sample, until
-from limelight.sampling.sampled_pairs import PairDraws, PairFit, fitted_pairs
-from limelight.sampling.selection import SELECTIONS
-from limelight.sampling.sign_bracket import sign_bracket
+from limelight.sampling.sample import (
+    CoinDraws,
+    Game,
+    LimeDraws,
+    Sample,
+    Watch,
+    answered,
+    expect,
+    in_parts,
+    until,
+    watched,
+)
 from limelight.sampling.spread import SPIKE
-from limelight.sampling.streams import text_rng
-from limelight.sampling.watching import Watch, answered, expect, in_parts, watched
-from limelight.sampling.weights import cosine_distance, kernel_weight
 
 __all__ = [
     "FEWEST",

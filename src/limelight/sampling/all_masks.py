@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.pair_sums import pair_shares, pair_sums
+from limelight.sampling.pairs import pair_shares, pair_sums
 from limelight.sampling.sample import Game
 from limelight.shapes import Float
 from limelight.theory.enumeration import (

@@ -1,7 +1,6 @@
-"""Which words a sample keeps: rows of True (kept) and False (removed)."""
+"""Which words a sample keeps, how much it counts, and the random stream that draws it."""
 
-__all__ = ["coin_masks", "lime_masks", "size_probabilities", "sized_masks"]
-
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,3 +68,27 @@ def coin_masks(
     keep = np.unpackbits(bits, axis=1, count=d).view(np.bool_)
     keep[:, list(held)] = True
     return keep
+
+
+def cosine_distance(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    """Return 100 × the cosine distance of each mask to the mask of ones, as `lime` does.
+
+    The distance of k kept words out of d is 100 (1 − √(k/d)); with none kept it is 100.
+    """
+    return 100 * (1 - np.sqrt(keep.sum(axis=1) / keep.shape[1]))
+
+
+def kernel_weight(
+    distance: Float[np.ndarray, " n"], *, bandwidth: float = 0.25
+) -> Float[np.ndarray, " n"]:
+    """Return √exp(−distance²/width²) with width = 100 ν; ν = 0.25 is `lime`, ν = ∞ gives 1."""
+    width = 100 * min(max(bandwidth, 1e-150), 1e150)  # past these only 0 and 1 are left
+    return np.exp(-((distance / width) ** 2) / 2)
+
+
+def text_rng(seed: int, text: str) -> np.random.Generator:
+    """Return the stream of ``text`` under ``seed``: the same alone, in a list, and in any order."""
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more; got {seed}.")
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:16], "big")])

@@ -1,19 +1,71 @@
-"""Pair interactions of any model from random masks, with standard errors."""
+"""Pair interactions as weighted sums of f over masks: of all of them, or of a random sample."""
 
-__all__ = ["PairDraws", "PairFit", "fitted_pairs", "pair_spread", "shapley_shares"]
-
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 
+from limelight.errors import InputError, nearest
 from limelight.sampling.masks import coin_masks, sized_masks
-from limelight.sampling.pair_sums import PairShares, pair_sums
 from limelight.sampling.regression import left_out_residuals
 from limelight.sampling.sample import Sample
 from limelight.sampling.spread import Spread, unseen_error
 from limelight.shapes import Bool, Float
+
+INDICES = ("shapley", "banzhaf")
+
+
+class PairShares(NamedTuple):
+    """Coefficients of f(S) by the number of words kept, 0..d, and how many of the two are."""
+
+    both: Float[np.ndarray, " sizes"]
+    one: Float[np.ndarray, " sizes"]
+    none: Float[np.ndarray, " sizes"]
+
+    def power(self, exponent: int) -> "PairShares":
+        """Return every coefficient to a power."""
+        return PairShares(*(share**exponent for share in self))
+
+    def over(self, chance: Float[np.ndarray, " sizes"]) -> "PairShares":
+        """Return the coefficients over the chance of a mask of that size."""
+        drawn = chance > 0
+        return PairShares(*(np.where(drawn, x / np.where(drawn, chance, 1.0), 0.0) for x in self))
+
+
+def pair_shares(d: int, index: str) -> PairShares:
+    """Return the coefficients that give the interactions as sums over all 2^d masks.
+
+    "banzhaf": all sets of the others alike; "shapley": their sizes uniform on 0..d − 2. Domain:
+    d ≥ 2.
+    """
+    if index not in INDICES:
+        raise InputError(nearest("index", index, INDICES))
+    if index == "banzhaf":
+        weight = np.full(d - 1, 0.5 ** (d - 2))
+    else:
+        weight = np.array([1 / ((d - 1) * math.comb(d - 2, t)) for t in range(d - 1)])
+    # t of the other words are kept: two fewer than m, one fewer, or m.
+    zeros = np.zeros(2)
+    return PairShares(
+        both=np.concatenate([zeros, weight]),
+        one=-np.concatenate([zeros[:1], weight, zeros[:1]]),
+        none=np.concatenate([weight, zeros]),
+    )
+
+
+def pair_sums(
+    keep: Float[np.ndarray, "n d"], f: Float[np.ndarray, " n"], shares: PairShares
+) -> Float[np.ndarray, "d d"]:
+    """Return Σ over the masks of f times the coefficient of each pair; 0 on the diagonal."""
+    size = keep.sum(axis=1).astype(np.int64)
+    both, one, none = (f * share[size] for share in shares)
+    alone = keep.T @ (one - none)
+    sums = (keep.T * (both - 2 * one + none)) @ keep + alone[:, None] + alone + none.sum()
+    np.fill_diagonal(sums, 0.0)
+    return sums
+
 
 _CELLS = 2**20  # rows × pairs that are looked at together
 _ROUNDING = 1e-9  # of the range of f: residuals below this are those of a perfect fit

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.sample import Game
+from limelight.sampling.sample import Game, expect
 from limelight.sampling.spread import SPIKE, Spread, unseen_error
-from limelight.sampling.watching import expect
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
