@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limelight.models.joint_games import joint_answers
+from limelight.models.engine import joint_answers
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 

@@ -20,7 +20,7 @@ from limelight.cli.result import write
 from limelight.cli.second_text import with_second
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
-from limelight.models.given_text import document_by
+from limelight.models.checking import document_by
 from limelight.render.coloured_pieces import visible
 from limelight.render.wording import percent
 from limelight.shapes import Float

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from limelight.corpus.run_record import ModelRecord
 from limelight.corpus.sided_words import PLACED, with_columns
-from limelight.models.probabilities import class_probabilities
+from limelight.models.protocol import class_probabilities
 from limelight.shapes import Float, Int
 
 if TYPE_CHECKING:

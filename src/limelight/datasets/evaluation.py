@@ -13,7 +13,7 @@ import numpy as np
 from limelight.datasets.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
-from limelight.models.given_text import document_by
+from limelight.models.checking import document_by
 from limelight.render.notice_counts import NoticeCounts
 from limelight.shapes import Int
 from limelight.text import Given

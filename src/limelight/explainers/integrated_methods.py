@@ -13,7 +13,7 @@ from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.pieces_pooled import pooled_pieces
 from limelight.explainers.reading import Reading
 from limelight.models import Differentiates
-from limelight.models.replacing import replacement_in_place
+from limelight.models.protocol import replacement_in_place
 from limelight.render.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Float

@@ -21,8 +21,8 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
-from limelight.models.collapsing import CollapsedArrays
-from limelight.models.given_text import document_by
+from limelight.models.checking import document_by
+from limelight.models.protocol import CollapsedArrays
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like

@@ -11,7 +11,7 @@ from limelight.explainers.progress import Progress
 from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading, reading_of
 from limelight.models import Collapses, Freezes, Model, checked_model, why_not
-from limelight.models.given_text import checked_given
+from limelight.models.checking import checked_given
 from limelight.text import Given, Pair
 
 Texts = list[str] | list[Pair] | list[Given]

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
-from limelight.models.answers import MOST_LOG_ODDS
+from limelight.models.functions import MOST_LOG_ODDS
 from limelight.sampling import watched
 from limelight.shapes import Bool, Float
 

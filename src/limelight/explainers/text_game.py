@@ -9,8 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import out_of_memory
-from limelight.models.joint_games import joint_answers
+from limelight.models.engine import joint_answers, out_of_memory
 from limelight.sampling import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line

@@ -1,16 +1,17 @@
 """Models: the protocol of every classifier, and the families that follow it."""
 
-from limelight.models.collapsing import Collapsed, Collapses
+from limelight.models.checking import checked_model
 from limelight.models.engine import Engine
 from limelight.models.functions import Function
-from limelight.models.loading import load
-from limelight.models.probabilities import class_probabilities
+from limelight.models.loading import load, wrap
 from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
     Attended,
     Attends,
     Capability,
+    Collapsed,
+    Collapses,
     Cuts,
     Differentiated,
     Differentiates,
@@ -19,11 +20,10 @@ from limelight.models.protocol import (
     Model,
     Shuffles,
     Weigh,
+    class_probabilities,
+    resolved_replacement,
     why_not,
 )
-from limelight.models.replacing import resolved_replacement
-from limelight.models.sound_model import checked_model
-from limelight.models.wrapping import wrap
 
 __all__ = [
     "CAPABILITIES",

@@ -1,15 +1,16 @@
-"""One way to call any model: each item once, equal lengths together, as memory allows."""
+"""One way to call any model: each item once, equal lengths together; a text that fails is named."""
 
-__all__ = ["Engine", "out_of_memory"]
-
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from limelight.sampling import answered
-from limelight.shapes import Float, Int
+from limelight.errors import InputError
+from limelight.sampling import Game, answered
+from limelight.shapes import Bool, Float, Int
+from limelight.text import one_line
 
 
 @final
@@ -109,3 +110,93 @@ def out_of_memory(error: Exception) -> bool:
     """Whether ``error`` is Python's or torch's way of saying so (torch's is a RuntimeError)."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
+
+
+def failing_text(
+    ask: Callable[[Any], object],
+    items: Sequence[Any] | np.ndarray,
+    error: Exception,
+    *,
+    who: str,
+    shown: Callable[[Any], str],
+    advice: str = "",
+) -> InputError:
+    """Return the error that names one of ``items``, on which ``ask`` fails with ``error``.
+
+    ``who`` is the subject of the sentence, ``shown`` an item as a text, and ``advice`` what to do
+    if all are answered one by one.
+    """
+    first, together = items[0], len(items)
+    while len(items) > 1:
+        half = items[: len(items) // 2]
+        if (found := _error(ask, half)) is None:
+            half = items[len(half) :]
+        items, error = half, found or error
+    alone = error if together == 1 else _error(ask, items)
+    if alone is not None:
+        return _failure(who, shown(items[0]), alone)
+    return InputError(
+        f"{who} fails on {together} texts together and on none alone; the first is "
+        f"{short(shown(first))} ({said(error)}).{advice}"
+    )
+
+
+@contextlib.contextmanager
+def naming(who: str, text: str) -> Iterator[None]:
+    """Let an error say that ``who`` failed on ``text``; what we say ourselves stays as it is."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        raise _failure(who, text, error) from error
+
+
+def _failure(who: str, text: str, error: Exception) -> InputError:
+    return InputError(f"{who} fails on the text {short(text)} ({said(error)}).")
+
+
+def said(error: BaseException) -> str:
+    """Return an error as a clause of one line."""
+    return one_line(f"{type(error).__name__}: {error}", 200).rstrip(".")
+
+
+def short(text: str) -> str:
+    """Return a text in quotes, on one line and cut if it is long."""
+    return repr(one_line(text, 80))
+
+
+def _error(ask: Callable[[Any], object], items: Any) -> Exception | None:
+    try:
+        ask(items)
+    except Exception as error:
+        return error
+    return None
+
+
+@runtime_checkable
+class JointGame(Protocol):
+    """A game whose questions may be asked together with those about other texts."""
+
+    @property
+    def joins(self) -> object:
+        """What games that may be asked together have in common."""
+
+    def joint(
+        self, games: Sequence[Game], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> list[Float[np.ndarray, "_ C"]]:
+        """Return the outputs for the masks of each game."""
+
+
+def joint_answers(
+    games: Sequence[Game], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+) -> list[Float[np.ndarray, "_ C"]] | None:
+    """Return the outputs of each game in one question; None where they cannot be joined."""
+    first = games[0]
+    if not isinstance(first, JointGame):
+        return None
+    if not all(isinstance(one, JointGame) and one.joins is first.joins for one in games):
+        return None
+    return first.joint(games, masks)

@@ -1,31 +1,17 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
-__all__ = [
-    "CAPABILITIES",
-    "SCALES",
-    "Attended",
-    "Attends",
-    "Capability",
-    "Cuts",
-    "Differentiated",
-    "Differentiates",
-    "Freezes",
-    "Link",
-    "Model",
-    "Shuffles",
-    "TimesInput",
-    "Weigh",
-    "why_not",
-]
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features
+from limelight.theory.deletion import DeletionGame
+from limelight.theory.logit_path import LogitPath
+from limelight.theory.ratio_game import RatioGame
 
 # How outputs become probabilities: softmax over the classes, sigmoid of each, or not at all.
 Link = Literal["softmax", "sigmoid", "none"]
@@ -228,3 +214,151 @@ def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
+
+
+@runtime_checkable
+class Collapsed(Protocol):
+    """Some documents of a model that collapses, as arrays that are computed once and shared.
+
+    Letters are those of the notation table; ``base_`` is the text with every feature removed.
+    ``weights`` are ∂F/∂f_c, one row for each document.
+    """
+
+    @property
+    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of [cls] to every position."""
+
+    @property
+    def logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits."""
+
+    @property
+    def u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """What every position would contribute alone."""
+
+    @property
+    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention logits with every feature removed."""
+
+    @property
+    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
+        """Values with every feature removed."""
+
+    def path(self, some: slice) -> LogitPath:
+        """Return the logits of some documents on the way there from every feature removed."""
+
+    @property
+    def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
+        """The slopes of the logits along the embedded tokens, e_t · ∇ℓ_t."""
+
+    @property
+    def logit_error(self) -> Float[np.ndarray, "n K"]:
+        """A bound on the errors of all these logits."""
+
+    @property
+    def value_error(self) -> Float[np.ndarray, "n C K"]:
+        """A bound on the errors of all these values."""
+
+    @property
+    def base_outputs(self) -> Float[np.ndarray, "n C"]:
+        """The model's outputs with every feature removed."""
+
+    @property
+    def game(self) -> RatioGame:
+        """The games of all documents, one class for each output of the model."""
+
+    def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
+        """Return the game of document ``i`` when removed words vanish and later ones move up."""
+
+    def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values seen by the target, Σ_c ∂F/∂f_c u_c."""
+
+    @property
+    def attention(self) -> Float[np.ndarray, "n K T_max"]:
+        """Attention of the heads; ``alpha`` may hold more, such as a skip connection."""
+
+    def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values of these heads, seen by the target."""
+
+    def read_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
+        """Return the values of ``target_u`` without what biases add to all of them."""
+
+    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
+        """Return, for every document, scores of tokens summed over each feature's places."""
+
+    def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
+        """Return the gradient at every token of the documents, [cls] left out."""
+
+    def head_gradients(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T d_e"]:
+        """Return every head's own gradient at every position, [cls] included."""
+
+    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
+        """Return every head's attention of every token to every token, for each document."""
+
+
+# A protocol checked while tests run would compute every array to see that it is there.
+if TYPE_CHECKING:
+    CollapsedArrays = Collapsed
+else:
+    CollapsedArrays = Any
+
+
+@runtime_checkable
+class Collapses(Protocol):
+    """Capability "collapses": a model whose tables make every removal method exact."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth collapsing at a time."""
+
+    def collapsed(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> CollapsedArrays:
+        """Return documents as the arrays that exact methods need."""
+
+
+def class_probabilities(
+    outputs: Float[np.ndarray, "n C"], link: str = "softmax"
+) -> Float[np.ndarray, "n classes"]:
+    """Return the softmax of two or more logits; for a single one, its sigmoid as two classes.
+
+    With the link "sigmoid" every one of several logits has a probability of its own; with "none"
+    the outputs are scores, not logits, and there are no probabilities.
+    """
+    if link == "none":
+        raise InputError(
+            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+            "explain the score."
+        )
+    if link == "sigmoid" and outputs.shape[1] > 1:
+        return 0.5 * (1 + np.tanh(outputs / 2))
+    if outputs.shape[1] == 1:
+        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
+    weight = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def resolved_replacement(model: Model, name: str) -> str:
+    """Return what "auto" means for ``model``, or ``name`` if the model can do it."""
+    if name == "auto":
+        return model.replacements[0]
+    if name not in model.replacements:
+        if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
+            *most, last = map(repr, model.replacements)
+            others = " or ".join(filter(None, (", ".join(most), last)))
+            raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
+        raise InputError(nearest("replacement", name, ["auto", *model.replacements]))
+    return name
+
+
+def replacement_in_place(model: Model, name: str) -> str:
+    """Return the replacement that leaves every other word in its place; "auto" never deletes."""
+    if name != "auto":
+        return resolved_replacement(model, name)
+    staying = [one for one in model.replacements if one != "delete"]
+    if not staying:
+        raise DomainError(
+            "integrated gradients start from a mask, unknown or padding token; this model has "
+            "none of them. Use 'lime' or 'shapley'."
+        )
+    return staying[0]

@@ -43,8 +43,7 @@ from limelight.models.attention.tables import (
     predicted_logits,
     read_directions,
 )
-from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Capability, Link
+from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.shapes import Float
 from limelight.text import CLS, Document, Features, Vocabulary, few_names, token_strings
 

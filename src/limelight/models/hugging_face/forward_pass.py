@@ -10,8 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import out_of_memory
-from limelight.models.failing_texts import failing_text
+from limelight.models.engine import failing_text, out_of_memory
 from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs
 from limelight.models.hugging_face.network_fingerprint import changes
 from limelight.shapes import Float, Int

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine, out_of_memory
-from limelight.models.failing_texts import naming
+from limelight.models.engine import Engine, naming, out_of_memory
 from limelight.models.hugging_face.affine_graph import not_affine
 from limelight.models.hugging_face.embedded_input import differentiated, times_input
 from limelight.models.hugging_face.frozen_weights import frozen_weights

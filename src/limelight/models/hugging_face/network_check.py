@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.models.failing_texts import said
+from limelight.models.engine import said
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs, rectangle

@@ -11,9 +11,8 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.models.engine import Engine
-from limelight.models.failing_texts import naming
-from limelight.models.given_text import check_listed
+from limelight.models.checking import check_listed
+from limelight.models.engine import Engine, naming
 from limelight.models.hugging_face.attention_rows import attended
 from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.fitting_parts import check_known, check_parts
@@ -38,8 +37,15 @@ from limelight.models.hugging_face.segments import plain_ids
 from limelight.models.hugging_face.shuffled_network import shuffled_network
 from limelight.models.hugging_face.standing_tokens import ids_moved, nothing_token, standing_tokens
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
-from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Attended, Capability, Differentiated, Link, TimesInput, Weigh
+from limelight.models.protocol import (
+    Attended,
+    Capability,
+    Differentiated,
+    Link,
+    TimesInput,
+    Weigh,
+    class_probabilities,
+)
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, Given, few_names

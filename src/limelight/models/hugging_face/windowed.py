@@ -14,8 +14,15 @@ from limelight.models.hugging_face.pieces import Pieces, pieces_in
 from limelight.models.hugging_face.sequence_classifier import HuggingFace
 from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
 from limelight.models.hugging_face.word_pieces import document_of, pieces_of
-from limelight.models.probabilities import class_probabilities
-from limelight.models.protocol import Attended, Capability, Differentiated, Link, TimesInput, Weigh
+from limelight.models.protocol import (
+    Attended,
+    Capability,
+    Differentiated,
+    Link,
+    TimesInput,
+    Weigh,
+    class_probabilities,
+)
 from limelight.sampling import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Windows

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.failing_texts import said
-from limelight.models.given_text import checked_given
+from limelight.models.checking import checked_given
+from limelight.models.engine import said
 from limelight.models.hugging_face.labels import compared_notice
 from limelight.models.hugging_face.pieces import Pieces
 from limelight.models.hugging_face.untouched import untouched_tokenizer
