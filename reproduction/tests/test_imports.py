@@ -42,8 +42,8 @@ EXCEPTIONS = {
         "tokenize",
     },
     # positions and removed words as in the paper's classifier, of which the networks are deeper kin
-    "limelight.models.attention.masked_windows": {"deleted_windows", "replaced_windows"},
-    "limelight.models.attention.positions": {"sinusoidal_positions"},
+    "limelight.models.attention.masked": {"deleted_windows", "replaced_windows"},
+    "limelight.models.attention.tables": {"sinusoidal_positions"},
     # the same training and the same draws as those of the stored results
     "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
     "limelight.training.encoding": {"EncodedTexts", "encode_texts"},

@@ -5,7 +5,7 @@ import pytest
 
 import limelight
 from limelight.models.attention import collapsed, documents
-from limelight.models.attention.factored import Factored
+from limelight.models.attention.classifier import Factored
 from limelight.theory.ratio_game import RatioGame
 
 TEXT = "The plot is predictable, but the acting is superb."

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from limelight.errors import InputError
 from limelight.models import class_probabilities
 from limelight.models.attention import padded_ids
-from limelight.models.attention.positions import sinusoidal_positions
-from limelight.models.attention.tables import predicted_logits
+from limelight.models.attention.tables import predicted_logits, sinusoidal_positions
 
 from tiny_models import random_texts, tiny_model
 

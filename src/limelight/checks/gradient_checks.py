@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.checks.check import ROUNDING, Check, arrays_of, base_value, classifier, explained
 from limelight.explainers import Reading
-from limelight.models.attention.named_weights import wide_weights
+from limelight.models.attention.weights import wide_weights
 from limelight.shapes import Float
 
 POSITIONS = 25  # tokens at which gradients are differentiated again

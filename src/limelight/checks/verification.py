@@ -21,7 +21,7 @@ from limelight.checks.subset_checks import subset_checks
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, why_not
-from limelight.models.attention.named_weights import wide_weights
+from limelight.models.attention.weights import wide_weights
 from limelight.models.checking import document_by
 from limelight.shapes import Float
 from limelight.text import Given

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from limelight.models.attention import AttentionClassifier
-from limelight.models.attention.named_weights import OPTIONS, WEIGHTS, weights_of
-from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.tables import sinusoidal_positions
+from limelight.models.attention.weights import OPTIONS, WEIGHTS, weights_of
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, Vocabulary
 from limelight.training.noise import kept_entries, kept_share

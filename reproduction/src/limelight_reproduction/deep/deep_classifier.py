@@ -14,7 +14,7 @@ import torch
 
 from limelight import InputError
 from limelight.models import Attended, Capability, Differentiated, Link, Weigh
-from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
+from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary, tokenize
 from limelight_reproduction.deep.pieces import Pieces

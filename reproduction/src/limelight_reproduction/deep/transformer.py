@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.tables import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
 from limelight.training.noise import kept_entries, kept_share
 

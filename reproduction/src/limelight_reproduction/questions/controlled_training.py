@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from limelight import AttentionClassifier
-from limelight.models.attention.positions import sinusoidal_positions
+from limelight.models.attention.tables import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS
 from limelight.training import RECIPES, Recipe, prepare

@@ -15,7 +15,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json, whole_folder
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.named_weights import ATTENTIONS, OPTIONS, SKIPS, WEIGHTS, weights_of
+from limelight.models.attention.weights import ATTENTIONS, OPTIONS, SKIPS, WEIGHTS, weights_of
 from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 

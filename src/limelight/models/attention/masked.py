@@ -1,7 +1,5 @@
 """The attention classifier as a game: thousands of masks in a few matrix products."""
 
-__all__ = ["DeletionScorer", "ReplacementScorer", "deletion_scorer", "replacement_scorer"]
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +8,37 @@ from typing import final
 import numpy as np
 
 from limelight.models.attention.documents import encoded, padded_ids
-from limelight.models.attention.masked_windows import deleted_windows, replaced_windows
 from limelight.models.attention.tables import Tables, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
+
+
+def replaced_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " T_max"],
+    of_position: Int[np.ndarray, " T_max"],
+) -> Int[np.ndarray, "n T_max"]:
+    """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
+    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
+    return np.where(stays[:, of_position], ids, UNK)
+
+
+def deleted_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " L"],
+    of_token: Int[np.ndarray, " L"],
+    *,
+    T_max: int,
+) -> Int[np.ndarray, "n T_max"]:
+    """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
+    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)[:, of_token]
+    place = np.cumsum(stays, axis=1)
+    rows, tokens = np.nonzero(stays & (place < T_max))
+    windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
+    windows[:, 0] = CLS
+    windows[rows, place[rows, tokens]] = ids[tokens]
+    return windows
+
 
 _UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
 _PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take the long way too

@@ -10,8 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.models.attention.table_errors import TableErrors, doubts
-from limelight.models.attention.tables import Tables
+from limelight.models.attention.tables import TableErrors, Tables, doubts
 from limelight.shapes import Float, Int
 from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
