@@ -26,7 +26,7 @@ import numpy as np
 
 import limelight
 from judging import EVERY, device_of, parser_of, short_texts
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 from results import RESULTS, Measure, report
 from transformer_rivals import LogOdds, rivals
 

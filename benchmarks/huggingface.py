@@ -21,7 +21,7 @@ import torch
 
 import limelight
 from limelight.explainers import Lime
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 from limelight.sampling.masks import SIZES
 from measuring import Work, on_cores, peak_memory, process, worked
 from results import RESULTS, Measure, command_line, report

@@ -17,7 +17,7 @@ import torch
 
 import limelight
 from huggingface import FOLDER, read
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 from measuring import on_cores
 from results import Measure, command_line, report
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import limelight
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 from transformer_rivals import MASK, WORD, Counted, captum_lime, groups
 
 TEXTS = 3  # of which long runs are made

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 
 WORD = re.compile(r"\w+")  # what the lime package takes for a word
 MASK = "[MASK]"

@@ -10,7 +10,7 @@ import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
 from limelight.models import Function, why_not
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
+from limelight.models.hugging_face.model import HuggingFace
 
 from tiny_models import tiny_model
 

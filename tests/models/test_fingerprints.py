@@ -117,7 +117,7 @@ def test_a_network_whose_weights_change_has_another_fingerprint():
 
 
 def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
-    from limelight.models.hugging_face import network_fingerprint as fingerprints
+    from limelight.models.hugging_face import forward as fingerprints
 
     network, tokenizer = tiny("bert")
     read = []

@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.models.hugging_face.masked_pieces import deleted, replaced
+from limelight.models.hugging_face.masking import deleted, replaced
 from limelight.models.hugging_face.pieces import Pieces
 from limelight.text import Features
 
 torch = pytest.importorskip("torch")
 
-from limelight.models.hugging_face.forward_pass import ForwardPass  # noqa: E402
-from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle  # noqa: E402
+from limelight.models.hugging_face.forward import (  # noqa: E402
+    MASKED_OUT,
+    ForwardPass,
+    rectangle,
+)
 
 from tiny_transformers import tiny  # noqa: E402
 

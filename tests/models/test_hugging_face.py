@@ -11,7 +11,7 @@ import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
 from limelight.models import resolved_replacement
-from limelight.models.hugging_face.windowed import windowed
+from limelight.models.hugging_face.windows import windowed
 
 from tiny_transformers import FAMILIES, LIMIT, tiny
 

@@ -15,9 +15,9 @@ from torch import nn
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.models import why_not
-from limelight.models.hugging_face import frozen_network
-from limelight.models.hugging_face import frozen_weights as rules
-from limelight.models.hugging_face.affine_graph import not_affine
+from limelight.models.hugging_face import lrp as frozen_network
+from limelight.models.hugging_face import lrp as rules
+from limelight.models.hugging_face.lrp import not_affine
 
 from tiny_models import tiny_model
 from tiny_transformers import tiny, unusual

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
-from limelight.models.hugging_face.windowed import windowed
+from limelight.models.hugging_face.windows import sentence_ends, window_ends, windowed
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny

@@ -17,7 +17,7 @@ from zoo.visit import visit
 
 import limelight
 from limelight.explainers import METHODS
-from limelight.models.hugging_face import network_check
+from limelight.models.hugging_face import selfcheck as network_check
 
 ROOT = Path(__file__).resolve().parents[2]
 RELAYED = {"rollout", "flow", "generic-attention"}
@@ -86,7 +86,7 @@ def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
 @pytest.mark.slow
 def test_rows_that_do_not_add_up_would_be_seen(monkeypatch):
     assert words("squeezebert", "alpha-avg") == ["refused"]
-    monkeypatch.setattr("limelight.models.hugging_face.attention_rows._check_rows", lambda *_: None)
+    monkeypatch.setattr("limelight.models.hugging_face.attention._check_rows", lambda *_: None)
     assert words("squeezebert", "alpha-avg") == ["wrong"]
 
 

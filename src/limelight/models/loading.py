@@ -136,7 +136,7 @@ def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
 
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
     try:
-        from limelight.models.hugging_face.pretrained import Asked, from_pretrained
+        from limelight.models.hugging_face.loading import Asked, from_pretrained
     except ModuleNotFoundError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
@@ -230,7 +230,7 @@ def wrap(
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
-        from limelight.models.hugging_face.pretrained import Asked, from_objects
+        from limelight.models.hugging_face.loading import Asked, from_objects
 
         asked = None if template is None and labels is None else Asked(template, labels)
         return _with_nothing(from_objects(anything, tokenizer, asked), **options)

@@ -1,16 +1,19 @@
-"""A text as a Hugging Face model reads it: pieces of words, special pieces around them."""
+"""A text as a Hugging Face model reads it: its words by the model's own tokenizer, in pieces."""
 
-__all__ = ["Pieces", "feature_of_piece", "ids_read", "pieces_in", "rooms"]
-
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from limelight.models.hugging_face.segments import with_segments
+from limelight.errors import InputError
+from limelight.models.checking import checked_given
+from limelight.models.engine import said
+from limelight.models.hugging_face.forward import untouched_tokenizer, with_segments
+from limelight.models.hugging_face.labels import compared_notice
 from limelight.shapes import Bool, Int
-from limelight.text import Document, Features
+from limelight.text import SIDES, Document, Features, Given, Span, Tokens, joined, one_line, side_at
 
 
 @final
@@ -127,3 +130,209 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     later = [row.get(word, -1) if features.unit == "words" else -1 for word in words[count:]]
     of_token = np.array([*features.of_token, *later, -1], dtype=np.int64)
     return of_token[pieces.token]
+
+
+def document_of(
+    tokenizer: Any, given: Given, *, limit: int, apart: bool, classes: tuple[str, ...] = ()
+) -> Document:
+    """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
+
+    A single text is told of where the names of the ``classes`` are about two.
+    """
+    pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart)
+    text, parts = joined(given)
+    count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
+    _check_words(pieces, count)
+    return Document(
+        text,
+        Tokens(pieces.strings[:count], tuple(spans[:count])),
+        cut=_cut_at(pieces, spans[:count]),
+        notices=(
+            _cut_off(pieces)
+            + _unknown(pieces, tokenizer)
+            + (_unseparated(pieces) if parts else compared_notice(classes))
+        ),
+        input=pieces,
+        parts=parts,
+    )
+
+
+def _check_words(pieces: Pieces, count: int) -> None:
+    if pieces.side is None:
+        if not count:
+            raise InputError("the text has no words; give at least one word.")
+        return
+    for number, name in enumerate(SIDES):
+        if number not in pieces.side_of_word[:count]:
+            raise InputError(
+                f"the {name} text of the pair has no words that the model reads; give it at least "
+                "one."
+            )
+
+
+def _cut_at(pieces: Pieces, spans: Sequence[Span]) -> int | None:
+    """Return where the reading ends; a first text that was cut is told of in a notice only."""
+    read, there = pieces.shares[-1]
+    return spans[-1][1] if read < there else None
+
+
+def _cut_off(pieces: Pieces) -> tuple[str, ...]:
+    if not pieces.cut:
+        return ()
+    if pieces.side is not None:
+        (first, of_first), (second, of_second) = pieces.shares
+        return (
+            f"The pair has {of_first + of_second} tokens, and the model reads {pieces.room}: the "
+            f"first {first} of {of_first} of the first text and {second} of {of_second} of the "
+            "second; the longer text is cut first.",
+        )
+    total = len(pieces.ids) - pieces.before - pieces.after
+    return (
+        f"The text has {total} tokens; the model reads the first {pieces.room}, "
+        f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all.",
+    )
+
+
+def _unknown(pieces: Pieces, tokenizer: Any) -> tuple[str, ...]:
+    """Say how much of the text the model cannot tell from any other that it does not know."""
+    read = pieces.inside[pieces.token[pieces.inside] >= 0]
+    unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
+    if not unknown:
+        return ()
+    if unknown == len(read):
+        return (
+            "No word of the text is in the model's vocabulary: it sees only "
+            f"{tokenizer.unk_token}.",
+        )
+    return (
+        f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
+        f"{tokenizer.unk_token}.",
+    )
+
+
+def _unseparated(pieces: Pieces) -> tuple[str, ...]:
+    """Say that the model cannot see where one text of a pair ends."""
+    if pieces.side is None:
+        return ()
+    here, then = pieces.side[:-1], pieces.side[1:]
+    if not ((here == 0) & (then == 1)).any() or (
+        pieces.segment is not None and pieces.segment.any()
+    ):
+        return ()
+    return (
+        "The tokenizer puts nothing between the two texts of a pair, so the model sees them as one "
+        "that goes on.",
+    )
+
+
+def pieces_of(
+    tokenizer: Any, given: Given, *, limit: int, apart: bool = False
+) -> tuple[Pieces, list[Span]]:
+    """Return all pieces of a text or a pair, and the place of every word.
+
+    Words that the model reads come first, in the order of the text, then those that are cut off.
+    """
+    text, parts = joined(checked_given(given))
+    encoded = _encoded(tokenizer, given)
+    ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
+    sides = [side or 0 for side in encoded.sequence_ids()] if parts else [0] * len(ids)
+    starts = [start for start, _ in parts] or [0]
+    places = [
+        _stripped(text, (starts[side] + start, starts[side] + end))
+        for side, (start, end) in zip(sides, encoded["offset_mapping"], strict=True)
+    ]
+    named = [None if word is None else (s, word) for s, word in zip(sides, words, strict=True)]
+    token, spans = _tokens(named, places, apart=apart)
+    special = [word is None for word in words]
+    before = next((i for i, s in enumerate(special) if not s), len(special))
+    after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
+    strings = [text[start:end] for start, end in spans]
+    if lowers(tokenizer):
+        strings = [string.lower() for string in strings]
+    if not parts:
+        room = max(limit - before - after, 0)
+        return Pieces(ids, token, tuple(strings), before, after, room), spans
+    side = np.array([-1 if s is None else s for s in encoded.sequence_ids()])
+    pieces = Pieces(
+        ids,
+        token,
+        tuple(strings),
+        before,
+        after,
+        room=max(limit - int(np.count_nonzero(side < 0)), 0),
+        side=side,
+        side_of_word=tuple(side_at(start, parts) for start, _ in spans),
+        segment=np.array(encoded.get("token_type_ids", np.zeros(len(ids), int))),
+    )
+    return _read_first(pieces, spans)
+
+
+def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:
+    """Number the words of a pair anew, so that those which are read come before those cut off."""
+    if not pieces.cut:
+        return pieces, spans
+    read = set(pieces.token[pieces.inside].tolist())
+    order = sorted(range(len(spans)), key=lambda word: (word not in read, word))
+    number = np.append(np.argsort(np.array(order, dtype=np.int64)), -1)
+    renumbered = replace(
+        pieces,
+        token=number[pieces.token],
+        strings=tuple(pieces.strings[word] for word in order),
+        side_of_word=tuple(pieces.side_of_word[word] for word in order),
+    )
+    return renumbered, [spans[word] for word in order]
+
+
+def _encoded(tokenizer: Any, given: Given) -> Any:
+    """Return what the tokenizer makes of a text; it may fail on one where it reads others."""
+    texts = (given,) if isinstance(given, str) else given
+    try:
+        with untouched_tokenizer(tokenizer):
+            return tokenizer(*texts, return_offsets_mapping=True, truncation=False, verbose=False)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the library is not an Exception
+        raise InputError(
+            f"the tokenizer fails on the text {one_line(' '.join(texts), 80)!r} ({said(error)})."
+        ) from error
+
+
+def lowers(tokenizer: Any) -> bool:
+    """Whether upper and lower case are the same to the tokenizer."""
+    normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
+    return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
+
+
+def _tokens(
+    words: Sequence[Hashable | None], places: list[Span], *, apart: bool
+) -> tuple[np.ndarray, list[Span]]:
+    """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
+
+    A piece that is only white space belongs to its word if that has other pieces, else to none.
+    Pieces of the same character, such as the bytes of an emoji, are one: a page could not show
+    them apart.
+    """
+    token, spans = np.full(len(words), -1), list[Span]()
+    number: dict[Hashable, int] = {}
+    for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
+        if word is None or start == end:
+            continue
+        shared = bool(spans) and start < spans[-1][1]
+        j = len(spans) - shared if apart else number.setdefault(word, len(spans))
+        if j == len(spans):
+            spans.append((start, end))
+        spans[j] = (min(spans[j][0], start), max(spans[j][1], end))
+        token[i] = j
+    if not apart:
+        token = np.array([-1 if word is None else number.get(word, -1) for word in words])
+    return token, spans
+
+
+def _stripped(text: str, span: Span) -> Span:
+    """Return the place without the white space that byte-level tokenizers include."""
+    start, end = span
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end

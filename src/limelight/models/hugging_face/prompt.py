@@ -1,12 +1,16 @@
-"""What stands around a text when a language model is asked about it, and what may come next."""
+"""A causal language model as a classifier: what stands around a text, and what may come next."""
 
-__all__ = ["Prompt", "label_tokens", "prompt_of"]
-
+import copy
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
+
+import torch
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.text import one_line
+from limelight.models.hugging_face.model import longest_input
+from limelight.text import Span, one_line
 
 TEXT = "{text}"
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
@@ -131,3 +135,188 @@ def label_tokens(tokenizer: Any, prompt: Prompt, labels: Mapping[str, str]) -> d
             )
         found[name] = rest[0]
     return found
+
+
+@final
+class PromptTokenizer:
+    """A fast tokenizer whose special pieces around a text are those of a prompt.
+
+    The whole prompt is read at once, as the model would meet it. A piece that lies partly outside
+    the text is the prompt's and is never removed; only the space before the first word is not.
+    """
+
+    is_fast = True
+    why_no_pairs = "a template has room for one text; write both into the template or the text"
+
+    def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
+        self.own, self.prompt = tokenizer, prompt
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def __call__(self, text: str, **_: Any) -> "Inside":
+        """Return the pieces of the whole prompt; places and words are those of ``text``."""
+        encoded = self.prompt.encoded(self.own, text)
+        length = continued(encoded)
+        kinds = encoded.word_ids()[:length]
+        places = [self._place(text, span) for span in encoded["offset_mapping"][:length]]
+        words: list[int | None] = []
+        last, number = None, -1
+        for i, (place, kind) in enumerate(zip(places, kinds, strict=True)):
+            if place is None:
+                words.append(None)
+                continue
+            if place[0] == place[1]:  # white space, which goes with the word that it begins
+                follows = i + 1 < length and kinds[i + 1] == kind and places[i + 1]
+                words.append(number + 1 if follows else None)
+                continue
+            # Tokenizers without a notion of words call everything one: white space tells them.
+            apart = last is None or kind != last[0] or place[0] > last[1]
+            number, last = number + apart, (kind, place[1])
+            words.append(number)
+        found = [place or (0, 0) for place in places]
+        return Inside(list(encoded["input_ids"][:length]), found, words)
+
+    def _place(self, text: str, span: Span) -> Span | None:
+        """Return where in ``text`` a piece shows, None if it is the prompt's."""
+        start, end = (place - len(self.prompt.before) for place in span)
+        outside = self.prompt.before[start:] if start < 0 else ""
+        if not 0 < end <= len(text) or start == end or outside.strip(" "):
+            return None
+        inner = text[max(start, 0) : end]
+        if not inner.strip():
+            return end, end
+        return end - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+
+
+@final
+class Inside:
+    """What a tokenizer returns, as far as it is looked at."""
+
+    def __init__(self, ids: list[int], places: list[Span], words: list[int | None]) -> None:
+        self._found = {"input_ids": ids, "offset_mapping": places}
+        self._words = words
+
+    def __getitem__(self, name: str) -> Any:
+        return self._found[name]
+
+    def word_ids(self) -> list[int | None]:
+        """Return the word of every piece; None for those of the prompt."""
+        return self._words
+
+
+@final
+class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
+    """The network of a language model with another head: what it says of ``tokens`` as the next.
+
+    Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
+    the second, the difference of their logits. Of more, each output is a logit less the mean of
+    them: what is common to all words says nothing about the classes. Softmax of these is the
+    probability of each token given that it is one of them.
+    """
+
+    def __init__(self, language_model: Any, config: Any, tokens: tuple[int, ...]) -> None:
+        super().__init__()
+        self.language_model, self.config, self.tokens = language_model, config, tokens
+        given = inspect.signature(language_model.forward).parameters
+        self._keeps = "logits_to_keep" in given  # else all places are turned into words
+
+    @property
+    def device(self) -> Any:
+        """Where the weights are."""
+        return self.language_model.device
+
+    @property
+    def dtype(self) -> Any:
+        """The precision of the weights."""
+        return self.language_model.dtype
+
+    def get_input_embeddings(self) -> Any:
+        """Return the table that embeds tokens."""
+        return self.language_model.get_input_embeddings()
+
+    def set_attn_implementation(self, name: str) -> None:
+        """Compute attention in another way."""
+        self.language_model.set_attn_implementation(name)
+
+    def forward(
+        self, input_ids: Any, attention_mask: Any, **asked: Any
+    ) -> SequenceClassifierOutput:
+        """Return the logits of the label tokens for every row, which is padded on the right."""
+        length = attention_mask.shape[1]
+        last = length - 1 - attention_mask.flip(1).argmax(dim=1)
+        places, row = torch.unique(last, return_inverse=True)
+        if self._keeps:
+            asked["logits_to_keep"] = places
+        out = self.language_model(
+            input_ids=input_ids, attention_mask=attention_mask, use_cache=False, **asked
+        )
+        rows = torch.arange(len(input_ids), device=last.device)
+        at_last = out.logits[rows, row if self._keeps else last]
+        return SequenceClassifierOutput(
+            logits=_compared(at_last[:, list(self.tokens)]),
+            hidden_states=getattr(out, "hidden_states", None),
+            attentions=getattr(out, "attentions", None),
+        )
+
+
+def _compared(logits: Any) -> Any:
+    if logits.shape[1] == 2:
+        return logits[:, 1:] - logits[:, :1]
+    return logits - logits.mean(dim=1, keepdim=True)
+
+
+def next_token_classifier(
+    language_model: Any, tokenizer: Any, template: Any, labels: Any
+) -> tuple[NextTokenForSequenceClassification, PromptTokenizer]:
+    """Return network and tokenizer of a classifier made of a language model."""
+    _check_causal(language_model)
+    prompt = prompt_of(tokenizer, template)
+    tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
+    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
+    first, *others = tokens
+    two = len(others) == 1  # then one output stands for both
+    config.id2label = dict(enumerate(others if two else tokens))
+    if two:
+        config.other_label = first
+    config.label2id = {name: i for i, name in config.id2label.items()}
+    config.problem_type = "single_label_classification"
+    # Part of what the classifier is, and so of its fingerprint.
+    config.next_token = {"template": [prompt.before, prompt.after], "tokens": tokens}
+    if config.pad_token_id is None:  # padding is masked out, so any token will do
+        config.pad_token_id = next(
+            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
+        )
+    head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
+    head.training = language_model.training
+    _check_room(prompt.ids(tokenizer, ""), longest_input(head, tokenizer))
+    return head, PromptTokenizer(tokenizer, prompt)
+
+
+def _check_room(around: list[int], limit: int) -> None:
+    if len(around) >= limit:
+        raise InputError(
+            f"template must leave room for the text; it has {len(around)} tokens, and the model "
+            f"reads {limit}."
+        )
+
+
+def _check_causal(network: Any) -> None:
+    generates = getattr(network, "can_generate", lambda: False)()
+    if not generates or getattr(network.config, "is_encoder_decoder", False):
+        raise InputError(
+            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
+            f"{type(network).__name__}."
+        )
+
+
+def _checked_labels(labels: Any) -> Mapping[str, str]:
+    words = list(labels.items()) if isinstance(labels, Mapping) else []
+    if len(words) < 2 or not all(
+        isinstance(one, str) and one.strip() for pair in words for one in pair
+    ):
+        raise InputError(
+            'labels must give at least two classes a word each, like {"negative": "bad", '
+            f'"positive": "good"}}; got {labels!r}.'
+        )
+    return dict(words)

@@ -1,7 +1,5 @@
 """What a few calls show about a network before anybody relies on it."""
 
-__all__ = ["NetworkCheck", "checked_network"]
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,13 +9,73 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import said
-from limelight.models.hugging_face.attention_rows import attended
-from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.network_call import MASKED_OUT, network_outputs, rectangle
-from limelight.models.hugging_face.probe_ids import Probe
-from limelight.models.hugging_face.token_mixing import why_not_attention_alone
+from limelight.models.hugging_face.attention import attended, why_not_attention_alone
+from limelight.models.hugging_face.forward import (
+    MASKED_OUT,
+    embedding_rows,
+    network_outputs,
+    rectangle,
+)
+from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.pieces import pieces_of
 from limelight.models.protocol import Attended, Capability
 from limelight.shapes import Float, Int
+
+_TEXT = "The plot is bad, but the acting is good."
+# Between the special ones. Reformer's chunks have 64, and only what is longer is hashed at random.
+_PIECES, _FEW, _MANY = 6, (1, 4), 70
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Ids of a short text, of another of the same length, of shorter ones and of a longer one.
+
+    ``middle`` is the place of an ordinary piece in the first two, which differ at all such places.
+    ``rows`` is how many tokens the embedding knows, None where that cannot be seen.
+    """
+
+    ids: Int[np.ndarray, " T"]
+    other: Int[np.ndarray, " T"]
+    shorter: tuple[Int[np.ndarray, " _"], ...]
+    longer: Int[np.ndarray, " L"]
+    middle: int
+    rows: int | None
+
+
+def probe_of(network: Any, tokenizer: Any, limit: int) -> Probe:
+    """Return tokens of an English text, or of the vocabulary where that is too small for one."""
+    pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
+    end = len(pieces.ids) - pieces.after
+    rows = embedding_rows(network)
+    inner = list(dict.fromkeys(pieces.ids[pieces.before : end].tolist()))
+    known = [i for i in inner if rows is None or i < rows]
+    if len(known) < _PIECES:
+        known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
+    short = max(1, min(_PIECES, pieces.room, len(known)))
+    many = max(1, min(_MANY, pieces.room))
+
+    def around(some: list[int]) -> Int[np.ndarray, " _"]:
+        return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
+
+    rolled = known[1:short] + known[:1]
+    return Probe(
+        ids=around(known[:short]),
+        other=around(rolled),
+        shorter=tuple(around(known[:few]) for few in _FEW if few < short),
+        longer=around((known * many)[:many]),
+        middle=pieces.before + short // 2,
+        rows=rows,
+    )
+
+
+def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
+    """Return a few ids from all over the vocabulary."""
+    special = set(tokenizer.all_special_ids)
+    ids = sorted(set(tokenizer.get_vocab().values()) - special)
+    usable = [i for i in ids if rows is None or i < rows] or [0]
+    return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
+
 
 # Outputs of a float32 network differ by this part of the largest from one order of sums to another.
 _ROUNDING = 1e-4

@@ -1,8 +1,6 @@
 """Long texts under a Hugging Face model: the mean of its outputs over windows of the text."""
 
-__all__ = ["Windowed", "windowed"]
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
@@ -10,10 +8,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.pieces import Pieces, pieces_in
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
-from limelight.models.hugging_face.window_cuts import sentence_ends, window_ends
-from limelight.models.hugging_face.word_pieces import document_of, pieces_of
+from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.pieces import Pieces, document_of, pieces_in, pieces_of
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -26,6 +22,49 @@ from limelight.models.protocol import (
 from limelight.sampling import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Windows
+
+_STOPS = frozenset(".!?…")
+_WIDE_STOPS = frozenset("。！？")  # no space follows them
+_CLOSING = "\"'”’»)]"
+
+
+def sentence_ends(text: str, spans: Sequence[Span]) -> list[int]:
+    """Return the numbers of the words that end a sentence.
+
+    A word ends one if it ends in a stop, quotes and brackets aside, with white space after it.
+    """
+    ends = []
+    for i, (_, end) in enumerate(spans):
+        behind, last = text[end : end + 1], end - 1
+        while last > 0 and text[last] in _CLOSING:
+            last -= 1
+        wide = text[last] in _WIDE_STOPS and behind not in _WIDE_STOPS
+        if wide or (text[last] in _STOPS and (not behind or behind.isspace())):
+            ends.append(i)
+    return ends
+
+
+def window_ends(
+    total: int, room: int, *, words: Collection[int], sentences: Collection[int]
+) -> list[int]:
+    """Return the ends of windows of at most ``room`` pieces that together hold all ``total``.
+
+    ``words`` and ``sentences`` are the numbers of pieces before their ends. Windows are made
+    alike: of the sentence ends in the second half of what fits, the one nearest to an equal share
+    of the rest is taken, else such a word end, else the last piece that fits.
+    """
+    ends, start = [], 0
+    while (rest := total - start) > room:
+        share = start + rest / -(-rest // room)
+        half, most = start + room // 2, start + room
+        for choices in (sentences, words):
+            if inside := [end for end in choices if half < end <= most]:
+                start = min(inside, key=lambda end: abs(end - share))
+                break
+        else:
+            start = most
+        ends.append(start)
+    return [*ends, total]
 
 
 class InWindows(NamedTuple):

@@ -1,16 +1,51 @@
 """Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
 
-__all__ = ["Asked", "from_objects", "from_pretrained"]
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.models.hugging_face.sequence_classifier import HuggingFace
-from limelight.models.hugging_face.sound_folder import check_folder
+from limelight.files import bounded_bytes, bounded_json
+from limelight.models.hugging_face.model import HuggingFace
 from limelight.text import one_line
+
+_MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
+_MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse files that never end, and sizes that no memory holds."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            continue
+        if not path.is_file():
+            raise InputError(
+                f"'{path}' must be a file; it is a device, a pipe or a link that leads nowhere."
+            )
+        if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MOST_JSON:
+            raise InputError(f"'{path}' must have at most {_MOST_JSON:,} bytes; it has more.")
+    config = folder / "config.json"
+    for name, number in _numbers(bounded_json(bounded_bytes(config, _MOST_JSON), f"'{config}'")):
+        most = _MOST_LAYERS if "layer" in name else _MOST
+        if number > most:
+            raise InputError(
+                f"'{config}' must be that of a model; {one_line(name)!r} is above {most:,} there."
+            )
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the whole numbers of a configuration, wherever they stand, with their names."""
+    inside: list[Any] = []
+    if isinstance(value, dict):
+        inside = list(value.items())
+    elif isinstance(value, list):
+        inside = [(name, one) for one in value]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield name, value
+    for key, one in inside:
+        yield from _numbers(one, str(key))
+
 
 _HEADS = {True: "classification head", False: "head of words"}
 
@@ -35,7 +70,7 @@ def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> Hu
 def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
     """Return the model, which can answer: else it is refused here and not in a long run."""
     if asked is not None:
-        from limelight.models.hugging_face.next_token import next_token_classifier
+        from limelight.models.hugging_face.prompt import next_token_classifier
 
         network, tokenizer = next_token_classifier(network, tokenizer, *asked)
     model = HuggingFace(network=network, tokenizer=tokenizer)

@@ -1,7 +1,6 @@
 """Sequence classifiers of the transformers library."""
 
-__all__ = ["HuggingFace"]
-
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -11,32 +10,36 @@ from typing import Any, final
 
 import numpy as np
 
+from limelight.errors import InputError
 from limelight.models.checking import check_listed
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face.attention_rows import attended
-from limelight.models.hugging_face.embedded_input import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.fitting_parts import check_known, check_parts
-from limelight.models.hugging_face.forward_pass import ForwardPass
-from limelight.models.hugging_face.frozen_network import (
+from limelight.models.hugging_face.attention import attended
+from limelight.models.hugging_face.forward import (
+    MASKED_OUT,
+    ForwardPass,
+    NetworkFingerprint,
+    embedding_rows,
+    plain_ids,
+    rectangle,
+)
+from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
+from limelight.models.hugging_face.lrp import (
     frozen_gradient,
     frozen_times_input,
     frozen_together,
     why_not_frozen,
 )
-from limelight.models.hugging_face.input_table import embedding_rows
-from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
-from limelight.models.hugging_face.longest_input import longest_input
-from limelight.models.hugging_face.masked_pieces import deleted, replaced
-from limelight.models.hugging_face.masked_text import MaskedText
-from limelight.models.hugging_face.network_call import MASKED_OUT, rectangle
-from limelight.models.hugging_face.network_check import NetworkCheck, checked_network
-from limelight.models.hugging_face.network_fingerprint import NetworkFingerprint
-from limelight.models.hugging_face.pieces import ids_read, pieces_in
-from limelight.models.hugging_face.probe_ids import probe_of
-from limelight.models.hugging_face.segments import plain_ids
-from limelight.models.hugging_face.shuffled_network import shuffled_network
-from limelight.models.hugging_face.standing_tokens import ids_moved, nothing_token, standing_tokens
-from limelight.models.hugging_face.word_pieces import document_of, pieces_of
+from limelight.models.hugging_face.masking import (
+    MaskedText,
+    deleted,
+    ids_moved,
+    nothing_token,
+    replaced,
+    standing_tokens,
+)
+from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
+from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, probe_of
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -48,7 +51,88 @@ from limelight.models.protocol import (
 )
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Given, few_names
+from limelight.text import Document, Features, Given, few_names, one_line
+
+
+def check_parts(network: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer that does not know its places, and a network that does not classify."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            "a model needs its fast tokenizer, which knows the place of every word; got "
+            f"{type(tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+        )
+    kinds = type(network).__mro__  # somebody's own class may stand on one of the library's
+    if not hasattr(network.config, "id2label") or not any(
+        "SequenceClassification" in kind.__name__ for kind in kinds
+    ):
+        raise InputError(
+            "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+            f"language model with template and labels; got {type(network).__name__}."
+        )
+
+
+def check_known(ids: Int[np.ndarray, " _"], rows: int | None, tokenizer: Any) -> None:
+    """Refuse tokens beyond the ``rows`` of the embedding; None where nobody knows how many."""
+    if rows is not None and (most := int(ids.max(initial=0))) >= rows:
+        token = tokenizer.convert_ids_to_tokens(most)
+        raise InputError(
+            f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
+            f"model has {rows} rows; load the tokenizer that belongs to the model."
+        )
+
+
+def shuffled_network(network: Any, seed: int) -> Any:
+    """Return a copy of ``network`` in which every weight holds its own numbers in random places.
+
+    The sizes of the weights stay what they were, so the network answers numbers of the usual size,
+    which fresh weights need not do. Weights that layers share stay shared.
+    """
+    import torch
+
+    twin = copy.deepcopy(network)
+    drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
+    with torch.no_grad():
+        for weight in twin.parameters():
+            if weight.is_floating_point():
+                places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
+                weight.copy_(weight.flatten()[places].reshape(weight.shape))
+    return twin
+
+
+_ENDLESS = 10**30  # what transformers says where nobody set a limit
+# What configurations call the number of places that were trained.
+_NAMES = ("max_position_embeddings", "max_seq_len")
+
+
+def longest_input(network: Any, tokenizer: Any) -> int:
+    """Return how many pieces the model reads, special ones included."""
+    longest = [_of_tokenizer(tokenizer.model_max_length)]
+    for name in _NAMES:
+        places = getattr(network.config, name, None)
+        if isinstance(places, int) and places > 0:
+            longest.append(places - _first_place(network))
+    return min(longest)
+
+
+def _of_tokenizer(given: Any) -> int:
+    """Return the tokenizer's own limit, which stands in a file and may be anything."""
+    if not isinstance(given, int | float) or not given >= 1:
+        raise InputError(
+            "model_max_length of the tokenizer must be a positive number; got "
+            f"{one_line(repr(given))}."
+        )
+    return int(min(given, _ENDLESS))
+
+
+def _first_place(network: Any) -> int:
+    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
+    offsets = [
+        module.padding_idx + 1
+        for name, module in network.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    return max(offsets, default=0)
+
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
@@ -265,7 +349,7 @@ class HuggingFace:
 
     def in_windows(self, window: str | int) -> Any:
         """Return this model for whole texts, which it reads in windows of that many tokens."""
-        from limelight.models.hugging_face.windowed import windowed  # it is made of this class
+        from limelight.models.hugging_face.windows import windowed  # it is made of this class
 
         return windowed(self, window)
 

@@ -9,10 +9,13 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.input_table import input_table
-from limelight.models.hugging_face.network_call import without_plans
-from limelight.models.hugging_face.segments import network_input, plain_ids
-from limelight.models.hugging_face.untouched import untouched
+from limelight.models.hugging_face.forward import (
+    input_table,
+    network_input,
+    plain_ids,
+    untouched,
+    without_plans,
+)
 from limelight.models.protocol import Differentiated, Weigh
 from limelight.shapes import Float, Int
 

@@ -1,0 +1,317 @@
+"""How a transformers network is asked: rows of ids in, outputs out, and the network as it was."""
+
+import contextlib
+import copy
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.models.engine import failing_text, out_of_memory
+from limelight.shapes import Float, Int
+
+_BITS = 32
+_TOKEN = (1 << _BITS) - 1
+
+
+def with_segments(
+    ids: Int[np.ndarray, " L"], segment: Int[np.ndarray, " L"]
+) -> Int[np.ndarray, " L"]:
+    """Return ids and segments as one row."""
+    row: np.ndarray = ids + (segment.astype(np.int64) << _BITS)
+    return row
+
+
+def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+    """Return the ids of rows; what is negative stands for no token and stays."""
+    return np.where(rows < 0, rows, rows & _TOKEN)
+
+
+def network_input(
+    network: Any, rows: Int[np.ndarray, "n T"], *, filler: int | None = None
+) -> dict[str, Any]:
+    """Return what the network is called with; a negative id is ``filler``, and is not attended to.
+
+    Segments are given only where there are several, to networks that tell them apart.
+    """
+    import torch
+
+    given = torch.as_tensor(rows).to(network.device)
+    there = given >= 0
+    padding = (network.config.pad_token_id or 0) if filler is None else filler
+    inputs = {
+        "input_ids": (given & _TOKEN).masked_fill(~there, padding),
+        "attention_mask": there.long(),
+    }
+    most = int(rows.max(initial=0)) >> _BITS  # on the host: a GPU would have to be waited for
+    if most and tells_apart(network, most):
+        inputs["token_type_ids"] = (given >> _BITS).masked_fill(~there, 0)
+    return inputs
+
+
+def tells_apart(network: Any, most: int) -> bool:
+    """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
+    weights = network.named_parameters()
+    tables = [len(one) for name, one in weights if name.endswith("token_type_embeddings.weight")]
+    if tables:
+        return min(tables) > most
+    known = getattr(network.config, "type_vocab_size", most + 1)
+    return known > most and "token_type_ids" in inspect.signature(network.forward).parameters
+
+
+def input_table(network: Any) -> Any:
+    """Return the input embedding; not every network has a single one."""
+    try:
+        table = network.get_input_embeddings()
+    except NotImplementedError:
+        table = None
+    if getattr(table, "weight", None) is None:
+        raise DomainError(f"{type(network).__name__} has no table that embeds its tokens.")
+    return table
+
+
+def embedding_rows(network: Any) -> int | None:
+    """Return how many tokens the input embedding knows; None where there is not one table."""
+    try:
+        return int(input_table(network).weight.shape[0])
+    except DomainError:
+        return None
+
+
+_INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
+
+
+@contextlib.contextmanager
+def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
+    """Run a block in evaluation mode, then restore every mode, whatever happened.
+
+    ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
+    embedded input.
+    """
+    before = [(module, module.training, _hooks(module)) for module in model.modules()]
+    usual = model.config._attn_implementation
+    handles = []
+    try:
+        model.eval()
+        if eager and usual != "eager":
+            model.set_attn_implementation("eager")
+        if hook is not None:
+            handles = [one.register_forward_hook(hook) for one in _embeddings(model)]
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        if eager and usual != "eager":
+            model.set_attn_implementation(usual)
+        for module, training, hooks in before:
+            module.training = training
+            if _hooks(module) != hooks:
+                _restore(module, hooks)
+
+
+@contextlib.contextmanager
+def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
+    """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew."""
+    backend = tokenizer.backend_tokenizer
+    truncation, padding = backend.truncation, backend.padding
+    try:
+        yield
+    finally:
+        if truncation is not None and backend.truncation != truncation:
+            backend.enable_truncation(**truncation)
+        if padding is not None and backend.padding != padding:
+            backend.enable_padding(**padding)
+
+
+def _embeddings(model: Any) -> list[Any]:
+    """The input embedding, and others that share its weight: those of encoder and decoder."""
+    import torch
+
+    first = input_table(model)
+    weight = getattr(first, "weight", None)
+    tied = [
+        module
+        for module in model.modules()
+        if module is not first and isinstance(module, torch.nn.Embedding)
+    ]
+    return [first, *(one for one in tied if weight is not None and one.weight is weight)]
+
+
+def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
+    """What runs after the module, and whether transformers has put recorders of its own there."""
+    return dict(module._forward_hooks), _INSTALLED in module.__dict__
+
+
+def _restore(module: Any, hooks: tuple[dict[int, Any], bool]) -> None:
+    kept, installed = hooks
+    for number in [number for number in module._forward_hooks if number not in kept]:
+        for hidden in (
+            module._forward_hooks,
+            module._forward_hooks_with_kwargs,
+            module._forward_hooks_always_called,
+        ):
+            hidden.pop(number, None)
+    if not installed:
+        module.__dict__.pop(_INSTALLED, None)
+
+
+MASKED_OUT = -1  # stands for a piece that attention does not see
+
+
+def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
+    """Return rows of ids, each at least one long, as one array; the shorter ones are padded."""
+    ids = np.full((len(rows), max(map(len, rows))), MASKED_OUT)
+    for line, row in zip(ids, rows, strict=True):
+        line[: len(row)] = row
+    return ids
+
+
+def network_outputs(
+    network: Any, ids: Int[np.ndarray, "n T"], *, filler: int | None = None, ours: bool = False
+) -> Float[np.ndarray, "n C"]:
+    """Return the outputs for rows of ids, in the precision of the network.
+
+    ``filler`` is the token at places that attention does not see, by default the padding. A
+    network that is ``ours`` needs no care: it stays in evaluation mode.
+    """
+    import torch
+
+    given = network_input(network, ids, filler=filler)
+    care = contextlib.nullcontext() if ours else untouched(network)
+    with care, torch.inference_mode(), without_plans(network.device.type):
+        found = network(**given).logits.double().cpu().numpy()
+    if found.shape[1] != (labels := len(network.config.id2label)):
+        raise InputError(
+            f"the model returns {found.shape[1]} outputs, but its config.id2label names "
+            f"{labels} classes; make the two agree."
+        )
+    return found
+
+
+@contextlib.contextmanager
+def without_plans(device: str) -> Iterator[None]:
+    """Compute attention by kernels that take any shape: cuDNN's makes a plan for each new one."""
+    if device != "cuda":
+        yield
+        return
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        yield
+
+
+@final
+class NetworkFingerprint:
+    """SHA-256 of the configuration and the weights of a torch network, as they are now.
+
+    Weights are read again when torch has counted a change of them. What is written through
+    ``.data`` it does not count.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._stamp: tuple[Any, ...] = ()
+        self._weights = b""
+
+    def __call__(self) -> str:
+        """Return the fingerprint."""
+        tensors = sorted(self._network.state_dict().items())
+        stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
+        if stamp != self._stamp:
+            self._weights, self._stamp = _weights_digest(tensors), stamp
+        config = json.dumps(self._network.config.to_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(config.encode() + self._weights).hexdigest()
+
+
+def changes(tensor: Any) -> tuple[Any, ...]:
+    """Return what differs after a tensor was replaced or written to."""
+    uncounted = tensor.is_inference()  # such tensors have no count, and are read every time
+    return tensor.data_ptr(), tensor.dtype, object() if uncounted else tensor._version
+
+
+def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in tensors:
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        flat = tensor.detach().cpu().contiguous().flatten()
+        digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+    return digest.digest()
+
+
+_HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
+
+
+@final
+class ForwardPass:
+    """Calls a network on rows of ids, with ``half`` in half precision on a graphics card.
+
+    There the weights are cast once, into a copy of the network: casting them in every call took
+    longer than the call. A text that is read afterwards meets the weights as they are then. A row
+    on which the network fails is named as the text that ``shown`` makes of it.
+    """
+
+    def __init__(
+        self, network: Any, *, half: bool, shown: Callable[[Int[np.ndarray, " _"]], str]
+    ) -> None:
+        self._network, self._shown = network, shown
+        self._halves = half and network.device.type == "cuda"
+        self._half: Any = None  # the copy, None where it does not do
+        self._stamp: tuple[Any, ...] = ()
+
+    def renew(self) -> None:
+        """Cast the weights again if they have changed."""
+        if not self._halves:
+            return
+        # Not of state_dict, which takes as long as a tenth of a call.
+        tensors = itertools.chain(self._network.parameters(), self._network.buffers())
+        stamp = tuple(changes(tensor) for tensor in tensors)
+        if stamp != self._stamp:
+            self._half, self._stamp = _halved(self._network), stamp
+
+    def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs; what is masked out is not attended to."""
+        try:
+            found = self._outputs(ids)
+        except (MemoryError, InputError):
+            raise
+        except Exception as error:
+            if out_of_memory(error):
+                raise  # the engine asks again for fewer
+            raise failing_text(
+                self._outputs,
+                ids,
+                error,
+                who=type(self._network).__name__,
+                shown=lambda row: self._shown(row[row != MASKED_OUT]),
+            ) from error
+        if not np.isfinite(found).all():
+            raise InputError("the model returns numbers that are not finite; check its weights.")
+        return found
+
+    def _outputs(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        if self._half is not None:
+            found = network_outputs(self._half, ids, ours=True)
+            if np.isfinite(found).all():  # else too large for half precision
+                return found
+        return network_outputs(self._network, ids)
+
+
+def _halved(network: Any) -> Any:
+    """Return a copy in half precision, or None where that is not the same function."""
+    # Any ids will do: what is compared is the arithmetic.
+    ids = (np.arange(16) % network.config.vocab_size)[None]
+    try:
+        half = copy.deepcopy(network).half().eval()
+        found = network_outputs(half, ids, ours=True)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None  # a layer that knows no such numbers
+    true = network_outputs(network, ids)
+    off = float(np.abs(found - true).max())
+    return half if off <= _HALF * max(1.0, float(np.abs(true).max())) else None

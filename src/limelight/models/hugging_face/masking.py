@@ -1,0 +1,144 @@
+"""A text of which words are removed, as rows of ids and as a game."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.engine import Engine
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
+from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Features
+
+
+class MaskedRows(NamedTuple):
+    """From masks (n, d) to how many pieces each leaves, and to rows of ids, padded on the right."""
+
+    sizes: Callable[[Bool[np.ndarray, "n d"]], Int[np.ndarray, " n"]]
+    ids: Callable[[Bool[np.ndarray, "n d"]], Int[np.ndarray, "n T"]]
+
+
+def replaced(pieces: Pieces, features: Features, other: int) -> MaskedRows:
+    """Put the id ``other`` in the place of every piece of a removed word."""
+    inside = pieces.inside
+    ids, feature = pieces.row[inside], feature_of_piece(pieces, features)[inside]
+    # Its segment stays that of the place; what is masked out has none.
+    stands = ids - pieces.ids[inside] + other if other != MASKED_OUT else other
+
+    def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
+        return np.where(_stays(keep, feature), ids, stands)
+
+    return MaskedRows(lambda keep: np.full(len(keep), len(ids)), rows)
+
+
+def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
+    """Take the pieces of removed words out; what lay beyond the window moves up into it.
+
+    ``nothing`` is the id that stands for a text of no pieces at all.
+    """
+    feature = feature_of_piece(pieces, features)
+
+    def stays(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, "n L"]:
+        return pieces.fitting(_stays(keep, feature))
+
+    def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
+        left = stays(keep)
+        sizes = left.sum(axis=1)
+        order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
+        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
+        ids[sizes == 0, 0] = nothing
+        return ids
+
+    return MaskedRows(lambda keep: stays(keep).sum(axis=1), rows)
+
+
+def _stays(
+    keep: Bool[np.ndarray, "n d"], feature: Int[np.ndarray, " L"]
+) -> Bool[np.ndarray, "n L"]:
+    """Which pieces stay: those of kept features, and those that belong to none."""
+    always = np.ones((len(keep), 1), bool)
+    found: np.ndarray = np.concatenate([keep, always], axis=1)[:, feature]
+    return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """The outputs for each mask of one text."""
+
+    engine: Engine
+    forward: ForwardPass
+    masked: MaskedRows
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for each mask."""
+        return self.engine.rows(
+            self.masked.sizes(keep), lambda rows: self.forward(self.masked.ids(keep[rows]))
+        )
+
+    @property
+    def joins(self) -> object:
+        """What games that may be asked together have in common: the engine of their model."""
+        return self.engine
+
+    @staticmethod
+    def joint(
+        games: Sequence[Any], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> list[Float[np.ndarray, "_ C"]]:
+        """Return the outputs for the masks of each text, asked as if they were one text's."""
+        sizes = np.concatenate(
+            [game.masked.sizes(keep) for game, keep in zip(games, masks, strict=True)]
+        )
+        counts = [len(keep) for keep in masks]
+        owner = np.repeat(np.arange(len(games)), counts)
+        starts = np.cumsum([0, *counts[:-1]])
+
+        def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
+            whose = owner[places]
+            rows = [
+                (own, games[g].masked.ids(masks[g][places[own] - starts[g]]))
+                for g in np.unique(whose)
+                for own in [whose == g]
+            ]
+            ids = np.full((len(places), max(part.shape[1] for _, part in rows)), MASKED_OUT)
+            for own, part in rows:
+                ids[own, : part.shape[1]] = part
+            found: np.ndarray = games[0].forward(ids)
+            return found
+
+        return np.split(games[0].engine.rows(sizes, answer), starts[1:])
+
+
+def standing_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
+    """Return the tokens that may stand in the place of another, by name."""
+    pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
+    known = {
+        "mask": tokenizer.mask_token_id,
+        # Decoders read the last piece that is not padding: one that is both moves the head.
+        "unk": None if unknown == pad else unknown,
+        "pad": pad,
+    }
+    return {name: int(token) for name, token in known.items() if token is not None}
+
+
+def nothing_token(tokenizer: Any) -> int:
+    """Return what stands for a text of no pieces at all: the token that begins or ends others."""
+    choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
+    return next(int(token) for token in choices if token is not None)
+
+
+def ids_moved(
+    pieces: Pieces, features: Features, tokens: Mapping[str, int], replacement: str
+) -> Int[np.ndarray, " T"]:
+    """Return the ids that are read, those of ``features`` moved to the token of that name."""
+    if replacement not in tokens:
+        named = " or ".join(map(repr, tokens))
+        raise InputError(
+            "integrated gradients move every word to a token in its own place; "
+            + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
+        )
+    feature = feature_of_piece(pieces, features)[pieces.inside]
+    return np.where(feature >= 0, tokens[replacement], pieces.ids[pieces.inside])
