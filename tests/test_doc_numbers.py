@@ -54,7 +54,7 @@ def test_speeds_in_the_readme_are_some_of_those():
 
 @pytest.mark.parametrize(
     "place",
-    ["src/limelight/explainers/gradient_methods.py", "docs/methods/gxi.md", "docs/models.md"],
+    ["src/limelight/explainers/gradients.py", "docs/methods/gxi.md", "docs/models.md"],
 )
 def test_chance_on_deep_models_has_the_numbers_that_were_measured(place):
     """One measurement stands in a notice and on two pages."""

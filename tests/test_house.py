@@ -12,7 +12,7 @@ import pytest
 
 import limelight
 from limelight.explainers import METHODS
-from limelight.explainers.settings import Settings
+from limelight.explainers.question import Settings
 from limelight.models import Capability
 
 HOME = Path(limelight.__file__).parent

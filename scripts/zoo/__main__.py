@@ -20,7 +20,7 @@ warnings.simplefilter("ignore")
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-import limelight.explainers.lime_methods  # noqa: F401, E402  loaded once, before any fork
+import limelight.explainers.lime  # noqa: F401, E402  loaded once, before any fork
 from zoo import animals, matrix  # noqa: E402
 from zoo.visit import visit  # noqa: E402
 

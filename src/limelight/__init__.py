@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from limelight.corpus import Run, explain_data
     from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
-    from limelight.explainers.plan_verb import plan
-    from limelight.explainers.surrogate_verb import surrogate
+    from limelight.explainers.plan import plan
+    from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
@@ -46,12 +46,12 @@ _HOME = {
     "judge": "limelight.judging",
     "load": "limelight.models",
     "methods": "limelight.verbs",
-    "plan": "limelight.explainers.plan_verb",
+    "plan": "limelight.explainers.plan",
     "pooling_game": "limelight.theory.attention_pooling",
     "read_labelled": "limelight.datasets",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
-    "surrogate": "limelight.explainers.surrogate_verb",
+    "surrogate": "limelight.explainers.surrogate",
     "train": "limelight.training",
     "verify": "limelight.checks",
     "wrap": "limelight.models",

@@ -1,24 +1,40 @@
 """What limelight does: explain, compare, play the game behind it, list the methods."""
 
-__all__ = ["COMPARED", "compare", "explain", "explain_classes", "game", "methods"]
-
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
 
 from limelight.explainers.budget import BudgetGiven, agreed_budget, allotted, checked_counts
-from limelight.explainers.explaining import compared, explanations
-from limelight.explainers.keywords import Keywords
-from limelight.explainers.progress import Progress, metered
-from limelight.explainers.question import Question
-from limelight.explainers.readings import Texts, is_one, listed, one_reading, readings
-from limelight.explainers.registry import method_table
-from limelight.explainers.several_methods import COMPARED, method_and_budget, several_methods
+from limelight.explainers.explaining import (
+    Progress,
+    Texts,
+    compared,
+    explanations,
+    is_one,
+    listed,
+    metered,
+    one_reading,
+    readings,
+)
+from limelight.explainers.question import Question, Settings
+from limelight.explainers.registry import method_and_budget, method_table, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
 from limelight.text import Given
+
+
+class Keywords(Settings, total=False):
+    """What may be given by name: what is asked about a text, and settings of the methods."""
+
+    features: str | Sequence[int]
+    scale: str
+    protect: Collection[str]
+    side: str | None
+    window: str | int | None
+    budget: BudgetGiven | None
+    progress: Progress | None
 
 
 @overload
@@ -224,7 +240,7 @@ def compare(
 ) -> Comparison | list[Comparison]:
     """Return one explanation per method of the same text; a list of texts gives a list.
 
-    ``methods`` are by default those of :data:`limelight.explainers.several_methods`: the paper's
+    ``methods`` are by default those of :data:`limelight.explainers.registry`: the paper's
     seven and Shapley values on the paper's classifier, elsewhere those that are faithful to deep
     models, as far as the model allows them. One that is not defined for a text (LIME of a single
     word) is then left out with a notice, while a method that was asked for by name and is not

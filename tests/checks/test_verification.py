@@ -30,9 +30,9 @@ def test_a_single_word_is_checked_as_far_as_it_goes():
 @pytest.mark.parametrize(
     ("place", "method"),
     [
-        ("limelight.explainers.removal_methods.leave_one_out", "loo"),
-        ("limelight.explainers.lime_methods.lime", "lime"),
-        ("limelight.explainers.owen_methods.owen", "owen"),
+        ("limelight.explainers.shapley.leave_one_out", "loo"),
+        ("limelight.explainers.lime.lime", "lime"),
+        ("limelight.explainers.shapley.owen", "owen"),
     ],
 )
 def test_a_broken_method_is_found(monkeypatch, place, method):
@@ -50,7 +50,7 @@ def test_a_broken_method_is_found(monkeypatch, place, method):
 
 @pytest.mark.parametrize("name", ["lime_mean_field", "shapley_mean_field"])
 def test_a_broken_mean_field_is_found(monkeypatch, name):
-    place = f"limelight.explainers.mean_field_methods.{name}"
+    place = f"limelight.explainers.approximations.{name}"
     real = getattr(__import__("limelight.theory.mean_field", fromlist=[name]), name)
     monkeypatch.setattr(place, lambda *a, **k: real(*a, **k) * (1 + 1e-3))
     failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
@@ -76,7 +76,7 @@ def test_a_bound_that_is_too_small_is_found(monkeypatch, place, method):
 
 
 def test_owen_values_are_checked_in_several_sentences(monkeypatch):
-    from limelight.explainers import owen_methods
+    from limelight.explainers import shapley as owen_methods
 
     real = owen_methods.owen
     monkeypatch.setattr(owen_methods, "owen", lambda g, s, **k: real(g, 0 * s, **k))

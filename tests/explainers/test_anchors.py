@@ -4,7 +4,7 @@ import pytest
 import limelight
 from findings import findings
 from limelight.errors import InputError
-from limelight.explainers.anchor_methods import ROWS, Anchors
+from limelight.explainers.anchors import ROWS, Anchors
 from limelight.explainers.reading import read
 from limelight.text import UNK
 

@@ -176,7 +176,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
 
     from sklearn.linear_model import LinearRegression
 
-    from limelight.explainers.lime_methods import _quality
+    from limelight.explainers.lime import _quality
 
     e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
     d = len(e.features)

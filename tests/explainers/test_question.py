@@ -12,8 +12,8 @@ import pytest
 import limelight
 from limelight.cli.question_options import QuestionOptions
 from limelight.errors import InputError
-from limelight.explainers.keywords import Keywords
 from limelight.explainers.question import Question
+from limelight.verbs import Keywords
 
 from tiny_models import tiny_model
 

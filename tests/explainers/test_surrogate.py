@@ -9,7 +9,7 @@ import pytest
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import Surrogate, SurrogateGame
-from limelight.explainers.fitted_surrogate import _fidelity
+from limelight.explainers.surrogate import _fidelity
 from limelight.sampling import cross_fits, paired_masks, permutation_shapley, shapley_of_all_masks
 from limelight.theory.faithfulness import deletion_curves, greedy_order, size_extremes
 from limelight.theory.leave_one_out import leave_one_out

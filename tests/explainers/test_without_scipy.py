@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from limelight.errors import MissingExtraError
-from limelight.explainers.attention_paths import largest_flows
+from limelight.explainers.attention import largest_flows
 from limelight.sampling import clopper_pearson
 
 LAYERS = np.full((2, 3, 3), 1 / 3)

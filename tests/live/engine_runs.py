@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from limelight.explainers.targets import Targets, target_indices
+from limelight.explainers.question import Targets, target_indices
 from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models.attention.collapsed import CollapsedDocuments

@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import linprog
 
 import limelight
-from limelight.explainers.attention_paths import largest_flows, with_residual
+from limelight.explainers.attention import largest_flows, with_residual
 
 from tiny_models import tiny_model
 from tiny_transformers import FAMILIES, tiny, unusual

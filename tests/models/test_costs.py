@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.explainers import LimeSampled, integrated_methods, text_game
+from limelight.explainers import LimeSampled, text_game
+from limelight.explainers import gradients as integrated_methods
 
 WORDS = [f"w{i}" for i in range(300)]
 SLOPES = np.random.default_rng(3).normal(size=(len(WORDS), 5))

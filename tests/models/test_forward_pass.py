@@ -11,11 +11,7 @@ from limelight.text import Features
 
 torch = pytest.importorskip("torch")
 
-from limelight.models.hugging_face.forward import (  # noqa: E402
-    MASKED_OUT,
-    ForwardPass,
-    rectangle,
-)
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, rectangle
 
 from tiny_transformers import tiny  # noqa: E402
 

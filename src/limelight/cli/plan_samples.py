@@ -13,7 +13,7 @@ from limelight.cli.result import write
 from limelight.cli.second_text import with_second
 from limelight.cli.texts import given_texts
 from limelight.errors import InputError
-from limelight.explainers import plan_verb
+from limelight.explainers import plan as plan_verb
 from limelight.models import load
 
 

@@ -16,7 +16,7 @@ from limelight.cli.progress_bar import ProgressShown
 from limelight.cli.result import chosen_format, parsed_settings
 from limelight.cli.second_text import with_second
 from limelight.errors import InputError
-from limelight.explainers.readings import together
+from limelight.explainers.explaining import together
 from limelight.models import Model
 from limelight.render.wording import notices
 from limelight.results import Comparison

@@ -24,7 +24,7 @@ from limelight.corpus.shard_schema import shard_bytes
 from limelight.corpus.shard_task import Engine, Finished, Job, Orders, Task
 from limelight.corpus.shard_work import ShardWork, data_texts
 from limelight.errors import InputError
-from limelight.explainers.readings import readings
+from limelight.explainers.explaining import readings
 from limelight.models.loading import ModelSource
 
 _FEW = 20  # texts, which are not worth an estimate

@@ -13,8 +13,7 @@ from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.method import Chosen
 from limelight.explainers.question import Question
-from limelight.explainers.registry import configured
-from limelight.explainers.several_methods import default_method, several_methods
+from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model
 from limelight.models.loading import source_of
 from limelight.results.plain_values import plain_value, written_value

@@ -20,8 +20,7 @@ from limelight.corpus.shard_work import ShardWork
 from limelight.corpus.stored_run import Run
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven
-from limelight.explainers.question import Question
-from limelight.explainers.settings import Settings
+from limelight.explainers.question import Question, Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
 

@@ -12,10 +12,9 @@ from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_rows import Answer, DataText, shard_table
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
-from limelight.explainers.explaining import explanations
+from limelight.explainers.explaining import explanations, readings, together
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import readings, together
 from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.results import Explanation

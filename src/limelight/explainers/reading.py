@@ -1,7 +1,5 @@
 """Some texts under one model, with what is to be explained: what every method computes from."""
 
-__all__ = ["Reading", "read", "reading_of"]
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,13 +8,14 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.explainers.question import Question
-from limelight.explainers.targets import Targets, against_indices, target_indices
+from limelight.explainers.question import Question, Targets, against_indices, target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
+    Attends,
     Capability,
     Collapses,
+    Differentiates,
     Model,
     resolved_replacement,
     why_not,
@@ -291,3 +290,12 @@ def _features(document: Document, question: Question, protect: frozenset[str]) -
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)
+
+
+def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
+    """Return scores of pieces summed over the pieces and places of each feature."""
+    (document,), (features,) = one.documents, one.features
+    token = cast(Attends | Differentiates, one.model).places(document)
+    feature = np.append(features.of_token, -1)[token]
+    belongs = feature[:, None] == np.arange(len(features))
+    return scores @ belongs.astype(np.float64)

@@ -1,28 +1,25 @@
-"""The registry of methods."""
+"""The registry of methods, and which of them explain or are compared."""
 
-__all__ = ["METHODS", "configured", "find_method", "method_table", "usable_methods"]
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from limelight.errors import InputError, nearest
-from limelight.explainers import (
-    anchor_methods,
-    attention_methods,
-    banzhaf_methods,
-    conservative_methods,
-    first_order_methods,
-    generic_attention,
-    gradient_methods,
-    integrated_methods,
-    interaction_methods,
-    lime_methods,
-    mean_field_methods,
-    owen_methods,
-    removal_methods,
-    shapley_methods,
-    surrogate_methods,
-)
+from limelight.explainers import anchors as anchor_methods
+from limelight.explainers import approximations as first_order_methods
+from limelight.explainers import approximations as mean_field_methods
+from limelight.explainers import attention as attention_methods
+from limelight.explainers import attention as generic_attention
+from limelight.explainers import banzhaf as banzhaf_methods
+from limelight.explainers import banzhaf as interaction_methods
+from limelight.explainers import gradients as conservative_methods
+from limelight.explainers import gradients as gradient_methods
+from limelight.explainers import gradients as integrated_methods
+from limelight.explainers import lime as lime_methods
+from limelight.explainers import shapley as owen_methods
+from limelight.explainers import shapley as removal_methods
+from limelight.explainers import shapley as shapley_methods
+from limelight.explainers import surrogate as surrogate_methods
+from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.method import (
     Chosen,
     Method,
@@ -32,7 +29,7 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import Model
+from limelight.models import Model, why_not
 from limelight.results.method_table import MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it; a module is a name in this list.
@@ -130,3 +127,59 @@ def _way_row(method: Method, way: Way) -> WayRow:
     defaults = {**setting_defaults(method), **way.defaults}
     rows = (SettingRow(name, defaults[name], means) for name, means in way.settings.items())
     return WayRow(way.needs, way.exactness, tuple(rows))
+
+
+# What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods
+# and Shapley values; elsewhere those that were measured to be faithful to a deep model, the best
+# first, of which a model's own are taken. Gradient × input and G-avg are chance there.
+COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
+COMPARED_ELSEWHERE = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
+# What `explain` takes unless told otherwise: LIME where it is exact, as in the paper; elsewhere
+# Shapley values, which have the largest share at every number of calls
+# (benchmarks/results/judging_cuda_every.json).
+EXPLAINED = "lime"
+EXPLAINED_ELSEWHERE = "shapley"
+
+
+def default_method(model: Model) -> str:
+    """Return the method that explains ``model`` unless another is named."""
+    return EXPLAINED if why_not(model, "collapses") is None else EXPLAINED_ELSEWHERE
+
+
+def method_and_budget(
+    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
+) -> tuple[Chosen, Budget | None]:
+    """Return the method that explains ``model``, the default one for None, and its budget."""
+    chosen = configured(default_method(model) if method is None else method, model, settings)
+    return chosen, agreed_budget(budget, [chosen], settings)
+
+
+def compared_by_default(model: Model) -> list[str]:
+    """Return the methods that ``compare`` shows for ``model`` unless it is told otherwise."""
+    listed = COMPARED if why_not(model, "collapses") is None else COMPARED_ELSEWHERE
+    usable = usable_methods(model)
+    return [name for name in listed if name in usable]
+
+
+def several_methods(
+    model: Model, methods: str | Sequence[str | object] | None, settings: Mapping[str, Any]
+) -> list[Chosen]:
+    """Return the methods to compare, each with those of the settings that it has."""
+    names = [methods] if isinstance(methods, str) else methods
+    if names is None:
+        names = list(compared_by_default(model))
+    if not names:
+        raise InputError("compare needs at least one method; got none.")
+    several = list(dict.fromkeys(names))
+    ids = [find_method(name).id for name in several]
+    if twice := [name for name in ids if ids.count(name) > 1]:
+        raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
+    own = [way_of(find_method(n), model).settings if isinstance(n, str) else {} for n in several]
+    known = {name: None for settings_of_way in own for name in settings_of_way}
+    for name in settings:
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
+    return [
+        configured(name, model, {k: v for k, v in settings.items() if k in taken})
+        for name, taken in zip(several, own, strict=True)
+    ]

@@ -1,17 +1,20 @@
-"""What perturbation methods play: the explained number of one text under each mask."""
+"""The explained number as a game: asked mask by mask, or a ratio game with exact values."""
 
-__all__ = ["TargetGame", "refusal_notice", "steadiness_notice"]
-
-from functools import cached_property
-from typing import final
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, final
 
 import numpy as np
 
+from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
-from limelight.sampling import watched
+from limelight.results import Finding
+from limelight.sampling import SPIKE, watched
 from limelight.shapes import Bool, Float
+from limelight.theory.namespace import host_array
+from limelight.theory.ratio_game import RatioGame, of_heads
 
 _STEADY = 0.01  # of the answer, or of 1: what half precision may do
 
@@ -110,3 +113,62 @@ def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
     if game.stood_in == since:
         return (f"{NO_BASE}.",)
     return (f"{NO_BASE}; the mean of its answers to each word alone stands in for it.",)
+
+
+def need_logit(reading: Reading, method: str) -> None:
+    """Refuse probabilities, on which no exact formula is known."""
+    if reading.targets.scale != "logit":
+        raise InputError(
+            f"method {method!r} has a formula for logits only; ask for the logit, or use "
+            "'lime-sampled', which samples probabilities."
+        )
+
+
+def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:
+    """Return the scores of every head's own game; their mean is the model's."""
+    alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
+    return np.stack([host_array(scores)[:, 0] for scores in alone])
+
+
+def semivalue(
+    settings: Any, reading: Reading, *, name: str, value: Callable[..., Any]
+) -> list[Finding]:
+    """Score every feature by its mean change of the logit over sets of the others."""
+    need_logit(reading, name)
+    games = reading.ratio_game
+    solve = partial(value, tolerance=settings.tolerance)
+    found = solve(games)
+    scores, bounds = host_array(found.scores), host_array(found.bound)
+    heads = head_scores(solve, games) if settings.per_head else None
+    return [
+        Finding(
+            scores=scores[i, 0, : len(features)],
+            bound=float(bounds[i, 0]),
+            heads=None if heads is None else heads[:, i, : len(features)],
+        )
+        for i, features in enumerate(reading.features)
+    ]
+
+
+def unseen_effects(
+    *, flat: bool, spike: float, size: float, draws: int, same: str, what: str
+) -> tuple[str, ...]:
+    """Say where the spread of ``draws`` of ``what`` does not show how far scores may be off.
+
+    ``flat``: there is none, as ``same`` says; ``size`` is what the standard errors then allow for.
+    ``spike``: the share of one draw in it.
+    """
+    if flat:
+        allowed = f"The standard errors allow for one as large as {size:.3g}."
+        if size == 0:
+            allowed = "The standard errors are 0 only because nothing has moved the output so far."
+        return (
+            f"All {draws:,} {what} {same}, which is no proof: an effect that shows in fewer than "
+            f"{min(300 / draws, 100):.2g} % of all {what} may have gone unseen. {allowed}",
+        )
+    if spike > SPIKE:
+        return (
+            f"One of the {draws:,} {what} makes up most of the spread of a score: effects as rare "
+            "as this may have been missed, and the standard errors are then too small. Draw more.",
+        )
+    return ()

@@ -14,8 +14,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import configured, find_method
-from limelight.explainers.several_methods import compared_by_default
+from limelight.explainers.registry import compared_by_default, configured, find_method
 from limelight.judging.stored import Stored, is_stored, stored_explanations
 from limelight.models import Model
 from limelight.results import Explanation

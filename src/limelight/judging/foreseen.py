@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.progress import Progress
+from limelight.explainers.explaining import Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
 from limelight.judging.asked_ground import read_at

@@ -9,10 +9,8 @@ from typing import Any, Unpack, overload
 from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
-from limelight.explainers.progress import Progress
-from limelight.explainers.question import Question
-from limelight.explainers.readings import Texts, listed
-from limelight.explainers.settings import Settings
+from limelight.explainers.explaining import Progress, Texts, listed
+from limelight.explainers.question import Question, Settings
 from limelight.judging.candidates import candidates_of
 from limelight.judging.foreseen import Foreseen, foreseen, metered_trial
 from limelight.judging.over_texts import greedy_row, method_rows, pair_rows

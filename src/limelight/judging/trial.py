@@ -10,10 +10,9 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.question import Question
+from limelight.explainers.explaining import together
+from limelight.explainers.question import Question, target_indices
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.readings import together
-from limelight.explainers.targets import target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.judging.candidates import Candidate
 from limelight.judging.greedy_search import GreedySearch, searched_together

@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import explanations
+from limelight.explainers.explaining import explanations, metered
 from limelight.explainers.method import Chosen
-from limelight.explainers.progress import metered
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
 from limelight.judging.candidates import Candidate

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from limelight.errors import InputError
-from limelight.explainers.readings import together
+from limelight.explainers.explaining import together
 from limelight.models import Model
 from limelight.render.html_judgement import judgement_page
 from limelight.render.html_summary import summary_page

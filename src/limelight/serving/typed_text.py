@@ -17,13 +17,11 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import explanations
+from limelight.explainers.explaining import explanations, metered, readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.progress import metered
 from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import readings
-from limelight.explainers.several_methods import several_methods
+from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.render.coloured_pieces import writable
 from limelight.render.wording import Outcome, notices, outcomes

@@ -1,7 +1,5 @@
 """Anchors: a few words that hold the prediction, with how often they do."""
 
-__all__ = ["ROWS", "Anchors"]
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +7,11 @@ from typing import NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import InputError
-from limelight.explainers.held_prediction import held_by
+from limelight.errors import DomainError, InputError
 from limelight.explainers.method import Method, Way
 from limelight.explainers.reading import Reading
-from limelight.explainers.sign_precision import sign_bracket_of
 from limelight.explainers.target_game import refusal_notice, steadiness_notice
+from limelight.models import CAPABILITIES, why_not
 from limelight.results import Anchor, Finding
 from limelight.sampling import (
     AnchorSearch,
@@ -26,10 +23,99 @@ from limelight.sampling import (
     coin_masks,
     expect,
     find_anchor,
+    sign_bracket,
     text_rng,
 )
-from limelight.shapes import Bool, Float
+from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
+from limelight.theory.namespace import host_array
+from limelight.theory.ratio_game import denominator_range
+
+
+@final
+class Held(NamedTuple):
+    """What the model says of the untouched text.
+
+    ``label`` is the only output that counts where labels are a yes or no each; None where one
+    class is predicted. ``choice`` is that class, or 1 for yes and 0 for no.
+    """
+
+    name: str
+    choice: int
+    label: int | None
+    for_target: bool
+    notices: tuple[str, ...] = ()
+
+    def __call__(self, outputs: Float[np.ndarray, "n C"]) -> Bool[np.ndarray, " n"]:
+        """Return whether ``outputs`` still say so."""
+        return _choices(outputs, self.label) == self.choice
+
+
+def held_by(one: Reading) -> Held:
+    """Return what is held in the one document of ``one``."""
+    model, target = one.model, int(one.targets.index[0])
+    why = why_not(model, "chooses")
+    if why is not None and model.link != "sigmoid":
+        raise DomainError(
+            f"an anchor holds the predicted class; it needs {CAPABILITIES['chooses']}, and {why}. "
+            "Use 'lime', 'shapley' or 'loo'."
+        )
+    label = target if why is not None and one.outputs.shape[1] > 1 else None
+    choice = int(_choices(one.outputs, label)[0])
+    if label is None:
+        notice = (
+            f"An anchor holds the predicted class, {model.classes[choice]!r}, "
+            f"so its words speak against the target {model.classes[target]!r}."
+        )
+        agrees, name = choice == target, model.classes[choice]
+    else:
+        notice = (
+            f"The text does not have the label {model.classes[target]!r}, which the anchor holds, "
+            "so its words speak against it."
+        )
+        agrees, name = bool(choice), ("" if choice else "not ") + model.classes[target]
+    notices = () if agrees else (notice,)
+    return Held(name, choice, label, agrees, notices + _held_against(one))
+
+
+def _held_against(one: Reading) -> tuple[str, ...]:
+    (other,) = one.targets.names_against()
+    if other is None:
+        return ()
+    return (f"An anchor holds what the model says, so it is the same against {other!r}.",)
+
+
+def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
+    if label is not None or outputs.shape[1] == 1:
+        return (outputs[:, label or 0] > 0).astype(np.int64)
+    return outputs.argmax(axis=1)
+
+
+def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, float] | None:
+    """Return rigorous bounds on the precision of ``words``; None where there are more heads."""
+    arrays = one.collapsed
+    game = arrays.game
+    if game.K > 1 or game.C > 2:
+        return None
+    # Of two outputs the larger wins: the sign of their difference, which is additive as well.
+    contrast = np.array([1.0] if game.C == 1 else [-1.0, 1.0])
+    N0, kept, removed = (host_array(x)[0, :, 0] for x in (game.N0, game.A, game.B))
+    kept_sum, removed_sum = contrast @ kept, contrast @ removed
+    at_random = np.ones(game.d, bool)
+    at_random[words] = False
+    start = contrast @ N0 + kept_sum[words].sum() + removed_sum[at_random].sum()
+    # What summing the tables' terms in floating point may have cost.
+    terms = float(
+        np.abs(contrast) @ (np.abs(kept).sum(axis=1) + np.abs(removed).sum(axis=1) + np.abs(N0))
+    )
+    slack = 2 * np.finfo(float).eps * arrays.logit.shape[-1] * terms
+    # f > 0 is sure where N/D exceeds what f may be off by.
+    if game.error is not None:
+        largest = float(host_array(denominator_range(game)[1])[0, 0])
+        slack += largest * float(np.abs(contrast) @ host_array(game.error)[0, :, 0])
+    low, high = sign_bracket(float(start), (kept_sum - removed_sum)[at_random], slack=slack)
+    return (low, high) if held == 1 else (1 - high, 1 - low)
+
 
 _CHUNK = 4096
 

@@ -1,11 +1,6 @@
-"""α-avg, α-max, α×grad, rollout and flow.
+"""Attention as an explanation: one layer, rollout, flow, and with gradients."""
 
-With one layer and no residual, as in the paper's classifier, rollout and flow are α-avg.
-"""
-
-__all__ = ["ROWS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Flow", "Rollout"]
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -13,21 +8,77 @@ from typing import cast, final
 
 import numpy as np
 
-from limelight.explainers.attention_paths import (
-    chosen_layer,
-    largest_flows,
-    mean_over_windows,
-    rolled_out,
-    with_residual,
-)
+from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.method import Method, Way
-from limelight.explainers.pieces_pooled import pooled_pieces
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Reading, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import Document
 from limelight.theory.attention import max_attention, mean_attention
+
+
+def mean_over_windows(
+    windows: Iterable[Attended], score: Callable[[Attended], Float[np.ndarray, "*K t"]]
+) -> Float[np.ndarray, "*K T"]:
+    """Return the scores of all pieces: a window counts as one of ``windows``."""
+    found = [score(one) for one in windows]
+    return np.concatenate(found, axis=-1) / len(found)
+
+
+def rolled_out(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return what reaches the classification head from every input, through all layers."""
+    mass = found.reads
+    for layer in with_residual(found.alpha)[::-1]:
+        mass = mass @ layer
+    return mass
+
+
+def with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T T"]:
+    """Return (mean over heads + identity)/2: what a layer passes on, with its residual."""
+    return (alpha.mean(axis=1) + np.eye(alpha.shape[-1])) / 2
+
+
+def largest_flows(
+    layers: Float[np.ndarray, "L T T"], reads: Float[np.ndarray, " T"]
+) -> Float[np.ndarray, " T"]:
+    """Return, for every input, the maximum flow from the read positions down to it.
+
+    Capacities are the layers' weights, rounded to 1e-6; node (l, t) has the number l T + t.
+    """
+    try:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import maximum_flow
+    except ImportError:
+        raise MissingExtraError("attention flow needs scipy", "hf") from None
+    (L, T, _), scale = layers.shape, 1e6
+    above, below = np.meshgrid(np.arange(T), np.arange(T), indexing="ij")
+    start = np.concatenate([(layer + 1) * T + above.ravel() for layer in range(L)])
+    end = np.concatenate([layer * T + below.ravel() for layer in range(L)])
+    source = (L + 1) * T
+    start = np.concatenate([start, np.full(T, source)])
+    end = np.concatenate([end, L * T + np.arange(T)])
+    # SciPy takes capacities as whole numbers of 32 bits: all that flows is about 1e6, which fits.
+    # Older releases want indices of 32 bits too, and coo_array makes them 64 wide.
+    capacity = np.rint(np.concatenate([layers.ravel(), reads]) * scale).astype(np.int32)
+    graph = coo_array((capacity, (start, end)), shape=(source + 1, source + 1)).tocsr()
+    graph.indices, graph.indptr = (x.astype(np.int32) for x in (graph.indices, graph.indptr))
+    return np.array([maximum_flow(graph, source, t).flow_value / scale for t in range(T)])
+
+
+def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
+    """Return the layer that ``name`` means: "first", "last", "mean", or a number from 0."""
+    if name == "mean":
+        return layers.mean(axis=0)
+    count = len(layers)
+    number = {"first": "0", "last": "-1"}.get(str(name), str(name))
+    if not number.removeprefix("-").isdecimal() or not -count <= int(number) < count:
+        raise InputError(
+            f"layer must be 'first', 'last', 'mean' or a number from 0 to {count - 1}; "
+            f"got {name!r}."
+        )
+    return layers[int(number)]
+
 
 _SINK = 0.005  # of the attention: less does not show
 _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
@@ -198,7 +249,7 @@ def _ways(
 
 _BLIND = "values, the last layer, and so the sign and the class"
 
-ROWS = (
+ATTENTION = (
     Method(
         id="alpha-avg",
         label="α-avg",
@@ -257,3 +308,68 @@ ROWS = (
         ways=_ways(mean_attention, _by_flow, needs="relays"),
     ),
 )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GenericAttention:
+    """Settings of generic attention explainability: none."""
+
+
+def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]:
+    """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
+    arrays = reading.collapsed
+    product = arrays.attention * arrays.attended_u(reading.target_weights)
+    product = product / product.shape[-2]
+    parts = arrays.pooled(np.maximum(product, 0)[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+
+
+def _generic_through_layers(_: GenericAttention, reading: Reading) -> list[Finding]:
+    """Score every feature by what the layers bring from its pieces to the positions read."""
+
+    def found(one: Reading) -> Finding:
+        read_in = one.documents[0].windows
+        windows = 1 if read_in is None else len(read_in.spans)
+
+        def relevance(window: Attended) -> Float[np.ndarray, " T"]:
+            # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
+            return relevance_of_layers(window._replace(gradient=window.gradient * windows))
+
+        attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
+        return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
+
+    return [found(one) for one in reading.apart()]
+
+
+def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return the read row of R − I, with R = I at first and R + A R after each layer.
+
+    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
+    otherwise get a one for being where it is.
+    """
+    here = np.eye(found.alpha.shape[-1])
+    R = here
+    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
+        R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
+    return found.reads @ (R - here)
+
+
+GENERIC = (
+    Method(
+        id="generic-attention",
+        label="Generic attention",
+        formula="read row of R − I, R ← R + mean over heads of (α ∂f/∂α)⁺ R (Chefer et al. 2021)",
+        sees="attention through all layers and, to first order, where it speaks for the class",
+        blind="what speaks against the class; values, except through the gradient of α",
+        cost="one forward and one backward pass",
+        signed=False,
+        settings=GenericAttention,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_generic_from_tables),
+            Way(needs="relays", exactness="exact", explain=_generic_through_layers),
+        ),
+    ),
+)
+
+ROWS = (*ATTENTION, *GENERIC)

@@ -11,11 +11,11 @@ import numpy as np
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.lime_regression import Regression
+from limelight.explainers.explaining import one_reading
+from limelight.explainers.lime import Regression
 from limelight.explainers.method import setting_value
 from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
-from limelight.explainers.readings import one_reading
 from limelight.models import Model, resolved_replacement
 from limelight.results.sampling_plan import SamplingPlan
 from limelight.sampling.masks import SIZES

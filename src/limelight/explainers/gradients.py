@@ -1,0 +1,546 @@
+"""Gradients, integrated gradients, and LRP."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, cast, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.explainers.budget import STEP
+from limelight.explainers.method import Counted, Method, Way
+from limelight.explainers.reading import Reading, pooled_pieces
+from limelight.models import Differentiates, Freezes, Model, resolved_replacement
+from limelight.models.protocol import replacement_in_place
+from limelight.render.wording import rounded_up
+from limelight.results import Finding
+from limelight.shapes import Float
+from limelight.theory.gradient import gradient_summary, gradient_times_input
+from limelight.theory.integrated_gradients import IntegratedGradients, integrated_gradients
+from limelight.theory.path_quadrature import nested_rules
+
+_BACKWARD = "one forward and one backward pass"
+_ROUNDING = 1e-4  # of the mean size of the gradient
+# Shares of the way from a random order (0) to the best order known (1): docs/judging.md and
+# docs/models.md.
+_WORSE_THAN_CHANCE = (
+    "Worse than chance: of the way from a random order of the words to the best possible one, it "
+    "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "
+    "signs depend on the axes of the embedding, which are arbitrary; believe 'shapley' or 'lime'."
+)
+_CHANCE_ON_DEEP = (
+    "No better than chance on deep models: of the way from a random order of the words to that of "
+    "greedy search, it went −0.02 [−0.05, 0.02] on MiniLM and 110 IMDB reviews, where Shapley "
+    "values went 0.88 and 'lrp', at the same cost, 0.66; use 'shapley', 'lime' or 'lrp'."
+)
+_PER_HEAD = {
+    "per_head": "also score every head's own gradient; norms of those do not average to the whole"
+}
+Summary = Literal["mean", "l1", "l2"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GAvg:
+    """Settings of G-avg."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GL1:
+    """Settings of G-l1."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GL2:
+    """Settings of G-l2."""
+
+    per_head: bool = False
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GxI:
+    """Settings of gradient × input: none."""
+
+
+def _from_tables(
+    settings: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary
+) -> list[Finding]:
+    """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
+    arrays, weights = reading.collapsed, reading.target_weights
+    scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
+    if not settings.per_head:
+        return [Finding(scores=s) for s in scores]
+    of_heads = arrays.head_gradients(weights)[..., 1:, :]
+    heads = arrays.pooled(gradient_summary(of_heads, summary))
+    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+
+
+def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
+    """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
+    arrays = reading.collapsed
+    u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
+    of_heads = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)[..., 1:]
+    scores, heads = arrays.pooled(of_heads.mean(axis=-2)), arrays.pooled(of_heads)
+    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+
+
+def _at_pieces(_: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary) -> list[Finding]:
+    """Score every feature by the gradient of the target at its embedded pieces."""
+
+    def found(one: Reading) -> Finding:
+        _, G = _embedded_and_gradient(one)
+        scores = pooled_pieces(one, gradient_summary(G, summary))
+        if summary != "mean" or (noise := _rounding(G)) < np.abs(scores).max():
+            return Finding(scores=scores)
+        return Finding(
+            scores=scores, notices=(_only_noise(scores, noise),), diagnostics={"rounding": noise}
+        )
+
+    return [found(one) for one in reading.apart()]
+
+
+def _times_input(_: GxI, reading: Reading) -> list[Finding]:
+    """Score every feature by the gradient at its embedded pieces times what is embedded there."""
+
+    def found(one: Reading) -> Finding:
+        e, G = _embedded_and_gradient(one)
+        return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
+
+    return [found(one) for one in reading.apart()]
+
+
+def _embedded_and_gradient(
+    one: Reading,
+) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
+    model, document = cast(Differentiates, one.model), one.documents[0]
+    e = model.embedded(document)
+    return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
+
+
+def _rounding(G: Float[np.ndarray, "T d_e"]) -> float:
+    """Return the size below which means of the rows of ``G`` are rounding errors."""
+    return float(_ROUNDING * np.abs(G).mean())
+
+
+def _only_noise(scores: Float[np.ndarray, " d"], noise: float) -> str:
+    """Say that scores are rounding: under a layer norm, the gradient has mean zero."""
+    return (
+        "The model normalises its embedded input, so the mean of the gradient is zero and these "
+        f"scores are rounding errors: none is larger than {np.abs(scores).max():.0e}, and below "
+        f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
+    )
+
+
+def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
+    """The tables' own gradient, then automatic differentiation."""
+    return (
+        Way(
+            needs="collapses",
+            exactness="exact",
+            explain=partial(_from_tables, summary=summary),
+            settings=_PER_HEAD,
+            caution=caution,
+        ),
+        Way(
+            needs="differentiates",
+            exactness="exact",
+            explain=partial(_at_pieces, summary=summary),
+            cost=_BACKWARD,
+        ),
+    )
+
+
+_COST = "one forward pass and two small products"
+
+GRADIENTS = (
+    Method(
+        id="g-avg",
+        label="G-avg",
+        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, to first order",
+        blind="what happens far from the text; the axes of the embedding are arbitrary",
+        cost=_COST,
+        settings=GAvg,
+        ways=_ways("mean", caution=_WORSE_THAN_CHANCE),
+    ),
+    Method(
+        id="g-l1",
+        label="G-l1",
+        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL1,
+        ways=_ways("l1"),
+    ),
+    Method(
+        id="g-l2",
+        label="G-l2",
+        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL2,
+        ways=_ways("l2"),
+    ),
+    Method(
+        id="gxi",
+        label="G×I",
+        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, with a sign",
+        blind="saturation: it compares with the zero vector, which is not a word",
+        cost="one forward pass: no embedding is touched",
+        settings=GxI,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_input_from_tables),
+            Way(
+                needs="differentiates",
+                exactness="exact",
+                explain=_times_input,
+                cost=_BACKWARD,
+                caution=_CHANCE_ON_DEEP,
+            ),
+        ),
+    ),
+)
+
+
+_NODES = 16  # whose gradients are held at a time
+_CERTAIN = 0.2  # of the largest score: what half of the points may be off by without a word
+_PADDED = (
+    "Integrated gradients move words to the padding token's embedding, which the others still "
+    "attend to; 'lime', 'shapley' and 'loo' with replacement 'pad' mask a removed word out."
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class IG:
+    """Settings of integrated gradients along replacement → word."""
+
+    tolerance: float | None = None
+    steps: int = 16
+    max_steps: int = 256
+    replacement: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
+        if self.steps < 1:
+            raise InputError(f"steps must be at least 1; got {self.steps}.")
+        if self.max_steps < self.steps:
+            raise InputError(
+                f"max_steps must be at least steps ({self.steps}); got {self.max_steps}."
+            )
+
+
+def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
+    """Score every feature by the gradient summed along its path from UNK to the word."""
+    # One text at a time: each has the panels that its own logits need, whatever comes beside it.
+    found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
+    tokens = np.concatenate([ig.scores for ig in found])[..., 1:]
+    scores, heads = (
+        reading.collapsed.pooled(x) for x in (tokens.sum(axis=-2), tokens * tokens.shape[-2])
+    )
+    return [
+        Finding(
+            scores=s,
+            heads=h,
+            bound=float(ig.bound[0]),
+            notices=_unproven(ig, cast(float, settings.tolerance)),
+            diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
+        )
+        for s, h, ig in zip(scores, heads, found, strict=True)
+    ]
+
+
+def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
+    arrays, one = reading.collapsed, slice(i, i + 1)
+    targets = reading.targets.only(i)
+    return integrated_gradients(
+        arrays.path(one),
+        arrays.u[one],
+        arrays.base_u[one],
+        weigh=targets.weights,
+        value_of=targets.value,
+        outer=targets.outer(arrays.u.shape[1]),
+        tolerance=cast(float, settings.tolerance),
+        logit_error=arrays.logit_error[one],
+        value_error=arrays.value_error[one],
+    )
+
+
+def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
+    """Say that the integral is not as exact as was asked, where it is not for rounding alone.
+
+    Below what rounding does no node is spent; the bound has both.
+    """
+    quadrature, bound = float(found.quadrature[0]), float(found.bound[0])
+    if quadrature <= max(tolerance, bound - quadrature):
+        return ()
+    return (
+        f"The integral of a score is proven within {rounded_up(quadrature)} only, not within the "
+        f"tolerance {tolerance:.1g}.",
+    )
+
+
+def _along_points(settings: IG, reading: Reading) -> list[Finding]:
+    """Score every feature by the gradient summed along its path to the word."""
+    return [_along(settings, one) for one in reading.apart()]
+
+
+def _along(settings: IG, one: Reading) -> Finding:
+    model, document, targets = cast(Differentiates, one.model), one.documents[0], one.targets
+    tolerance = cast(float, settings.tolerance)
+    end = model.embedded(document)
+    start = model.embedded(document, one.features[0], settings.replacement)
+    ends = model.differentiated(document, np.stack([start, end]), targets.weights).outputs
+    base, whole = targets.value(ends[:, None])[:, 0]
+    nodes = settings.steps
+    while True:
+        piece_scores, *coarse = _integrals(one, start, end, nodes)
+        gap = abs(float(piece_scores.sum() - (whole - base)))
+        if gap <= tolerance * abs(whole - base) or 2 * nodes > settings.max_steps:
+            break
+        nodes *= 2
+    scores = pooled_pieces(one, piece_scores)
+    errors = np.max([np.abs(pooled_pieces(one, half) - scores) for half in coarse], axis=0)
+    padded = (_PADDED,) if settings.replacement == "pad" else ()
+    return Finding(
+        scores=scores,
+        base_value=float(base),
+        notices=_coarse(scores, errors) + _still_open(gap, float(whole - base), tolerance) + padded,
+        diagnostics={
+            "completeness_gap": gap,
+            "nodes": nodes,
+            "score_errors": errors.tolist(),
+        },
+    )
+
+
+def _fitted(settings: IG, _: int, calls: int) -> IG:
+    """Return as many steps as fit beside both ends; they are doubled, so their sum counts twice."""
+    most = max((calls // STEP - 2) // 2, 1)
+    return replace(settings, steps=min(settings.steps, most), max_steps=most)
+
+
+def _integrals(
+    one: Reading,
+    start: Float[np.ndarray, "T d_e"],
+    end: Float[np.ndarray, "T d_e"],
+    nodes: int,
+) -> Float[np.ndarray, "3 T"]:
+    """The scores of all tokens, and the same from either half of the nodes."""
+    at, weights = nested_rules(nodes)
+    ask, means = cast(Differentiates, one.model).differentiated, np.zeros((3, *end.shape))
+    for first in range(0, nodes, _NODES):
+        some = slice(first, first + _NODES)
+        points = start + at[some, None, None] * (end - start)
+        found = ask(one.documents[0], points, one.targets.weights)
+        means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
+    return (means * (end - start)).sum(axis=-1)
+
+
+def _coarse(scores: Float[np.ndarray, " d"], errors: Float[np.ndarray, " d"]) -> tuple[str, ...]:
+    worst, largest = float(errors.max(initial=0.0)), float(np.abs(scores).max(initial=0.0))
+    if worst <= _CERTAIN * largest:
+        return ()
+    return (
+        f"From half of the points a score would differ by up to {worst:.2g}; the largest is "
+        f"{largest:.2g}. Do not read much into smaller differences, or raise steps.",
+    )
+
+
+def _still_open(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
+    if gap <= tolerance * abs(change):
+        return ()
+    return (
+        f"The scores add up to the change of the output ({change:.3g}) within {gap:.1g}, not "
+        f"within {tolerance:.1%} of it; raise max_steps.",
+    )
+
+
+INTEGRATED = (
+    Method(
+        id="ig",
+        label="IG",
+        formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
+        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
+        blind="mixtures of kept and removed words off that path",
+        cost="32 forward passes on the tables for each 16 that logits move by",
+        settings=IG,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=_integrated_from_tables,
+                settings={"tolerance": "largest error of the integral of a score, in units of f"},
+                defaults={"tolerance": 1e-11},
+            ),
+            Way(
+                needs="differentiates",
+                exactness="estimated",
+                explain=_along_points,
+                settings={
+                    "tolerance": "the largest gap to adding up, as a share of the change",
+                    "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
+                    "max_steps": "the most nodes",
+                    "replacement": "the token at which the path to the word starts",
+                },
+                defaults={"tolerance": 0.01},
+                counted=Counted(lambda *_: 4 * STEP, ("steps", "max_steps"), _fitted),
+                cost="one forward and one backward pass per step",
+                replaced=replacement_in_place,
+            ),
+        ),
+    ),
+)
+
+
+_SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Lrp:
+    """Settings of LRP: one gradient at the text, or several on the way to it."""
+
+    steps: int = 1
+    replacement: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"steps must be at least 1; got {self.steps}.")
+
+
+def _frozen_from_tables(_: Lrp, reading: Reading) -> list[Finding]:
+    """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
+
+    What biases add to u is no token's, and left out.
+    """
+    arrays = reading.collapsed
+    product = arrays.alpha * arrays.read_u(reading.target_weights)
+    parts = arrays.pooled(product[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+
+
+def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
+    """Score every feature by the frozen network's gradient at its pieces times what moved there.
+
+    One step is gradient × input: the path from the zero vector, seen from its end alone.
+    """
+    if settings.steps > 1:
+        return [_on_the_way(settings, one) for one in reading.apart()]
+    model = cast(Freezes, reading.model)
+    found = model.frozen_times_input(reading.documents, reading.target_weights)
+    findings = []
+    for one, product, outputs in zip(reading.apart(), *found, strict=True):
+        _check_same(one.outputs[0], outputs)
+        findings.append(
+            Finding(scores=pooled_pieces(one, product), diagnostics=_shares(one, product))
+        )
+    return findings
+
+
+def _on_the_way(settings: Lrp, one: Reading) -> Finding:
+    """Integrate the gradient from the replacement to the text."""
+    model, document = cast(Freezes, one.model), one.documents[0]
+    end = model.embedded(document)
+    token = replacement_in_place(one.model, settings.replacement)
+    start = model.embedded(document, one.features[0], token)
+    nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
+    # The text itself comes last and counts nothing: its outputs are compared.
+    at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
+    return Finding(scores=pooled_pieces(one, _integral(one, start, end, at, weight)))
+
+
+def _integral(
+    one: Reading,
+    start: Float[np.ndarray, "T d_e"],
+    end: Float[np.ndarray, "T d_e"],
+    at: Float[np.ndarray, " n"],
+    weight: Float[np.ndarray, " n"],
+) -> Float[np.ndarray, " T"]:
+    """Return Σ_k w_k (e − s) · ∇f at s + x_k (e − s), the last of which is the text."""
+    ask, mean = cast(Freezes, one.model).frozen_gradient, np.zeros_like(end)
+    outputs = one.outputs
+    for first in range(0, len(at), _NODES):
+        some = slice(first, first + _NODES)
+        points = start + at[some, None, None] * (end - start)
+        found = ask(one.documents[0], points, one.targets.weights)
+        mean += np.einsum("n,nte->te", weight[some], found.gradient)
+        outputs = found.outputs
+    _check_same(one.outputs[0], outputs[-1])
+    return (mean * (end - start)).sum(axis=-1)
+
+
+def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) -> None:
+    """Refuse a network that answers something else with its weights frozen: it is another one."""
+    gap = float(np.abs(frozen - held).max())
+    if gap <= _SAME * max(1.0, float(np.abs(held).max())):
+        return
+    raise DomainError(
+        f"with its weights frozen the model must answer as before; its outputs move by {gap:.2g}. "
+        "Use 'ig', 'shapley' or 'lime'."
+    )
+
+
+def _shares(one: Reading, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
+    """Return what goes to no feature: special tokens, and biases, of which there is no token.
+
+    On the scale of probabilities F is not what the frozen network computes, and has no biases.
+    """
+    words, everything = float(pooled_pieces(one, scores).sum()), float(scores.sum())
+    shares = {"to_other_tokens": everything - words}
+    if one.targets.scale != "probability":
+        shares["to_biases"] = float(one.targets.value(one.outputs)[0]) - everything
+    return shares
+
+
+def _start_if_any(model: Model, name: str) -> str:
+    """Return where a path would start; one step needs no such token, and "auto" may stay."""
+    if name == "auto" and set(model.replacements) == {"delete"}:
+        return name
+    return (
+        replacement_in_place(model, name) if name == "auto" else resolved_replacement(model, name)
+    )
+
+
+FROZEN = (
+    Method(
+        id="lrp",
+        label="LRP",
+        formula="e_t · ∇_{e_t} f with attention, norms and activations frozen (Ali et al. 2022)",
+        sees="what a word passes on to the output through all layers, with a sign",
+        blind="what a word does by moving attention, norms and gates, which are frozen",
+        cost="one forward pass",
+        settings=Lrp,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_frozen_from_tables),
+            Way(
+                needs="freezes",
+                exactness="exact",
+                explain=_frozen_at_pieces,
+                settings={
+                    "steps": "gradients on the way from the replacement; 1 takes that of the text",
+                    "replacement": "the token at which the way starts, with 2 steps or more",
+                },
+                counted=Counted(lambda settings, _: STEP * (settings.steps + (settings.steps > 1))),
+                cost="one forward and one backward pass per step",
+                replaced=_start_if_any,
+                joint=True,
+            ),
+        ),
+    ),
+)
+
+ROWS = (*GRADIENTS, *INTEGRATED, *FROZEN)

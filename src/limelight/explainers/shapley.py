@@ -1,0 +1,382 @@
+"""Shapley values and their kin: Owen values of words inside sentences, and leave-one-out."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.explainers.budget import DEFAULT_CALLS
+from limelight.explainers.method import Counted, Method, Way
+from limelight.explainers.reading import Reading
+from limelight.explainers.target_game import TargetGame, need_logit, semivalue, unseen_effects
+from limelight.results import Finding
+from limelight.sampling import (
+    FEWEST,
+    ShapleySample,
+    affordable,
+    permutation_shapley,
+    shapley_of_all_masks,
+    text_rng,
+)
+from limelight.shapes import Float, Int
+from limelight.text import Features, features_of, one_line
+from limelight.theory.leave_one_out import leave_one_out
+from limelight.theory.namespace import host_array
+from limelight.theory.owen import owen
+from limelight.theory.per_document import one_document
+from limelight.theory.reciprocal_sum import need_tolerance
+from limelight.theory.shapley import shapley
+
+_ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part
+_FEWEST = 2  # one pair has no spread
+_TOLERANCE = "largest error of a score, relative to the range of f"
+_PER_HEAD = "also score every head alone"
+_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shapley:
+    """Settings of Shapley values: of a quadrature, or of random orders of the words."""
+
+    tolerance: float | None = None
+    per_head: bool = False
+    pairs: int | None = None
+    max_pairs: int = 10_000
+    replacement: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("pairs", _FEWEST), ("max_pairs", _FEWEST), ("seed", 0)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise InputError(f"{name} must be at least {least}; got {value}.")
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
+        if self.pairs is not None and self.max_pairs < self.pairs:
+            raise InputError(
+                f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
+            )
+        if self.tolerance is not None and self.max_pairs < FEWEST:
+            raise InputError(
+                f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
+                f"not show their spread; got {self.max_pairs}."
+            )
+
+    def drawn_at_first(self, d: int) -> int:
+        """Return how many pairs are drawn for ``d`` features before a tolerance is looked at."""
+        if self.pairs is not None:
+            return self.pairs
+        return min(max(_pairs_in(DEFAULT_CALLS, d), _FEWEST), self.max_pairs)
+
+    def asks_all(self, d: int) -> bool:
+        """Whether all masks are asked."""
+        most = _calls_of(self.max_pairs, d)
+        return affordable(d, _calls_of(self.drawn_at_first(d), d)) and 2**d <= most
+
+
+def _calls_of(pairs: int, d: int) -> int:
+    return 2 + pairs * 2 * (d - 1)
+
+
+def _pairs_in(calls: int, d: int) -> int:
+    return (calls - 2) // (2 * max(d - 1, 1))
+
+
+def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
+    """Score every feature by what it adds to the words before it, in random orders."""
+    return [_by_orders(settings, one) for one in reading.apart()]
+
+
+def _by_orders(settings: Shapley, one: Reading) -> Finding:
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    if settings.asks_all(d):
+        return Finding(
+            scores=shapley_of_all_masks(game, d)[0],
+            base_value=game.base_value,
+            notices=game.notices,
+            diagnostics={"masks": 2**d},
+        )
+    found = permutation_shapley(
+        game,
+        d,
+        text_rng(settings.seed, one.documents[0].text),
+        pairs=settings.drawn_at_first(d),
+        tolerance=settings.tolerance,
+        most=settings.max_pairs,
+        known_range=game.known_range,
+    )
+    return Finding(
+        scores=found.values[0],
+        stderr=found.stderr[0],
+        base_value=game.base_value,
+        notices=_of_orders(settings, found, d) + game.notices,
+        diagnostics={"pairs_drawn": found.pairs},
+    )
+
+
+def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
+    notices, worst = [], float(found.stderr.max())
+    if found.pairs < _ENOUGH and d > 2:  # an order of two words and its reverse are all orders
+        notices.append(
+            f"{found.pairs} pairs of orders are few: effects that show in some orders only may "
+            f"have been missed, and the standard errors are then too small; draw {_ENOUGH} or more."
+        )
+    if settings.tolerance is not None and worst > settings.tolerance:
+        notices.append(
+            f"After {found.pairs} pairs of orders the largest standard error is {worst:.2g}, "
+            f"above the tolerance {settings.tolerance:.2g}; raise max_pairs."
+        )
+    return (
+        *notices,
+        *unseen_effects(
+            flat=bool(found.flat[0]) and d > 2,
+            spike=float(found.spike[0]),
+            size=float(found.size[0]),
+            draws=found.pairs,
+            same="give the same scores",
+            what="pairs of orders",
+        ),
+    )
+
+
+def _calls_by_orders(settings: Shapley, d: int) -> int:
+    return 1 + 2**d if settings.asks_all(d) else _calls_of(settings.drawn_at_first(d), d)
+
+
+def _fewest_calls(_: Shapley, d: int) -> int:
+    return min(1 + 2**d, _calls_of(_FEWEST, d))
+
+
+def _fitted(settings: Shapley, d: int, calls: int) -> Shapley:
+    pairs = max(_pairs_in(calls, d), _FEWEST)
+    if 1 + 2**d <= calls:  # all masks are asked, as if they were the pairs that take as many
+        pairs = max(pairs, -(-(2**d - 2) // (2 * max(d - 1, 1))))
+    return replace(settings, pairs=pairs, max_pairs=pairs)
+
+
+SHAPLEY = (
+    Method(
+        id="shapley",
+        label="Shapley",
+        formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
+        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
+        blind="which other words it needs (see interactions)",
+        cost="milliseconds, exact to quadrature precision with a bound",
+        settings=Shapley,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=partial(semivalue, name="shapley", value=shapley),
+                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
+                defaults={"tolerance": 1e-6},
+            ),
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=_shapley_by_orders,
+                settings={
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
+                    f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
+                    "no more calls, or at most 1,024, they are asked instead",
+                    "replacement": "what stands for a removed word",
+                    "seed": "same seed, same scores",
+                    "tolerance": _UNTIL,
+                    "max_pairs": "the most pairs to draw",
+                },
+                calls=_calls_by_orders,
+                counted=Counted(_fewest_calls, ("pairs", "max_pairs", "tolerance"), _fitted),
+                cost="2 (d − 1) calls of the model for each pair of orders of d words",
+            ),
+        ),
+    ),
+)
+
+
+_SHOWN = 8  # sentences
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Owen:
+    """Settings of Owen values."""
+
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        # Here, because a text's share of it is what the quadrature sees.
+        if self.tolerance is not None:
+            need_tolerance(self.tolerance)
+
+
+def _owen(settings: Owen, reading: Reading) -> list[Finding]:
+    """Score every feature by its Owen value; one that spans sentences is a player in each."""
+    need_logit(reading, "owen")
+    return [_in_sentences(settings, one) for one in reading.apart()]
+
+
+def _in_sentences(settings: Owen, one: Reading) -> Finding:
+    (document,), (features,) = one.documents, one.features
+    sentences = features_of(document, "sentences")
+    parts, feature, sentence = _parts(features, sentences)
+    refined = replace(one, features=(parts,), shared=type(one.shared)())
+    several = np.bincount(feature, minlength=len(features))
+    # A score is the sum of that many values at most, and so is its error.
+    tolerance = cast(float, settings.tolerance) / int(several.max())
+    found = owen(one_document(refined.ratio_game, 0), sentence, tolerance=tolerance)
+    values = host_array(found.scores)[0]
+    scores = np.bincount(feature, values, minlength=len(features))
+    totals = np.bincount(sentence, values, minlength=len(sentences))
+    return Finding(
+        scores=scores,
+        bound=float(found.bound[0]) * int(several.max()),
+        notices=_notices(features, several, sentences, totals),
+        diagnostics={"sentences": _totals(sentences, totals, sentence)},
+    )
+
+
+def _parts(
+    features: Features, sentences: Features
+) -> tuple[Features, Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """The features cut at the ends of sentences, and the feature and the sentence of each part."""
+    scored = features.of_token >= 0
+    pairs = np.stack([features.of_token, sentences.of_token])[:, scored]
+    both, of_token = np.unique(pairs, axis=1, return_inverse=True)
+    part = np.full(len(scored), -1)
+    part[scored] = of_token
+    feature, sentence = both
+    names = tuple(features.strings[j] for j in feature)
+    spans = tuple(features.spans[j] for j in feature)
+    return Features(features.unit, names, spans, part), feature, sentence
+
+
+def _totals(
+    sentences: Features, totals: Float[np.ndarray, " n"], present: Int[np.ndarray, " parts"]
+) -> list[dict[str, Any]]:
+    """The sentences that hold something scored, each with the sum of its scores."""
+    return [
+        {
+            "text": sentences.strings[i],
+            "span": [sentences.spans[i][0][0], sentences.spans[i][-1][1]],
+            "score": float(totals[i]),
+        }
+        for i in np.unique(present).tolist()
+    ]
+
+
+def _notices(
+    features: Features,
+    several: Int[np.ndarray, " d"],
+    sentences: Features,
+    totals: Float[np.ndarray, " n"],
+) -> tuple[str, ...]:
+    notices = []
+    if shared := [features.strings[j] for j in np.flatnonzero(several > 1)]:
+        count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
+        notices.append(
+            f"{count} in several sentences ({one_line(', '.join(shared), 60)}): each sentence's "
+            "share is a player of its own, and the score is the sum of them."
+        )
+    if len(sentences) > 1:
+        order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
+        shown = [f"{totals[i]:+.3g} {one_line(sentences.strings[i], 30)!r}" for i in order]
+        rest = ["…"] if len(sentences) > _SHOWN else []
+        notices.append(f"Sentences, strongest first: {', '.join(shown + rest)}.")
+    return tuple(notices)
+
+
+OWEN = (
+    Method(
+        id="owen",
+        label="Owen",
+        formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
+        "1 − p as wholes, other words of the sentence with 1 − q",
+        sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
+        "sentences, and all add up to f − f(all UNK)",
+        blind="parts of other sentences: they come and go as wholes",
+        cost="milliseconds, exact to quadrature precision with a bound",
+        settings=Owen,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=_owen,
+                settings={"tolerance": "largest error of a score, relative to the range of f"},
+                defaults={"tolerance": 1e-6},
+            ),
+        ),
+    ),
+)
+
+
+_ROUNDING = 2.0**-52
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Loo:
+    """Settings of leave-one-out."""
+
+    replacement: str = "auto"
+
+
+def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
+    """Score every feature by what the explained output loses without it, in closed form."""
+    targets, outputs = reading.targets, reading.outputs
+    loss = leave_one_out(reading.collapsed.game)
+    without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
+    scores = targets.value(outputs) - targets.value(without)
+    # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
+    # few roundings of it.
+    off = host_array(loss.bound) + 8 * _ROUNDING * np.abs(outputs)
+    bounds = (np.abs(reading.target_weights) * off).sum(axis=-1)
+    return [
+        Finding(
+            scores=scores[: len(features), i],
+            bound=float(bounds[i]) if targets.scale == "logit" else None,
+        )
+        for i, features in enumerate(reading.features)
+    ]
+
+
+def _loo_by_asking(settings: Loo, reading: Reading) -> list[Finding]:
+    """Score every feature by what the explained output loses without it."""
+
+    def found(one: Reading) -> Finding:
+        game, d = TargetGame(one, settings.replacement), len(one.features[0])
+        masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
+        (whole, *without) = game(masks)[:, 0]
+        return Finding(
+            scores=whole - np.array(without), base_value=game.base_value, notices=game.notices
+        )
+
+    return [found(one) for one in reading.apart()]
+
+
+LOO = (
+    Method(
+        id="loo",
+        label="LOO",
+        formula="f(text) − f(text without the word)",
+        sees="what really happens when one word is replaced by UNK",
+        blind="words that stand in for each other: each alone seems not to matter",
+        cost="one forward pass, O(d)",
+        settings=Loo,
+        ways=(
+            Way(needs="collapses", exactness="bound", explain=_loo_from_game),
+            Way(
+                needs=None,
+                exactness="exact",
+                explain=_loo_by_asking,
+                settings={"replacement": "what stands for a removed word"},
+                calls=lambda _, d: d + 2,
+                counted=Counted(lambda _, d: d + 2),
+                cost="one call of the model per word",
+            ),
+        ),
+    ),
+)
+
+ROWS = (*LOO, *SHAPLEY, *OWEN)

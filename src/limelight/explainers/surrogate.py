@@ -1,0 +1,350 @@
+"""A ratio game fitted to a model around one text: its values, and how far it is the model."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError, nearest
+from limelight.explainers.banzhaf import of_words, strongest
+from limelight.explainers.explaining import one_reading
+from limelight.explainers.method import Counted, Method, Way, chosen
+from limelight.explainers.question import Question
+from limelight.explainers.reading import Reading
+from limelight.explainers.target_game import TargetGame, unseen_effects
+from limelight.models import Model, checked_model
+from limelight.results import Finding, Pairs
+from limelight.sampling import (
+    CrossFits,
+    LeftOut,
+    cross_fits,
+    pair_errors,
+    paired_masks,
+    text_rng,
+    word_errors,
+)
+from limelight.shapes import Float
+from limelight.text import Given, one_line
+from limelight.theory.banzhaf import banzhaf
+from limelight.theory.interactions import shapley_interactions
+from limelight.theory.lime import lime
+from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.shapley import shapley
+
+FEWEST_MASKS = 100  # masks: a fifth of them are left out at a time
+MOST_MASKS = 100_000  # masks: a fit holds all of them, and a few thousand say all that it can use
+_POOR = 0.5  # of the variance: a game that explains less is another game
+_ALIKE = 0.001  # of the variance: two fits that differ by less explain the same
+_MANY_HEADS = 8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SurrogateGame(RatioGame):
+    """A ratio game of one class that stands for a model around one text.
+
+    It is taken wherever a ratio game is, and called with masks (n, d), True where a feature stays,
+    it returns numbers (n, 1), as any game does. ``r2`` is the share of the variance of the model's
+    answers that it explains on masks left out of the fit, and ``r2_linear`` what the best linear
+    model, which is what LIME fits, explains of the same ones. ``penalties`` are those on the
+    spread of the log weights and on the values; ``calls`` is how many masks the model was asked.
+    """
+
+    features: tuple[str, ...]
+    r2: float
+    r2_linear: float
+    penalties: tuple[float, float]
+    calls: int
+    notices: tuple[str, ...] = ()
+
+    @property
+    def heads(self) -> int:
+        """Number of heads, chosen by the masks left out unless it was asked for."""
+        return self.K
+
+    def __len__(self) -> int:
+        return self.d
+
+    def __repr__(self) -> str:
+        words = one_line(", ".join(self.features), 80)
+        return (
+            f"<SurrogateGame of {len(self)} features in {self.heads} head(s): R² {self.r2:.3f} on "
+            f"masks left out, linear {self.r2_linear:.3f}, {self.calls:,} calls: {words}>"
+        )
+
+    def __call__(self, keep: Any) -> Float[np.ndarray, "n 1"]:
+        """Return the fitted number for each mask."""
+        masks = np.asarray(keep)
+        if masks.ndim != 2 or masks.shape[1] != self.d or masks.dtype.kind not in "bui":
+            raise InputError(
+                f"a game of {self.d} features takes masks of shape (n, {self.d}), true where "
+                f"a feature stays; got {masks.dtype} of shape {masks.shape}."
+            )
+        return value(self, masks.astype(bool)).T
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SurrogatePlan:
+    """How many masks a surrogate is fitted to, and its heads; None leaves them to the text."""
+
+    samples: int | None = None
+    heads: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples is not None and not FEWEST_MASKS <= self.samples <= MOST_MASKS:
+            raise InputError(
+                f"samples must be between {FEWEST_MASKS} and {MOST_MASKS}; got {self.samples}."
+            )
+        if self.heads is not None and not 1 <= self.heads <= _MANY_HEADS:
+            raise InputError(f"heads must be between 1 and {_MANY_HEADS}; got {self.heads}.")
+        if self.seed < 0:
+            raise InputError(f"seed must be at least 0; got {self.seed}.")
+
+    def drawn(self, d: int) -> int:
+        """Return how many masks of ``d`` features are drawn: ten for each, at least 1,000."""
+        wanted = max(1000, 10 * d) if self.samples is None else self.samples
+        return wanted + wanted % 2
+
+    @staticmethod
+    def check_enough(d: int) -> None:
+        """Refuse before any call a text in which nothing can be weighed against anything."""
+        if d < 2:
+            raise DomainError(f"a surrogate needs at least 2 words; this text has {d}.")
+
+
+class SurrogateFit(NamedTuple):
+    """The game of one text, and what its errors are computed from."""
+
+    game: SurrogateGame
+    parts: CrossFits
+    out: LeftOut
+    base_value: float | None
+
+
+def fitted_surrogate(one: Reading, plan: SurrogatePlan, replacement: str) -> SurrogateFit:
+    """Ask the model about random masks of the one document, and fit a ratio game to its answers."""
+    d = len(one.features[0])
+    plan.check_enough(d)
+    game = TargetGame(one, replacement)
+    keep = paired_masks(d, plan.drawn(d), text_rng(plan.seed, one.documents[0].text))
+    answers = game(keep)[:, 0]
+    found = cross_fits(keep, answers, heads=plan.heads)
+    size = max(game.known_range, float(np.ptp(answers)))
+    whole = {name: _first(getattr(found.games, name)) for name in _arrays()}
+    surrogate = SurrogateGame(
+        **whole,
+        features=one.features[0].strings,
+        r2=found.r2,
+        r2_linear=found.r2_linear,
+        penalties=found.penalties,
+        calls=len(keep),
+        notices=_fidelity(found) + game.notices,
+    )
+    out = LeftOut(keep, found.left, found.part, size)
+    return SurrogateFit(surrogate, found, out, game.base_value)
+
+
+def _arrays() -> list[str]:
+    return [field.name for field in fields(RatioGame)]
+
+
+def _first(x: Any) -> Any:
+    return None if x is None else x[0, ...]
+
+
+def _fidelity(found: CrossFits) -> tuple[str, ...]:
+    """Say where the surrogate is not the model, or no better than a linear one."""
+    notices = []
+    if found.r2 < _POOR:
+        notices.append(
+            f"The surrogate explains {max(found.r2, 0.0):.0%} of what the model does when words "
+            "are removed (R² on masks left out): its scores are those of another game. Draw more "
+            "masks, or ask for 'shapley', which asks the model itself."
+        )
+    if found.r2 < found.r2_linear - _ALIKE:
+        notices.append(
+            f"The surrogate explains less than a linear model does (R² {found.r2:.3f} against "
+            f"{found.r2_linear:.3f} on the same masks left out): LIME is the better fit here."
+        )
+    return tuple(notices)
+
+
+_TOLERANCE = 1e-6  # of the range of f: far below any standard error
+_OWN = 1e-4  # seconds of a core that fitting takes for each mask and word
+_ENDS = 2  # calls: the text, and what is left when all its words go
+_VALUES: dict[str, Callable[[RatioGame], Any]] = {
+    "shapley": partial(shapley, tolerance=_TOLERANCE),
+    "lime": partial(lime, tolerance=_TOLERANCE),
+    "banzhaf": partial(banzhaf, tolerance=_TOLERANCE),
+    "interactions": partial(shapley_interactions, tolerance=_TOLERANCE),
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Surrogate:
+    """Settings of the surrogate: which of its values, and how it is fitted."""
+
+    values: str = "shapley"
+    samples: int | None = None
+    heads: int | None = None
+    top: int | None = 100
+    replacement: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.values not in _VALUES:
+            raise InputError(nearest("values", self.values, _VALUES))
+        if self.top is not None and self.top < 1:
+            raise InputError(f"top must be at least 1; got {self.top}.")
+        _ = self.plan  # its own checks come before any work
+
+    @property
+    def plan(self) -> SurrogatePlan:
+        """How the game is fitted."""
+        return SurrogatePlan(samples=self.samples, heads=self.heads, seed=self.seed)
+
+
+class _Valued(NamedTuple):
+    """Scores of words with their errors, and what else belongs to a kind of value."""
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    intercept: float | None = None
+    pairs: Pairs | None = None
+    spike: float = 0.0
+
+
+def _by_surrogate(settings: Surrogate, reading: Reading) -> list[Finding]:
+    """Score every feature by the exact values of a ratio game fitted to random masks."""
+    return [_found_in(settings, one) for one in reading.apart()]
+
+
+def _found_in(settings: Surrogate, one: Reading) -> Finding:
+    fit = fitted_surrogate(one, settings.plan, settings.replacement)
+    exact = _VALUES[settings.values](fit.parts.games)
+    valued = (_of_pairs if settings.values == "interactions" else _of_words)(settings, fit, exact)
+    return Finding(
+        scores=valued.scores,
+        stderr=valued.stderr,
+        intercept=valued.intercept,
+        pairs=valued.pairs,
+        signed=valued.pairs is None,
+        base_value=fit.base_value,
+        notices=fit.game.notices
+        + unseen_effects(
+            flat=fit.out.flat,
+            spike=valued.spike,
+            size=fit.out.size,
+            draws=fit.out.draws,
+            same="fit one ratio game",
+            what="pairs of masks",
+        ),
+        diagnostics={
+            "r2": fit.game.r2,
+            "r2_linear": fit.game.r2_linear,
+            "fitted_heads": fit.game.heads,
+            "penalties": list(fit.game.penalties),
+            "samples_drawn": fit.game.calls,
+        },
+    )
+
+
+def _of_words(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
+    own, *of_parts = exact.scores[:, 0, :]
+    found = word_errors(fit.out, own, np.stack(of_parts), settings.values)
+    intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
+    return _Valued(own, found.stderr, intercept, spike=found.spike)
+
+
+def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
+    own, *of_parts = exact.scores[:, 0, :, :]
+    stderr = pair_errors(fit.out, own, np.stack(of_parts))
+    # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
+    pairs = strongest(own, stderr, settings.top)
+    return _Valued(of_words(own), of_words(stderr), pairs=pairs)
+
+
+def _fitted(settings: Surrogate, _: int, calls: int) -> Surrogate:
+    samples = min((calls - _ENDS) // 2 * 2, MOST_MASKS)  # they come in pairs
+    return replace(settings, samples=samples)
+
+
+ROWS = (
+    Method(
+        id="surrogate",
+        label="Surrogate",
+        formula="values of c + Σ_h N_h(Z)/D_h(Z), fitted to f(Z) on random masks Z",
+        sees="what the model does when many words go at once, as far as R² on masks left out says",
+        blind="what no ratio of sums over words can do, such as one word reversing another",
+        cost="one call of the model per sample, and seconds to fit",
+        settings=Surrogate,
+        ways=(
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=_by_surrogate,
+                settings={
+                    "values": 'which values of the fitted game: "shapley", "lime", "banzhaf" or '
+                    '"interactions"',
+                    "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
+                    "least 1000",
+                    "heads": "ratios to add up; None: one to three, by masks left out",
+                    "top": "pairs to keep, strongest first, of interactions; None: all d(d−1)/2",
+                    "replacement": "what stands for a removed word",
+                    "seed": "same seed, same scores",
+                },
+                calls=lambda settings, d: settings.plan.drawn(d),
+                counted=Counted(lambda *_: FEWEST_MASKS + _ENDS, ("samples",), _fitted, _OWN),
+                feasible=lambda settings, d: settings.plan.check_enough(d),
+            ),
+        ),
+    ),
+)
+
+
+def surrogate(
+    model: Model,
+    text: Given,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    features: str | Sequence[int] = "words",
+    scale: str = "logit",
+    protect: Collection[str] = (),
+    side: str | None = None,
+    window: str | int | None = None,
+    replacement: str = "auto",
+    samples: int | None = None,
+    heads: int | None = None,
+    seed: int = 0,
+) -> SurrogateGame:
+    """Return a ratio game fitted to what ``model`` answers when words of ``text`` are removed.
+
+    It is taken wherever a ratio game is: by the exact values of :mod:`limelight.theory`, their
+    curves and ceilings, and as a game of masks. How far it is the model, its ``r2`` says, beside
+    the ``r2_linear`` of LIME's kind of model on the same masks, which neither had seen.
+
+    ``samples`` masks are asked (None: ten for each word, at least 1,000), half of them the
+    complements of the others; ``heads`` None takes one to three, by the error on masks left out.
+    The other arguments are those of :func:`limelight.explain`.
+    """
+    (method,) = ROWS
+    given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
+    settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
+    question = Question(
+        target=target,
+        against=against,
+        features=features,
+        scale=scale,
+        protect=protect,
+        side=side,
+        window=window,
+    )
+    enough = settings.plan.check_enough
+    reading = one_reading(model, text, question, about="a surrogate", feasible=enough)
+    return fitted_surrogate(reading, settings.plan, settings.replacement).game
