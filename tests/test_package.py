@@ -103,7 +103,7 @@ def test_the_shipped_model_knows_good_from_bad():
 
 
 def test_files_that_travel_with_the_package_are_there():
-    from limelight.results.json_format import SCHEMAS
+    from limelight.results.codec import SCHEMAS
 
     home = Path(package.__file__).parent
     assert (home / "py.typed").exists()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
-    from limelight.results.sampling_plan import SamplingPlan
+    from limelight.results.plan import SamplingPlan
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
     from limelight.training import train
@@ -35,7 +35,7 @@ _HOME = {
     "LabelledTexts": "limelight.datasets",
     "Model": "limelight.models",
     "Run": "limelight.corpus",
-    "SamplingPlan": "limelight.results.sampling_plan",
+    "SamplingPlan": "limelight.results.plan",
     "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.datasets",

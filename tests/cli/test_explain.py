@@ -10,8 +10,8 @@ from limelight.explainers import METHODS
 from limelight.models.attention import save_folder
 from limelight.render.figures import bar_chart
 from limelight.results import Comparison, Explanation
-from limelight.results.json_format import SCHEMAS
-from limelight.results.sampling_plan import SamplingPlan
+from limelight.results.codec import SCHEMAS
+from limelight.results.plan import SamplingPlan
 from limelight.verbs import COMPARED
 
 from tiny_models import tiny_model

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 from limelight.corpus.run_columns import run_columns
-from limelight.results.agreement import rank_correlation
+from limelight.results.comparison import rank_correlation
 
 from runs import run_of
 from tiny_models import random_texts, tiny_model

@@ -10,7 +10,8 @@ from scipy.special import expit, softmax
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS, Targets
-from limelight.results import Explanation, json_format
+from limelight.results import Explanation
+from limelight.results import codec as json_format
 
 from tiny_models import tiny_model
 

@@ -17,7 +17,7 @@ from limelight.judging.additivity import additivity, drawn_sets
 from limelight.judging.literature import eraser_sets, ferret_sets
 from limelight.judging.rank_agreement import kendall_tau
 from limelight.judging.text_columns import wanted_columns
-from limelight.results.judged_columns import COLUMNS
+from limelight.results.judgement_json import COLUMNS
 
 from tiny_models import random_texts, tiny_model
 

@@ -10,9 +10,9 @@ import pytest
 from limelight import InputError, Judgement, judge
 from limelight.render.html_judged_texts import CURVES_SHOWN
 from limelight.render.judgement_figure import curve_figure, judgement_figure
-from limelight.results.json_format import SCHEMAS, schema_of
+from limelight.results.codec import SCHEMAS, schema_of
+from limelight.results.judgement import RemovalCurve
 from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord
-from limelight.results.removal_curve import RemovalCurve
 
 from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from tiny_models import random_texts, tiny_model

@@ -15,8 +15,7 @@ from limelight.judging.likeness import TOP, likeness
 from limelight.judging.plausible_verdict import plausible_verdict
 from limelight.judging.rationales import checked_rationales, marks_of, usual_share
 from limelight.judging.tallies import PlausibilityTally
-from limelight.results.judgement import JudgedText
-from limelight.results.plausibility import FIRST_SENTENCE, PlausibleMethod
+from limelight.results.judgement import FIRST_SENTENCE, JudgedText, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
 

@@ -18,7 +18,7 @@ import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, usable_methods
 from limelight.models.hugging_face.pieces import rooms
-from limelight.results.sampling_plan import SamplingPlan
+from limelight.results.plan import SamplingPlan
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny, unusual

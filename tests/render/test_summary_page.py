@@ -10,13 +10,14 @@ from rich.console import Console
 from limelight.render.html_difference import difference_page
 from limelight.render.html_summary import summary_page
 from limelight.results import Explanation
-from limelight.results.run_difference import ChangedText, RunDifference
-from limelight.results.run_summary import (
+from limelight.results.summary import (
+    ChangedText,
     DifferingWord,
     Example,
     MistakenText,
     Part,
     RepresentativeText,
+    RunDifference,
     RunSlice,
     RunSummary,
     SummarizedView,

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from limelight.render.disagreement import unranked
 from limelight.results import Comparison
-from limelight.results.agreement import agreement, known_scores
+from limelight.results.comparison import agreement, known_scores
 
 from render_samples import explanation
 

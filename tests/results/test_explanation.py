@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
-from limelight.results import json_format as written
+from limelight.results import codec as written
 from limelight.results.table import CSV_COLUMNS, explanations_csv
 
 

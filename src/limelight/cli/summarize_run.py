@@ -9,8 +9,7 @@ from cyclopts import Parameter
 
 from limelight.cli.result import FIGURES, chosen_format, show, write
 from limelight.errors import InputError
-from limelight.results.run_difference import RunDifference
-from limelight.results.run_summary import RunSummary
+from limelight.results.summary import RunDifference, RunSummary
 
 
 def summarize(

@@ -10,7 +10,7 @@ from limelight.corpus.mistakes import Compared, compared_words
 from limelight.corpus.run_tally import RunTally
 from limelight.corpus.word_sums import Moments
 from limelight.judging.resampling import holm
-from limelight.results.run_summary import DifferingWord
+from limelight.results.summary import DifferingWord
 
 if TYPE_CHECKING:
     from limelight.corpus.second_walk import SecondWalk

@@ -16,7 +16,7 @@ from limelight.explainers.question import Question
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model
 from limelight.models.loading import source_of
-from limelight.results.plain_values import plain_value, written_value
+from limelight.results.values import plain_value, written_value
 
 _SHARD = 1000  # texts, where a text costs little
 _CALLS = 50_000  # of a model in a shard, so that little is lost with it

@@ -12,7 +12,7 @@ from limelight.corpus.summarizing import summarized
 from limelight.corpus.word_table import SORTS, word_table
 from limelight.errors import InputError, nearest
 from limelight.results import Explanation
-from limelight.results.run_summary import Part, SummarizedView
+from limelight.results.summary import Part, SummarizedView
 
 if TYPE_CHECKING:
     from limelight.corpus.stored_run import Run

@@ -19,8 +19,8 @@ import pyarrow as pa
 from limelight.corpus.run_record import RunRecord
 from limelight.corpus.shard_schema import OWN_COLUMNS
 from limelight.results import Explanation
-from limelight.results.finding import Anchor, Pairs
-from limelight.results.plain_values import read_value, written_value
+from limelight.results.explanation import Anchor, Pairs
+from limelight.results.values import read_value, written_value
 from limelight.text import Given, joined
 
 _LARGEST = float(np.finfo(np.float32).max)

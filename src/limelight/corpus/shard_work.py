@@ -18,7 +18,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.results import Explanation
-from limelight.results.plain_values import read_value
+from limelight.results.values import read_value
 from limelight.text import Given, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least

@@ -4,7 +4,7 @@ __all__ = ["share_of"]
 
 import math
 
-from limelight.results.run_summary import Part
+from limelight.results.summary import Part
 
 _Z = 1.959963984540054
 

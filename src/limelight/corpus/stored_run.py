@@ -16,8 +16,7 @@ from limelight.corpus.shard_rows import explanation_of, text_hash
 from limelight.corpus.shard_schema import stored_name
 from limelight.errors import InputError, nearest
 from limelight.results import Explanation
-from limelight.results.run_difference import RunDifference
-from limelight.results.run_summary import RunSummary
+from limelight.results.summary import RunDifference, RunSummary
 from limelight.text import Given, joined
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")

@@ -17,7 +17,7 @@ from limelight.corpus.slices import slice_rule
 from limelight.corpus.word_sums import Moments
 from limelight.corpus.word_table import RARE, shrunken, strength, word_columns
 from limelight.errors import InputError
-from limelight.results.run_summary import (
+from limelight.results.summary import (
     MistakenText,
     Part,
     RepresentativeText,

@@ -23,7 +23,7 @@ from limelight.corpus.shares import share_of
 from limelight.corpus.student_t import t_quantile, two_sided_p
 from limelight.corpus.word_sums import Moments, WordSums
 from limelight.errors import InputError, nearest
-from limelight.results.run_difference import ChangedText, RunDifference
+from limelight.results.summary import ChangedText, RunDifference
 from limelight.shapes import Float, Int
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from limelight.corpus.shard_words import ShardWords
-from limelight.results.run_summary import Example
+from limelight.results.summary import Example
 from limelight.shapes import Int
 
 _AROUND = 60  # characters

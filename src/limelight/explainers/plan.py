@@ -17,7 +17,7 @@ from limelight.explainers.method import setting_value
 from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.models import Model, resolved_replacement
-from limelight.results.sampling_plan import SamplingPlan
+from limelight.results.plan import SamplingPlan
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float
 from limelight.text import Given, side_names

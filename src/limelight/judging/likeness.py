@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.results.agreement import mean_ranks
+from limelight.results.comparison import mean_ranks
 from limelight.shapes import Bool, Float
 
 TOP = 5  # strongest words that two explanations are asked to share

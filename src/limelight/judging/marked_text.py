@@ -11,7 +11,7 @@ from limelight.judging.eraser_scores import chosen_places, matches, runs_of, tok
 from limelight.judging.precision import expected_precision
 from limelight.judging.rationales import Marks
 from limelight.judging.tied_words import tied_groups
-from limelight.results.plausibility import MarkedText, Values
+from limelight.results.judgement import MarkedText, Values
 from limelight.shapes import Float
 
 # Average precision, R-precision, token F1, and precision and recall of spans.

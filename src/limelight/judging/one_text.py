@@ -15,8 +15,7 @@ from limelight.judging.candidates import Candidate, Scored
 from limelight.judging.greedy_search import GreedySearch
 from limelight.judging.grounds import Areas, Frame, Ground, Judged, Level
 from limelight.judging.tied_words import Groups, flat, tied, tied_groups
-from limelight.results.judgement import JudgedText, Measure, TextColumn
-from limelight.results.removal_curve import RemovalCurve
+from limelight.results.judgement import JudgedText, Measure, RemovalCurve, TextColumn
 from limelight.shapes import Bool, Float
 from limelight.text import side_names, with_sides
 from limelight.text.characters import LONE_SURROGATE

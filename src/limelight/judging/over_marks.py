@@ -11,7 +11,7 @@ import numpy as np
 from limelight.judging.eraser_scores import f1
 from limelight.judging.plausible_verdict import plausible_notices, plausible_verdict
 from limelight.judging.resampling import Resampled, holm, resampled, two_sided
-from limelight.results.plausibility import (
+from limelight.results.judgement import (
     MarkedText,
     Plausibility,
     PlausibleMethod,

@@ -5,12 +5,7 @@ __all__ = ["plausible_notices", "plausible_verdict"]
 from collections.abc import Sequence
 
 from limelight.judging.leaders import FEW, joined, leaders
-from limelight.results.plausibility import (
-    FIRST_SENTENCE,
-    MarkedText,
-    PlausibleMethod,
-    PlausiblePair,
-)
+from limelight.results.judgement import FIRST_SENTENCE, MarkedText, PlausibleMethod, PlausiblePair
 
 
 def plausible_verdict(

@@ -15,9 +15,13 @@ from limelight.judging.marked_text import marked_text
 from limelight.judging.over_marks import plausibility
 from limelight.judging.rationales import checked_rationales, marks_of, usual_share
 from limelight.judging.resampling import Resampled, resampled
-from limelight.results.judgement import JudgedText
-from limelight.results.method_agreement import AgreeingPair, MethodAgreement
-from limelight.results.plausibility import MarkedText, Plausibility
+from limelight.results.judgement import (
+    AgreeingPair,
+    JudgedText,
+    MarkedText,
+    MethodAgreement,
+    Plausibility,
+)
 from limelight.shapes import Float
 
 _ROUNDING = 1e-9  # of the model's outputs: scores as small as this are nothing but rounding

@@ -16,7 +16,7 @@ from limelight.judging.literature import eraser_sets, ferret_sets
 from limelight.judging.rank_agreement import kendall_tau
 from limelight.judging.scores_of_texts import OfText
 from limelight.judging.tied_words import strongest_first
-from limelight.results.agreement import rank_correlation
+from limelight.results.comparison import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float
 

@@ -7,7 +7,7 @@ from limelight.render.html_tables import plain_table
 from limelight.render.markup import element, raw
 from limelight.render.page_shell import section, whole_page
 from limelight.render.wording import percent
-from limelight.results.run_difference import RunDifference
+from limelight.results.summary import RunDifference
 
 
 def difference_page(d: RunDifference) -> str:

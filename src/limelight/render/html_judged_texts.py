@@ -15,8 +15,7 @@ import numpy as np
 
 from limelight.render.coloured_pieces import visible
 from limelight.render.markup import Html, element, raw
-from limelight.results.judgement import JudgedText, Judgement
-from limelight.results.removal_curve import RemovalCurve
+from limelight.results.judgement import JudgedText, Judgement, RemovalCurve
 
 CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to send
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen

@@ -9,8 +9,8 @@ from limelight.render.html_tables import plain_table
 from limelight.render.markup import NOTHING, Html, element, raw, resource
 from limelight.render.page_shell import whole_page
 from limelight.render.palette import palette_css
-from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
+from limelight.results.judgement_json import described_column
 
 _LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760
 

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from limelight.render.html_tables import plain_table
 from limelight.render.markup import Html, element, raw
-from limelight.results.method_agreement import AgreeingPair, MethodAgreement
-from limelight.results.plausibility import Interval, Plausibility, PlausibleMethod
+from limelight.results.judgement import (
+    AgreeingPair,
+    Interval,
+    MethodAgreement,
+    Plausibility,
+    PlausibleMethod,
+)
 
 _MEASURES = {
     "rank": "Rank correlation of the words (Spearman's; by size where a method has no signs)",

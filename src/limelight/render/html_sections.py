@@ -32,7 +32,7 @@ from limelight.render.wording import (
     written,
 )
 from limelight.results import Explanation
-from limelight.results.facts import settings_with_facts
+from limelight.results.codec import settings_with_facts
 
 SHOWN_FEATURES = 20
 

@@ -12,7 +12,7 @@ from limelight.render.markup import NOTHING, Html, element, raw
 from limelight.render.page_shell import section, whole_page
 from limelight.render.wording import percent, sureness
 from limelight.results import Explanation
-from limelight.results.run_summary import Part, RunSummary, SummarizedView
+from limelight.results.summary import Part, RunSummary, SummarizedView
 
 _OPEN = 2  # texts that are unfolded from the start
 

@@ -9,7 +9,7 @@ from limelight.render.coloured_pieces import visible
 from limelight.render.html_tables import headed_table, plain_table
 from limelight.render.markup import Html, element, raw
 from limelight.render.wording import minus, written
-from limelight.results.run_summary import DifferingWord, SummarizedView, SummarizedWord
+from limelight.results.summary import DifferingWord, SummarizedView, SummarizedWord
 
 _FIRST = 20  # rows that are seen at once; the others wait for a click, and cost no layout
 

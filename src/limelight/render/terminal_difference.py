@@ -12,7 +12,7 @@ from rich.text import Text
 
 from limelight.render.terminal_words import Look, look_of
 from limelight.render.wording import percent
-from limelight.results.run_difference import RunDifference
+from limelight.results.summary import RunDifference
 from limelight.text import one_line
 
 _SHOWN = 12

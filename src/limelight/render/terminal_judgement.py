@@ -12,8 +12,8 @@ from rich.text import Text
 
 from limelight.render.terminal_plausibility import agreement_lines, plausibility_lines
 from limelight.render.terminal_words import Look, look_of
-from limelight.results.judged_columns import described_column
 from limelight.results.judgement import Interval, JudgedMethod, Judgement
+from limelight.results.judgement_json import described_column
 
 _NARROW = 60  # columns, below which the numbers of the interval give way to the axis
 _WIDEST = 100

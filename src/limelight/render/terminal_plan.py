@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.render.coloured_pieces import visible
-from limelight.results.sampling_plan import SamplingPlan
+from limelight.results.plan import SamplingPlan
 
 _SHOWN = 10
 _USUAL = 5000  # samples of the `lime` package

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.render.terminal_words import Look
-from limelight.results.method_agreement import AgreeingPair, MethodAgreement
-from limelight.results.plausibility import Plausibility, PlausibleMethod
+from limelight.results.judgement import AgreeingPair, MethodAgreement, Plausibility, PlausibleMethod
 
 _NARROW = 72  # columns, below which average precision stands alone
 _CELL = 6  # columns that a number of the matrix takes

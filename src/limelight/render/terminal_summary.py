@@ -15,7 +15,7 @@ from rich.text import Text
 from limelight.render.palette import TERMINAL_INK, Side
 from limelight.render.terminal_words import Look, look_of
 from limelight.render.wording import percent, sureness, written
-from limelight.results.run_summary import (
+from limelight.results.summary import (
     DifferingWord,
     Part,
     RunSummary,

@@ -1,10 +1,7 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
-from limelight.results.agreement import Agreement, agreement, rank_correlation
-from limelight.results.comparison import Comparison
-from limelight.results.explanation import Explanation
-from limelight.results.finding import Anchor, Finding, Pairs
-from limelight.results.several import Explanations
+from limelight.results.comparison import Agreement, Comparison, agreement, rank_correlation
+from limelight.results.explanation import Anchor, Explanation, Explanations, Finding, Pairs
 
 __all__ = [
     "Agreement",

@@ -1,18 +1,15 @@
-"""Several explanations of one text, side by side."""
+"""Several explanations of one text, side by side, and where they agree."""
 
-__all__ = ["Comparison"]
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.agreement import Agreement, agreement
-from limelight.results.equality import equal_fields
 from limelight.results.explanation import Explanation
+from limelight.results.values import equal_fields
 from limelight.shapes import Float
 from limelight.text import one_line
 
@@ -20,6 +17,117 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import RenderableType
+
+
+Number = TypeVar("Number", int, float)
+TOP = 3
+_SINGLE = float(np.finfo(np.float32).eps)  # most models compute in single precision
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Pairwise comparisons, rows and columns in the order of ``methods``.
+
+    Scores no larger than the rounding of the output count as 0 (:func:`known_scores`).
+    ``rank_correlation`` is Spearman's, of the absolute scores: do the methods find the same
+    features important? None where one of them gives every feature the same score.
+    ``sign_conflicts`` counts features that one method pushes up and the other down; None where
+    one of the two gives no signs. ``top3_overlap`` counts features shared by the two top threes.
+    All three are None for a method whose scores are nothing but rounding.
+    """
+
+    methods: tuple[str, ...]
+    rank_correlation: tuple[tuple[float | None, ...], ...]
+    sign_conflicts: tuple[tuple[int | None, ...], ...]
+    top3_overlap: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """The methods whose scores are nothing but rounding: no agreement, even with itself."""
+        several = enumerate(self.methods)
+        return tuple(method for i, method in several if self.top3_overlap[i][i] is None)
+
+
+def agreement(explanations: Sequence[Explanation]) -> Agreement:
+    """Compare every pair of ``explanations``, which must score the same features."""
+    known = [known_scores(e) for e in explanations]
+    noise = [bool(e.scores.any() and not k.any()) for k, e in zip(known, explanations, strict=True)]
+    signed = [e.signed for e in explanations]
+
+    def ranks(i: int, j: int) -> float | None:
+        return rank_correlation(np.abs(known[i]), np.abs(known[j]))
+
+    def signs(i: int, j: int) -> int | None:
+        return _sign_conflicts(known[i], known[j]) if signed[i] and signed[j] else None
+
+    def tops(i: int, j: int) -> int | None:
+        return _top_overlap(known[i], known[j])
+
+    return Agreement(
+        methods=tuple(e.method for e in explanations),
+        rank_correlation=_by_pairs(ranks, noise),
+        sign_conflicts=_by_pairs(signs, noise),
+        top3_overlap=_by_pairs(tops, noise),
+    )
+
+
+def _by_pairs(
+    found: Callable[[int, int], Number | None], noise: Sequence[bool]
+) -> tuple[tuple[Number | None, ...], ...]:
+    """Return what is found for every pair of methods; None where one of them is ``noise``."""
+    several = range(len(noise))
+    return tuple(
+        tuple(None if noise[i] or noise[j] else found(i, j) for j in several) for i in several
+    )
+
+
+def known_scores(e: Explanation) -> Float[np.ndarray, " d"]:
+    """Return the scores, with 0 for those no larger than the rounding of what is explained.
+
+    That is the output times the spacing of single precision, or what the method itself found
+    (``diagnostics["rounding"]``). An order of such scores is an order of rounding errors.
+    """
+    found = e.diagnostics.get("rounding")
+    noise = float(found) if isinstance(found, int | float) else 0.0
+    return np.where(np.abs(e.scores) > max(noise, _SINGLE * _size(e)), e.scores, 0.0)
+
+
+def _size(e: Explanation) -> float:
+    """Return how large the explained output is, at most."""
+    if e.scale == "probability":
+        return 1.0
+    outputs = [*e.prediction.values(), e.base_value or 0.0]
+    return max(abs(output) for output in outputs)
+
+
+def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+    """Return Spearman's rank correlation, ties given their mean rank; None for a constant."""
+    a, b = mean_ranks(x), mean_ranks(y)
+    a, b = a - a.mean(), b - b.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
+
+
+def mean_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+    """Return the rank of each value from 1, the smallest first; ties have the mean of theirs."""
+    _, group, count = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2)[group]
+
+
+def _sign_conflicts(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
+    return int(np.count_nonzero(np.sign(x) * np.sign(y) < 0))
+
+
+def _top_overlap(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
+    return len(_top(x) & _top(y))
+
+
+def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
+    """Return the strongest features; one that scores 0 is not among them."""
+    order = np.argsort(-np.abs(scores), kind="stable")[:TOP]
+    return {int(j) for j in order if scores[j]}
 
 
 @final
@@ -85,14 +193,14 @@ class Comparison:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the comparison as JSON, without loss, except for the attention matrices."""
-        from limelight.results.json_format import comparison_to_json
+        from limelight.results.codec import comparison_to_json
 
         return comparison_to_json(self, indent=indent)
 
     @staticmethod
     def from_json(content: str | bytes) -> "Comparison":
         """Return the comparison that :meth:`to_json` wrote."""
-        from limelight.results.json_format import comparison_from_json
+        from limelight.results.codec import comparison_from_json
 
         return comparison_from_json(content)
 

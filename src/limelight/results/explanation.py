@@ -1,27 +1,160 @@
 """One score per feature of one text, with everything needed to read and to repeat it."""
 
-__all__ = ["Explanation"]
-
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
-from types import MappingProxyType
+from functools import lru_cache, partial
+from itertools import chain
+from types import EllipsisType, MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.equality import equal_fields
-from limelight.results.finding import Anchor, Pairs
-from limelight.results.plain_values import plain_value
-from limelight.results.sound_explanation import check_explanation
-from limelight.shapes import Float
+from limelight.results.values import equal_fields, plain_value, whole_text
+from limelight.shapes import Float, Int
 from limelight.text import Span, one_line, side_names, with_sides
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import RenderableType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """Scores of pairs of features, by their indices."""
+
+    features: Int[np.ndarray, "n 2"]
+    scores: Float[np.ndarray, " n"]
+    stderr: Float[np.ndarray, " n"] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return equal_fields(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """Features that hold the prediction: how often they do, and on how many texts they apply."""
+
+    features: tuple[int, ...]
+    precision: float
+    precision_interval: tuple[float, float]
+    coverage: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finding:
+    """What a method finds for one document; the rest of an explanation is question and method.
+
+    ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
+    methods that remove words in a way of their own, and None where the model refuses that text;
+    ``...`` leaves it to the reading. ``signed`` says whether these scores have a sign, where a
+    method has values of both kinds; None: as the method's do.
+    """
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"] | None = None
+    bound: float | None = None
+    base_value: float | EllipsisType | None = ...
+    intercept: float | None = None
+    heads: Float[np.ndarray, "K d"] | None = None
+    pairs: Pairs | None = None
+    anchor: Anchor | None = None
+    signed: bool | None = None
+    notices: tuple[str, ...] = ()
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_explanation(e: Any) -> None:
+    """Refuse what cannot be: NaN, negative errors, spans outside the text, unknown features."""
+    d, end = len(e.features), len(e.text)
+    # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
+    for texts in ((e.text, e.method, e.aim, e.label), e.features, e.classes, e.notices):
+        whole_text("".join(texts), "an explanation")
+    _check_spans(e.spans, end)
+    if e.cut is not None and not 0 <= e.cut <= end:
+        raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
+    _check_parts(e.parts, e.text)
+    if e.against == e.target:
+        raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
+    _check_numbers(e)
+    if e.pairs is not None:
+        _check_pairs(e.pairs, d)
+    if e.anchor is not None:
+        _check_anchor(e.anchor, d)
+
+
+@lru_cache(maxsize=16)  # several methods explain the same words of the same text
+def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
+    for start, stop in chain.from_iterable(spans):
+        if not 0 <= start <= stop <= end:
+            raise InputError(
+                f"spans must be (start, end) inside the text of {end} characters; "
+                f"got {(start, stop)}."
+            )
+
+
+def _check_parts(parts: tuple[Span, ...], text: str) -> None:
+    """A pair is two stretches of the text that a newline joins, and nothing else."""
+    if not parts:
+        return
+    match parts:
+        case ((0, end), (start, last)) if start == end + 1 and last == len(text) >= start:
+            if text[end] == "\n":
+                return
+    raise InputError(
+        "parts must be the (start, end) of two texts which a newline joins to the whole of "
+        f"{len(text)} characters; got {parts}."
+    )
+
+
+def _check_numbers(e: Any) -> None:
+    if e.bound is not None and not e.bound >= 0:  # NaN is not either
+        raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
+    if e.stderr is not None and (e.stderr < 0).any():
+        raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
+    outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
+    for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
+        if value is not None and not math.isfinite(value):
+            raise InputError(f"{name} must be finite; got {value}.")
+
+
+def _check_pairs(pairs: Pairs, d: int) -> None:
+    n = len(pairs.features)
+    check_indices(pairs.features.ravel().tolist(), d, "pairs")
+    if np.shape(pairs.scores) != (n,) or not np.isfinite(pairs.scores).all():
+        raise InputError(f"pairs must have a finite score each; got {pairs.scores} for {n} pairs.")
+    if pairs.stderr is None:
+        return
+    fits = np.shape(pairs.stderr) == (n,)
+    if not (fits and np.isfinite(pairs.stderr).all() and (pairs.stderr >= 0).all()):
+        raise InputError(
+            f"pairs must have a finite stderr each, not negative; got {pairs.stderr} for {n} pairs."
+        )
+
+
+def _check_anchor(anchor: Anchor, d: int) -> None:
+    check_indices(anchor.features, d, "an anchor")
+    low, high = anchor.precision_interval
+    shares = (low, anchor.precision, high, anchor.coverage)
+    if not all(0 <= share <= 1 for share in shares) or low > high:
+        raise InputError(
+            "precision, its interval and coverage of an anchor are shares from 0 to 1, the "
+            f"interval in order; got {anchor.precision}, {low} to {high}, {anchor.coverage}."
+        )
+
+
+def check_indices(indices: Iterable[int], d: int, what: str) -> None:
+    """Refuse numbers of features that are not there."""
+    for index in indices:
+        if not 0 <= index < d:
+            raise InputError(f"{what} must name features from 0 to {d - 1}; got {index}.")
 
 
 _MAPPINGS = ("prediction", "settings", "diagnostics")
@@ -169,14 +302,14 @@ class Explanation:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the explanation as JSON, without loss."""
-        from limelight.results.json_format import explanation_to_json
+        from limelight.results.codec import explanation_to_json
 
         return explanation_to_json(self, indent=indent)
 
     @staticmethod
     def from_json(content: str | bytes) -> "Explanation":
         """Return the explanation that :meth:`to_json` wrote."""
-        from limelight.results.json_format import explanation_from_json
+        from limelight.results.codec import explanation_from_json
 
         return explanation_from_json(content)
 
@@ -212,3 +345,18 @@ class Explanation:
         from limelight.render.terminal import explanation_text
 
         return explanation_text(self)
+
+
+@final
+class Explanations(list[Explanation]):
+    """A list of explanations that a notebook and a terminal show as one."""
+
+    def _repr_html_(self) -> str:
+        from limelight.render.html import explanations_fragment
+
+        return explanations_fragment(self)
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.terminal import explanations_text
+
+        return explanations_text(self)

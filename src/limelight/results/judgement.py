@@ -1,32 +1,241 @@
 """Which explanation may be trusted on a model: areas between chance and ceiling, over texts."""
 
-__all__ = [
-    "Interval",
-    "JudgedMethod",
-    "JudgedPair",
-    "JudgedText",
-    "Judgement",
-    "Measure",
-    "MethodColumn",
-    "TextColumn",
-]
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from limelight.errors import InputError
-from limelight.results.method_agreement import MethodAgreement
-from limelight.results.plausibility import Plausibility
-from limelight.results.removal_curve import RemovalCurve
+from limelight.shapes import Float, Int
 from limelight.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import RenderableType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalCurve:
+    """The explained number after the first words of an order are gone, read at even steps.
+
+    Kept as bytes, little-endian 16-bit numbers of words and 32-bit values: a data set has millions
+    of points, which as objects would fill the memory, and bytes can be neither changed nor unequal
+    to themselves.
+    """
+
+    order: bytes
+    values: bytes
+
+    @staticmethod
+    def of(order: Int[np.ndarray, " d"], values: Float[np.ndarray, " steps"]) -> "RemovalCurve":
+        """Return the curve of words ``order``, whose first value is that of the whole text."""
+        return RemovalCurve(
+            order=order.astype("<u2").tobytes(), values=values.astype("<f4").tobytes()
+        )
+
+    def __post_init__(self) -> None:
+        if len(self.order) % 2 or len(self.values) % 4 or not self.values:
+            raise InputError("a curve is 2 bytes for each word and 4 bytes for each value.")
+
+    @property
+    def words(self) -> Int[np.ndarray, " d"]:
+        """The words, first removed first, by their place in the list of words."""
+        return np.frombuffer(self.order, "<u2").astype(np.int64)
+
+    @property
+    def points(self) -> Float[np.ndarray, " steps"]:
+        """The explained number: of the whole text, then after every step."""
+        return np.frombuffer(self.values, "<f4").astype(np.float64)
+
+    @property
+    def removed(self) -> Int[np.ndarray, " steps"]:
+        """How many words are gone at each point: evenly spread from none to all."""
+        steps = len(self.values) // 4 - 1
+        return np.linspace(0, len(self.order) // 2, steps + 1).round().astype(np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreeingPair:
+    """Two methods, or one with two seeds: means over texts with 95 % intervals.
+
+    ``rank`` is Spearman's correlation of the orders of the words, by size where one of the two has
+    no signs; ``sign`` the part of the words with the same sign; ``top`` the part of the strongest
+    words that both name. None where no text has one.
+    """
+
+    methods: tuple[str, str]
+    texts: int = 0
+    rank: float | None = None
+    rank_interval: Interval | None = None
+    sign: float | None = None
+    sign_interval: Interval | None = None
+    top: float | None = None
+    top_interval: Interval | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodAgreement:
+    """Every pair of methods, and in ``again`` each sampled method against another seed of itself.
+
+    ``strongest`` is how many words ``top`` is about, ``chance`` what guesses share of them.
+    """
+
+    pairs: tuple[AgreeingPair, ...] = ()
+    again: tuple[AgreeingPair, ...] = ()
+    strongest: int = 0
+    chance: float | None = None
+
+    def pair(self, first: str, second: str) -> AgreeingPair:
+        """Return what is known of two methods, or of one and another seed of it."""
+        for one in self.again if first == second else self.pairs:
+            if set(one.methods) == {first, second}:
+                return one
+        raise KeyError((first, second))
+
+
+MARKED_COLUMNS = (
+    "average_precision",
+    "average_precision_chance",
+    "r_precision",
+    "r_precision_chance",
+    "token_f1",
+    "rationale_reason",
+)
+FIRST_SENTENCE = (
+    "Plausible is not faithful: these numbers say whether people would mark the same words, not "
+    "whether the model relies on them."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """One measure on one text: of every method, of guessing, and of people.
+
+    ``chance`` is exact, over all orders of the words; None where nothing is known of it.
+    ``rationale`` is what the rationale itself reaches as scores of words (the part of each word's
+    occurrences that is marked): less than 1 where a word is marked in one place and not in
+    another. ``annotators`` is what annotators reach against each other.
+    """
+
+    chance: float | None = None
+    rationale: float | None = None
+    annotators: float | None = None
+    methods: tuple[float | None, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedText:
+    """What was found on one text; ``reason`` says why nothing was.
+
+    ``words`` counts occurrences, ``marked`` is the part of them that people marked. The last two
+    are ERASER's precision and recall of spans, whose F1 is taken over all texts.
+    """
+
+    id: int
+    words: int = 0
+    marked: float = 0.0
+    annotators: int = 0
+    precision: Values | None = None
+    r_precision: Values | None = None
+    token_f1: Values | None = None
+    iou_precision: Values | None = None
+    iou_recall: Values | None = None
+    reason: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlausibleMethod:
+    """One method over all texts, means with 95 % intervals.
+
+    ``precision`` is average precision, ``above`` what it has more than guessing on the same texts.
+    """
+
+    method: str
+    texts: int = 0
+    precision: float | None = None
+    precision_interval: Interval | None = None
+    above: float | None = None
+    above_interval: Interval | None = None
+    r_precision: float | None = None
+    r_precision_interval: Interval | None = None
+    token_f1: float | None = None
+    token_f1_interval: Interval | None = None
+    iou_f1: float | None = None
+    iou_f1_interval: Interval | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlausiblePair:
+    """How much larger the average precision of the first method is, on the texts of both.
+
+    ``won`` is the part of the texts on which it is larger, a tie being half of one; ``p_holm`` is
+    corrected for the number of pairs.
+    """
+
+    methods: tuple[str, str]
+    difference: float
+    interval: Interval
+    p: float
+    p_holm: float
+    won: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plausibility:
+    """How well the words that methods name are those that people marked.
+
+    ``references`` are what methods are held against: "chance", "rationale" (what the rationale
+    itself reaches as scores of words), and "annotators" where there are several. ``share`` is the
+    part of a text that people mark, which decides how many places ERASER's measures take. ``pairs``
+    are differences of average precision.
+    """
+
+    methods: tuple[PlausibleMethod, ...]
+    references: tuple[PlausibleMethod, ...]
+    pairs: tuple[PlausiblePair, ...] = ()
+    texts: tuple[MarkedText, ...] = ()
+    share: float = 0.0
+    verdict: str = ""
+    notices: tuple[str, ...] = ()
+
+    def __getitem__(self, method: str) -> PlausibleMethod:
+        for one in (*self.methods, *self.references):
+            if one.method == method:
+                return one
+        raise KeyError(method)
+
+    def ranked(self) -> list[PlausibleMethod]:
+        """Return the methods, the most plausible first and those without a number last."""
+        return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
+
+
+def marked_cells(found: Plausibility | None, text: int, method: int) -> dict[str, Any]:
+    """Return one row of ``MARKED_COLUMNS``; nothing where there were no rationales."""
+    if found is None:
+        return {}
+    marked = found.texts[text]
+    precision, r_precision = marked.precision, marked.r_precision
+    return {
+        "average_precision": precision.methods[method] if precision else None,
+        "average_precision_chance": precision.chance if precision else None,
+        "r_precision": r_precision.methods[method] if r_precision else None,
+        "r_precision_chance": r_precision.chance if r_precision else None,
+        "token_f1": marked.token_f1.methods[method] if marked.token_f1 else None,
+        "rationale_reason": marked.reason,
+    }
+
 
 Interval = tuple[float, float]
 

@@ -5,7 +5,7 @@ __all__ = ["MethodRow", "MethodTable", "SettingRow", "WayRow"]
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from limelight.results.data_frame import data_frame
+from limelight.results.values import data_frame
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from limelight.results.data_frame import data_frame
 from limelight.results.explanation import Explanation
+from limelight.results.values import data_frame
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
 CSV_COLUMNS = (

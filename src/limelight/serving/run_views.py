@@ -16,7 +16,7 @@ from limelight.shapes import Float
 if TYPE_CHECKING:
     from limelight.corpus import Run
     from limelight.corpus.run_columns import RunColumns
-    from limelight.results.run_summary import RunSummary
+    from limelight.results.summary import RunSummary
 
 _MOST_FAILED = 1000  # rows that are shown
 

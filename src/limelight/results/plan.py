@@ -1,17 +1,15 @@
 """How many samples LIME needs: its errors before any sample is drawn."""
 
-__all__ = ["SamplingPlan"]
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.data_frame import data_frame
-from limelight.results.equality import equal_fields
+from limelight.results.values import data_frame, equal_fields
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
@@ -19,6 +17,7 @@ from limelight.theory.lime_shift import lime_shift, shift_scatter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
 
 T = TypeVar("T")
 
@@ -188,14 +187,12 @@ class SamplingPlan:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the plan as JSON, without loss."""
-        from limelight.results.plan_json import plan_to_json
 
         return plan_to_json(self, indent=indent)
 
     @staticmethod
     def from_json(content: str | bytes) -> "SamplingPlan":
         """Return the plan that :meth:`to_json` wrote."""
-        from limelight.results.plan_json import plan_from_json
 
         return plan_from_json(content)
 
@@ -214,3 +211,80 @@ def _own(name: str, given: Float[np.ndarray, " d"], d: int) -> Float[np.ndarray,
         raise InputError(f"{name} must be finite.")
     own.setflags(write=False)
     return own
+
+
+class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
+
+    Only features of a pair have a ``side``.
+    """
+
+    text: str
+    score: float
+    deviation: float
+    samples: int
+    side: Literal["", "first", "second"] = ""
+
+
+class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What ``SamplingPlan.to_json`` writes."""
+
+    schema: Literal["limelight.plan/1"]
+    text: str
+    target: str
+    against: str | None
+    scale: str
+    error: float
+    needed: int
+    overhead: int
+    left: float
+    pilot: int | None
+    bandwidth: float | Literal["inf"]
+    ridge: float
+    row0: bool
+    sizes: str
+    replacement: str
+    features: list[PlannedFeature]
+    notices: list[str]
+    model: str
+    version: str
+
+
+_SAME = ("text", "target", "against", "scale", "error", "overhead", "left", "pilot")
+_ALSO = ("ridge", "row0", "sizes", "replacement", "model", "version")
+
+
+def plan_to_json(plan: SamplingPlan, *, indent: int | None = None) -> str:
+    """Return ``plan`` as JSON."""
+    record = PlanRecord(
+        schema="limelight.plan/1",
+        **{name: getattr(plan, name) for name in (*_SAME, *_ALSO)},
+        needed=plan.needed,
+        bandwidth="inf" if plan.bandwidth == math.inf else plan.bandwidth,
+        features=[
+            PlannedFeature(text=feature, **row)
+            for feature, row in ((row.pop("feature"), row) for row in plan.rows())
+        ],
+        notices=list(plan.notices),
+    )
+    content = msgspec.json.encode(record)
+    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
+
+
+def plan_from_json(content: str | bytes) -> SamplingPlan:
+    """Return the plan that :func:`plan_to_json` wrote."""
+    try:
+        record = msgspec.json.decode(content, type=PlanRecord)
+    except RecursionError:
+        raise InputError("this is not a limelight plan: it is nested too deep.") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InputError(f"this is not a limelight plan: {error}.") from None
+    return SamplingPlan(
+        **{name: getattr(record, name) for name in (*_SAME, *_ALSO)},
+        bandwidth=float(record.bandwidth),
+        features=tuple(row.text for row in record.features),
+        sides=tuple(row.side for row in record.features),
+        deviation=np.array([row.deviation for row in record.features], dtype=np.float64),
+        scores=np.array([row.score for row in record.features], dtype=np.float64),
+        notices=tuple(record.notices),
+    )

@@ -1,23 +1,14 @@
-"""What drives a model over a whole run: words, phrases, mistakes, representative texts, slices."""
+"""What drives a model over a whole run, and what differs between two runs."""
 
-__all__ = [
-    "DifferingWord",
-    "Example",
-    "MistakenText",
-    "Part",
-    "RepresentativeText",
-    "RunSlice",
-    "RunSummary",
-    "SummarizedView",
-    "SummarizedWord",
-]
-
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, final
 
 from limelight.results.explanation import Explanation
+from limelight.results.table import csv_line
 from limelight.text import one_line
+from limelight.text.characters import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -196,13 +187,11 @@ class RunSummary:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return everything as JSON, schema ``limelight.summary/1``."""
-        from limelight.results.summary_tables import summary_to_json
 
         return summary_to_json(self, indent=indent)
 
     def to_csv(self) -> str:
         """Return one row per view and word shown as CSV; ``Run.words`` has all words."""
-        from limelight.results.summary_tables import summary_to_csv
 
         return summary_to_csv(self)
 
@@ -227,3 +216,105 @@ class RunSummary:
 def words_of(view: SummarizedView) -> Sequence[SummarizedWord]:
     """Return all words of a view that a summary shows."""
     return (*view.supporting, *view.opposing)
+
+
+_WORDS = (
+    "word", "group", "first", "second", "difference", "low", "high", "p_holm", "first_texts",
+)  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedText:
+    """A text of both runs; ``change`` is Σ|b − a| / (Σ|a| + Σ|b|) over its words, from 0 to 1."""
+
+    row: int
+    other_row: int
+    id: str
+    target: str
+    change: float
+    predicted: str
+    other_predicted: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDifference:
+    """What differs between the runs ``first`` and ``second``, on the texts that both explain.
+
+    ``words`` have in ``group`` the class whose scores they are, and means over the texts of both
+    runs that have the word; only those whose paired differences are not chance by Holm's test are
+    in it. ``shares`` says that scores are shares of a text's total size, as between two methods,
+    whose scores have no common unit. ``apart`` counts texts that only one of the runs has, and
+    ``predictions`` those whose predicted class changed.
+    """
+
+    first: str
+    second: str
+    methods: tuple[str, str]
+    texts: int
+    apart: tuple[int, int]
+    shares: bool
+    compared: int
+    predictions: Part
+    words: tuple[DifferingWord, ...]
+    changed: tuple[ChangedText, ...]
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return everything as JSON, schema ``limelight.difference/1``."""
+        content = {"schema": "limelight.difference/1"} | asdict(self)
+        return json.dumps(content, ensure_ascii=True, indent=indent)
+
+    def to_csv(self) -> str:
+        """Return one row per word that changed as CSV."""
+        rows = [[getattr(one, name) for name in _WORDS] for one in self.words]
+        names = [{"group": "target", "first_texts": "texts"}.get(name, name) for name in _WORDS]
+        return "".join(map(csv_line, [names, *rows]))
+
+    def as_html(self) -> str:
+        """Return one self-contained HTML page."""
+        from limelight.render.html_difference import difference_page
+
+        return difference_page(self)
+
+    def __rich__(self) -> "RenderableType":
+        from limelight.render.terminal_difference import difference_text
+
+        return difference_text(self)
+
+
+_NUMBERS = (
+    "texts", "occurrences", "mean", "mean_abs", "positive", "shrunken", "low", "high", "rare",
+)  # fmt: skip
+_HEAD = ("method", "target", "against", "kind", "word", *_NUMBERS)
+
+
+def summary_to_json(summary: RunSummary, *, indent: int | None = None) -> str:
+    """Return the summary as JSON; explanations in it have their own schema."""
+    content = {"schema": "limelight.summary/1"} | _plain(summary)
+    return LONE_SURROGATE.sub("\ufffd", json.dumps(content, ensure_ascii=False, indent=indent))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Explanation):
+        return json.loads(value.to_json())
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def summary_to_csv(summary: RunSummary) -> str:
+    """Return a header and one line per view and word or phrase."""
+    lines = [csv_line(_HEAD)]
+    for view in summary.views:
+        for kind, several in (
+            ("for", view.supporting), ("against", view.opposing), ("phrase", view.phrases)
+        ):  # fmt: skip
+            lines += [csv_line(_cells(view, kind, one)) for one in several]
+    return "".join(lines)
+
+
+def _cells(view: SummarizedView, kind: str, word: SummarizedWord) -> list[Any]:
+    numbers = [getattr(word, name) for name in _NUMBERS]
+    kind = kind if view.signed else "size" if kind == "for" else kind
+    return [view.method, view.target, view.against or "", kind, word.word, *numbers]

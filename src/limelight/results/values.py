@@ -1,14 +1,8 @@
-"""Values that a file can hold: what settings and diagnostics are made of, in memory and in JSON.
-
-JSON has no infinity, so an infinite number is spelt "inf" there, as it has been since version 0.1;
-the text "inf" is therefore written {"text": "inf"}, and an object that looks like that is wrapped
-once more. Nothing else is touched, so every plain value reads back equal.
-"""
-
-__all__ = ["plain_value", "read_value", "whole_text", "written_value"]
+"""Values that a file can hold, in memory and in JSON; their equality, and rows as data frames."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -95,3 +89,25 @@ def _name(key: Any, where: str) -> str:
     if not isinstance(key, str):
         raise InputError(f"{where} must be named by texts; got {key!r}.")
     return whole_text(key, where)
+
+
+def data_frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
+    """Return ``rows`` as a data frame; without pandas, say what to install."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+    return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
+
+
+def equal_fields(a: Any, b: Any) -> bool:
+    """Whether two dataclass values of one type hold the same, arrays element by element."""
+    return type(a) is type(b) and all(
+        _equal(getattr(a, one.name), getattr(b, one.name)) for one in fields(a) if one.compare
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is not None and b is not None and np.array_equal(a, b)
+    return bool(a == b)
