@@ -18,8 +18,8 @@ import numpy as np
 
 import limelight
 from limelight import Judgement
-from limelight.datasets import read_rationales
-from limelight.datasets.texts_of_file import texts_of_file
+from limelight.data import read_rationales
+from limelight.data.rationales import texts_of_file
 from limelight.models import load
 from measuring import peak_memory
 from results import Measure, command_line, report

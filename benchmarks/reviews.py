@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.datasets import read_labelled
+from limelight.data import read_labelled
 from limelight.models.attention import AttentionClassifier
 from limelight.text import token_strings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import limelight
-from limelight.datasets import read_labelled
+from limelight.data import read_labelled
 
 METHODS = ("g-l1", "g-l2", "g-avg")
 

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from limelight.datasets.imdb import Archive
+from limelight.data.imdb import Archive
 
 
 def packed(members):

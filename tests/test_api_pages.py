@@ -7,7 +7,7 @@ import pytest
 
 import limelight
 from limelight.explainers import METHODS
-from limelight.render import figures
+from limelight.pages import figures
 
 PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.md"))
 NOT_DRAWN = {"canvas", "colour_map"}  # parts of figures, for other modules of ours
@@ -42,7 +42,7 @@ def test_every_public_name_has_a_place_with_an_example(name):
 
 @pytest.mark.parametrize("name", sorted(set(figures.__all__) - NOT_DRAWN))
 def test_every_figure_has_a_place_with_an_example(name):
-    assert lacking(f"limelight.render.figures.{name}", places()) is None
+    assert lacking(f"limelight.pages.figures.{name}", places()) is None
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 
 import limelight
-from limelight.render.figures import (
+from limelight.pages.figures import (
     attention_figure,
     bar_chart,
     coloured_sentence,

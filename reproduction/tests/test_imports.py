@@ -17,9 +17,9 @@ EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
     "limelight.files": {"whole_folder", "write_whole"},
-    "limelight.render.markup": {"Html", "element", "raw"},
+    "limelight.pages.markup": {"Html", "element", "raw"},
     # figures that look like the library's
-    "limelight.render.figures": {
+    "limelight.pages.figures": {
         "DOTS_PER_INCH",
         "attention_figure",
         "canvas",

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from limelight.live.live_page import live_data
 from limelight.models.attention import AttentionClassifier
-from limelight.render.markup import Html, element
-from limelight.render.page_shell import whole_page
+from limelight.pages.markup import Html, element, whole_page
 
 FIGURES = {
     "2": "The architecture, with the numbers of this text",

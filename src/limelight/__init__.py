@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
     from limelight.corpus import Run, explain_data
-    from limelight.datasets import Evaluation, LabelledTexts, evaluate, read_labelled
+    from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.plan import plan
     from limelight.explainers.surrogate import surrogate
@@ -28,17 +28,17 @@ _HOME = {
     "Check": "limelight.checks",
     "Comparison": "limelight.results",
     "DomainError": "limelight.errors",
-    "Evaluation": "limelight.datasets",
+    "Evaluation": "limelight.data",
     "Explanation": "limelight.results",
     "InputError": "limelight.errors",
     "Judgement": "limelight.judging",
-    "LabelledTexts": "limelight.datasets",
+    "LabelledTexts": "limelight.data",
     "Model": "limelight.models",
     "Run": "limelight.corpus",
     "SamplingPlan": "limelight.results.plan",
     "Serving": "limelight.serving",
     "compare": "limelight.verbs",
-    "evaluate": "limelight.datasets",
+    "evaluate": "limelight.data",
     "explain": "limelight.verbs",
     "explain_classes": "limelight.verbs",
     "explain_data": "limelight.corpus",
@@ -48,7 +48,7 @@ _HOME = {
     "methods": "limelight.verbs",
     "plan": "limelight.explainers.plan",
     "pooling_game": "limelight.theory.attention_pooling",
-    "read_labelled": "limelight.datasets",
+    "read_labelled": "limelight.data",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
     "surrogate": "limelight.explainers.surrogate",

@@ -2,8 +2,8 @@ import hashlib
 from dataclasses import replace
 
 from archives import GOOD, served
-from limelight.datasets import imdb
-from limelight.datasets.imdb import Archive
+from limelight.data import imdb
+from limelight.data.imdb import Archive
 
 
 def test_the_public_archive_is_the_one_that_is_asked_for():

@@ -8,7 +8,7 @@ import pytest
 
 from limelight.explainers import METHODS
 from limelight.models.attention import save_folder
-from limelight.render.figures import bar_chart
+from limelight.pages.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.codec import SCHEMAS
 from limelight.results.plan import SamplingPlan
@@ -151,7 +151,7 @@ def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, 
 def test_pairs_are_drawn_as_a_heat_map(limelight, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "limelight.render.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
+        "limelight.pages.figures.interaction_heatmap", lambda e: drawn.append(e) or bar_chart(e)
     )
     path = tmp_path / "pairs.png"
     assert limelight("explain", TEXT, "-m", "interactions", "-o", path).code == 0

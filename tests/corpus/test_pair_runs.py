@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight
-from limelight.datasets.pair_columns import chosen_pair, usual_pair
+from limelight.data.labelled import chosen_pair, usual_pair
 from limelight.errors import InputError
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]

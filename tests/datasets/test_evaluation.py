@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.datasets import LabelledTexts, evaluate, wilson_interval
+from limelight.data import LabelledTexts, evaluate, wilson_interval
 from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model

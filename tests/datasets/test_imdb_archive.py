@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from archives import GOOD, REVIEWS, described, packed, served
-from limelight.datasets import read_labelled
-from limelight.datasets.imdb import fetch_imdb
+from limelight.data import read_labelled
+from limelight.data.imdb import fetch_imdb
 from limelight.errors import InputError
 
 

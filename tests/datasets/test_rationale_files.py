@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from limelight import InputError
-from limelight.datasets import read_rationales
+from limelight.data import read_rationales
 
 MOVIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "eraser_movies"
 TEXT = "a fine  film .\nit bores me"

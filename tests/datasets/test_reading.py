@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from limelight.datasets import LabelledTexts, read_labelled
+from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError
 
 TEXTS = ('good, "very" good', "bad\nfilm", "šílené 🎬 فيلم")

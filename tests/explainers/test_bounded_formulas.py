@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
-from limelight.render.wording import precision_sentence, rounded_up
+from limelight.pages.wording import precision_sentence, rounded_up
 
 from tiny_models import tiny_model
 

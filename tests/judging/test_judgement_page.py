@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from limelight import InputError, Judgement, judge
-from limelight.render.html_judged_texts import CURVES_SHOWN
-from limelight.render.judgement_figure import curve_figure, judgement_figure
+from limelight.pages.figures import curve_figure, judgement_figure
+from limelight.pages.judgement_html import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS, schema_of
 from limelight.results.judgement import RemovalCurve
 from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord

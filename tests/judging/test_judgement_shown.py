@@ -9,7 +9,7 @@ from rich.console import Console
 
 from limelight import Judgement, judge, wrap
 from limelight.cli.judge_methods import _say_estimate
-from limelight.datasets.texts_of_file import texts_of_file
+from limelight.data.rationales import texts_of_file
 from limelight.errors import InputError
 from limelight.judging.foreseen import Foreseen
 

@@ -10,7 +10,7 @@ import pytest
 
 from limelight.live import live_page
 from limelight.live.live_page import METHODS_SHOWN
-from limelight.render.palette import ramp
+from limelight.pages.palette import ramp
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
 from engine_runs import expected, gaps

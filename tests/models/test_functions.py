@@ -273,7 +273,7 @@ def test_half_a_character_is_refused():
 
 
 def test_a_page_shows_the_probabilities_of_the_function():
-    from limelight.render.wording import outcomes
+    from limelight.pages.wording import outcomes
 
     model = limelight.wrap(chances([0.2, 0.3, 0.5]), classes=["a", "b", "c"])
     shown = outcomes(limelight.explain(model, "x y", "loo"))
@@ -462,7 +462,7 @@ def test_a_margin_is_a_score_without_probabilities():
 
 @pytest.mark.parametrize("row", [[0.25], [-0.5, 2.0], [-0.5, 2.0, 1.0]])
 def test_scores_are_shown_as_scores(row):
-    from limelight.render.wording import outcomes
+    from limelight.pages.wording import outcomes
 
     names = [f"c{i}" for i in range(max(2, len(row)))]
     e = limelight.explain(

@@ -25,7 +25,7 @@ TOKEN = re.compile(r"(?u)\b\w\w+\b")  # scikit-learn's
 @pytest.fixture(scope="module")
 def reviews(shared):
     pytest.importorskip("pyarrow")
-    from limelight.datasets import read_labelled
+    from limelight.data import read_labelled
 
     data = read_labelled(shared / "data" / "imdb" / "train.parquet", ("negative", "positive"))
     chosen = np.random.default_rng(0).permutation(len(data.texts))[:1500]

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from limelight.render.palette import ramp
+from limelight.pages.palette import ramp
 
 from browsing import browser  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation

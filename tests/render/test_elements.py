@@ -8,11 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limelight.render.html_sections import score_table
-from limelight.render.html_words import words
-from limelight.render.markup import element, resource_path
-from limelight.render.page_shell import whole_page
-from limelight.render.script_bundle import bundled
+from limelight.pages.html import score_table, words
+from limelight.pages.markup import bundled, element, resource_path, whole_page
 
 from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, explanation

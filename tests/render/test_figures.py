@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.render import figures
-from limelight.render.coloured_pieces import token_strings_of, visible
-from limelight.render.sentence_figure import SOFT
+from limelight.pages import figures
+from limelight.pages.figures import SOFT
+from limelight.pages.pieces import token_strings_of, visible
 
 from render_samples import HOSTILE, REVIEW, comparison, explanation, with_pairs
 

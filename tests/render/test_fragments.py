@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from limelight.render.palette import hex_colour, ramp
+from limelight.pages.palette import hex_colour, ramp
 
 from browsing import browser  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, SENTENCE, comparison, explanation

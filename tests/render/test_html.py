@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.render.coloured_pieces import writable
-from limelight.render.disagreement import against_reference, strongest_disagreements
-from limelight.render.html import explanation_fragment
-from limelight.render.html_attention import matrix_png, pooled
-from limelight.render.markup import data_block, element
+from limelight.pages.html import explanation_fragment, matrix_png, pooled
+from limelight.pages.markup import data_block, element
+from limelight.pages.pieces import writable
+from limelight.pages.terminal import against_reference, strongest_disagreements
 from limelight.results import Comparison, Explanation
 from limelight.text import tokenize
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from limelight.errors import InputError
-from limelight.render.coloured_pieces import pieces
+from limelight.pages.pieces import pieces
 from limelight.results import Comparison, Explanation
 from limelight.results.table import explanations_csv
 
@@ -124,7 +124,7 @@ def test_csv_says_on_which_side_a_word_stands():
 
 def test_a_figure_sets_the_second_side_on_a_line_of_its_own():
     pytest.importorskip("matplotlib")
-    from limelight.render.figures import bar_chart, coloured_sentence
+    from limelight.pages.figures import bar_chart, coloured_sentence
 
     figure = coloured_sentence(Comparison(explanations=(explained(),)))
     places = {text.get_text(): text.get_position() for text in figure.axes[0].texts}

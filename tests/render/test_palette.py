@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.render.palette import (
+from limelight.pages.palette import (
     LEVELS,
     TERMINAL_INK,
     contrast,

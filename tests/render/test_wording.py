@@ -1,6 +1,6 @@
 import pytest
 
-from limelight.render.wording import outcomes, percent
+from limelight.pages.wording import outcomes, percent
 
 from render_samples import explanation
 

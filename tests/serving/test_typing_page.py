@@ -11,7 +11,7 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight
-from limelight.render.palette import ramp
+from limelight.pages.palette import ramp
 from limelight.serving import serve
 
 from browsing import watched_page

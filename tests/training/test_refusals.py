@@ -3,7 +3,7 @@ import pytest
 import torch
 from toy import toy_data, toy_recipe
 
-from limelight.datasets import LabelledTexts
+from limelight.data import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.training import train

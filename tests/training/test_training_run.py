@@ -12,7 +12,7 @@ import pytest
 import torch
 from toy import MARKS, toy_data, toy_recipe
 
-from limelight.datasets import LabelledTexts, evaluate
+from limelight.data import LabelledTexts, evaluate
 from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.training import Checkpoint, fit, prepare, train

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from limelight.datasets import LabelledTexts
+from limelight.data import LabelledTexts
 from limelight.training import RECIPES, Recipe
 
 WORDS = tuple(f"w{number}" for number in range(40))

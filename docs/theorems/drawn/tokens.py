@@ -6,7 +6,7 @@ import numpy as np
 
 from drawn.games import SHORT, UNREPEATED, review, review_game
 from drawn.picture import Picture, below, legend, logarithmic, panels, share
-from limelight.render.figures import colour_map
+from limelight.pages.figures import colour_map
 from limelight.text import UNK
 from limelight.theory.attention import attention, max_attention, mean_attention
 from limelight.theory.enumeration import all_keeps

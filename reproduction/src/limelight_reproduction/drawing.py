@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.render.figures import canvas
+from limelight.pages.figures import canvas
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers.
 GREEN, VERMILLION, BLUE, ORANGE = "#009e73", "#d55e00", "#0072b2", "#e69f00"

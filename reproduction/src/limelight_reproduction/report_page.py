@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from limelight.render.markup import Html, element, raw
+from limelight.pages.markup import Html, element, raw
 from limelight_reproduction.experiment import Experiment, Findings, Table
 from limelight_reproduction.results import Results
 

@@ -46,7 +46,7 @@ def compare(
         case "html":
             write([only(comparisons, form).as_html()], asking.output)
         case _:
-            from limelight.render.figures import coloured_sentence, save_figure
+            from limelight.pages.figures import coloured_sentence, save_figure
 
             save_figure(coloured_sentence(only(comparisons, form)), str(asking.output))
     answers.finish(said=form in ("terminal", "json", "html"))

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from limelight.cli.console import error_console
-from limelight.datasets import imdb
+from limelight.data import imdb
 
 
 def data(

@@ -57,7 +57,7 @@ def evaluate(
     format
         Tables for people, or one JSON object for programs.
     """
-    from limelight import datasets
+    from limelight import data as datasets
 
     classifier = chosen_model(model, device, template, labels)
     texts = datasets.read_labelled(

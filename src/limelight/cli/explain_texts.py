@@ -72,7 +72,7 @@ def _show_answers(answers: Answers[Any], form: str, output: Path | None) -> None
         case "html":
             write([only(explanations, form).as_html()], output)
         case _:
-            from limelight.render.figures import bar_chart, interaction_heatmap, save_figure
+            from limelight.pages.figures import bar_chart, interaction_heatmap, save_figure
 
             one = only(explanations, form)
             drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)

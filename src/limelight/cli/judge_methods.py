@@ -98,8 +98,8 @@ def judge(
         Write to this file instead of standard output.
     """
     from limelight import judging
-    from limelight.datasets import read_rationales
-    from limelight.datasets.texts_of_file import given_of_file
+    from limelight.data import read_rationales
+    from limelight.data.rationales import given_of_file
 
     form = chosen_format(format, output)
     names = None if methods is None else _judged(methods)

@@ -14,8 +14,8 @@ from typing import Generic, TypeVar, final
 
 from limelight.cli.console import error_console
 from limelight.cli.texts import MOST_BYTES, from_outside, given_texts
+from limelight.data.evaluation import NoticeCounts
 from limelight.errors import InputError
-from limelight.render.notice_counts import NoticeCounts
 
 Answer = TypeVar("Answer")
 _ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8

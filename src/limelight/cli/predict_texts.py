@@ -21,8 +21,8 @@ from limelight.cli.second_text import with_second
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
 from limelight.models.checking import document_by
-from limelight.render.coloured_pieces import visible
-from limelight.render.wording import percent
+from limelight.pages.pieces import visible
+from limelight.pages.wording import percent
 from limelight.shapes import Float
 from limelight.text import Document, Given
 

@@ -18,7 +18,7 @@ from limelight.cli.second_text import with_second
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
-from limelight.render.wording import notices
+from limelight.pages.wording import notices
 from limelight.results import Comparison
 from limelight.text import one_line
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import error_console, timed_bar
 from limelight.cli.progress_bar import Estimate
-from limelight.datasets import LabelledTexts, read_labelled
+from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError, nearest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from limelight.corpus.data_files import DataFile
 from limelight.corpus.run_record import DataColumns
-from limelight.datasets.pair_columns import chosen_pair
+from limelight.data.labelled import chosen_pair
 from limelight.errors import InputError
 
 # Usual names, best first.

@@ -12,7 +12,7 @@ from limelight.explainers.method import Counted, Method, Way
 from limelight.explainers.reading import Reading, pooled_pieces
 from limelight.models import Differentiates, Freezes, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
-from limelight.render.wording import rounded_up
+from limelight.pages.wording import rounded_up
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.theory.gradient import gradient_summary, gradient_times_input

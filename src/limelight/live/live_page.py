@@ -12,9 +12,8 @@ from limelight.explainers import METHODS
 from limelight.live.stored_tables import Precision, stored_tables
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier
-from limelight.render.coloured_pieces import writable
-from limelight.render.markup import Html, element, raw
-from limelight.render.page_shell import section, whole_page
+from limelight.pages.markup import Html, element, raw, section, whole_page
+from limelight.pages.pieces import writable
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
 _PAGE = Path(__file__).parent / "page"

@@ -215,7 +215,7 @@ class Comparison:
 
         A fragment has no script and styles that touch nothing around it: for apps and mails.
         """
-        from limelight.render.html import comparison_fragment, comparison_page
+        from limelight.pages.html import comparison_fragment, comparison_page
 
         return comparison_fragment(self) if fragment else comparison_page(self)
 
@@ -233,6 +233,6 @@ class Comparison:
         return self.to_html(fragment=True)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal import comparison_text
+        from limelight.pages.terminal import comparison_text
 
         return comparison_text(self)

@@ -324,7 +324,7 @@ class Explanation:
 
         A fragment has no script and styles that touch nothing around it: for apps and mails.
         """
-        from limelight.render.html import explanation_fragment, explanation_page
+        from limelight.pages.html import explanation_fragment, explanation_page
 
         return explanation_fragment(self) if fragment else explanation_page(self)
 
@@ -342,7 +342,7 @@ class Explanation:
         return self.to_html(fragment=True)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal import explanation_text
+        from limelight.pages.terminal import explanation_text
 
         return explanation_text(self)
 
@@ -352,11 +352,11 @@ class Explanations(list[Explanation]):
     """A list of explanations that a notebook and a terminal show as one."""
 
     def _repr_html_(self) -> str:
-        from limelight.render.html import explanations_fragment
+        from limelight.pages.html import explanations_fragment
 
         return explanations_fragment(self)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal import explanations_text
+        from limelight.pages.terminal import explanations_text
 
         return explanations_text(self)

@@ -471,7 +471,7 @@ class Judgement:
 
     def as_html(self) -> str:
         """Return one self-contained HTML page."""
-        from limelight.render.html_judgement import judgement_page
+        from limelight.pages.judgement_html import judgement_page
 
         return judgement_page(self)
 
@@ -483,17 +483,16 @@ class Judgement:
 
     def save_figure(self, path: "str | Path") -> None:
         """Write the shares from chance to ceiling as .png, .svg or .pdf (extra ``plots``)."""
-        from limelight.render.figures import save_figure
-        from limelight.render.judgement_figure import judgement_figure
+        from limelight.pages.figures import judgement_figure, save_figure
 
         save_figure(judgement_figure(self), path)
 
     def _repr_html_(self) -> str:
-        from limelight.render.html_judgement import judgement_fragment
+        from limelight.pages.judgement_html import judgement_fragment
 
         return judgement_fragment(self)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal_judgement import judgement_text
+        from limelight.pages.terminal_judgement import judgement_text
 
         return judgement_text(self)

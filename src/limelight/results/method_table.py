@@ -75,11 +75,11 @@ class MethodTable(tuple[MethodRow, ...]):
         return data_frame([row.to_dict() for row in self])
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.method_list import method_list
+        from limelight.pages.terminal_lists import method_list
 
         return method_list(self)
 
     def _repr_html_(self) -> str:
-        from limelight.render.method_list import method_html
+        from limelight.pages.terminal_lists import method_html
 
         return method_html(self)

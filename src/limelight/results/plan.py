@@ -197,7 +197,7 @@ class SamplingPlan:
         return plan_from_json(content)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal_plan import plan_text
+        from limelight.pages.terminal_lists import plan_text
 
         return plan_text(self)
 

@@ -197,7 +197,7 @@ class RunSummary:
 
     def as_html(self) -> str:
         """Return one self-contained HTML page."""
-        from limelight.render.html_summary import summary_page
+        from limelight.pages.summary_html import summary_page
 
         return summary_page(self)
 
@@ -208,7 +208,7 @@ class RunSummary:
         write_whole(path, self.as_html())
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal_summary import summary_text
+        from limelight.pages.terminal_runs import summary_text
 
         return summary_text(self)
 
@@ -273,12 +273,12 @@ class RunDifference:
 
     def as_html(self) -> str:
         """Return one self-contained HTML page."""
-        from limelight.render.html_difference import difference_page
+        from limelight.pages.summary_html import difference_page
 
         return difference_page(self)
 
     def __rich__(self) -> "RenderableType":
-        from limelight.render.terminal_difference import difference_text
+        from limelight.pages.terminal_runs import difference_text
 
         return difference_text(self)
 

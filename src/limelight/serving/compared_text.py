@@ -19,9 +19,7 @@ from limelight.judging.one_text import Hearing
 from limelight.judging.text_ground import text_ground
 from limelight.judging.trial import search_all
 from limelight.models import Model, resolved_replacement
-from limelight.render.html_attention import attention_section
-from limelight.render.html_disagreement import disagreement_section
-from limelight.render.html_heads import head_table
+from limelight.pages.html import attention_section, disagreement_section, head_table
 from limelight.results import Comparison, Explanation
 from limelight.serving.desk import Report
 from limelight.serving.questions import TextQuestion

@@ -18,9 +18,9 @@ from starlette.routing import Route
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
-from limelight.render.html_judgement import judgement_page
-from limelight.render.html_summary import summary_page
-from limelight.render.markup import Html
+from limelight.pages.judgement_html import judgement_page
+from limelight.pages.markup import Html
+from limelight.pages.summary_html import summary_page
 from limelight.serving.compared_text import compared_parts, made_file
 from limelight.serving.desk import Alike, Desk, Report
 from limelight.serving.doors import WHOLE_PAGE_POLICY

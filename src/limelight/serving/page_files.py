@@ -5,8 +5,8 @@ __all__ = ["page_files"]
 from functools import cache
 from pathlib import Path
 
-from limelight.render.markup import resource
-from limelight.render.palette import palette_css
+from limelight.pages.markup import resource
+from limelight.pages.palette import palette_css
 
 _OWN = Path(__file__).parent / "page"
 _SHEETS = ("words.css", "page.css", "elements/elements.css")

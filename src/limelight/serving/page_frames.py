@@ -5,8 +5,7 @@ __all__ = ["navigation", "texts_page", "trouble_page", "typing_page", "waiting_p
 import json
 from collections.abc import Sequence
 
-from limelight.render.markup import Html, data_block, element, raw
-from limelight.render.page_shell import section
+from limelight.pages.markup import Html, data_block, element, raw, section
 from limelight.serving.questions import MOST_CHARACTERS
 from limelight.serving.served import Served, model_facts
 

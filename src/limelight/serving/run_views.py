@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.render.coloured_pieces import visible
+from limelight.pages.pieces import visible
 from limelight.serving.prepared import Prepared
 from limelight.serving.typed_text import writable_explanation
 from limelight.shapes import Float

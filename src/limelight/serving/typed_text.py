@@ -23,8 +23,8 @@ from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
-from limelight.render.coloured_pieces import writable
-from limelight.render.wording import Outcome, notices, outcomes
+from limelight.pages.pieces import writable
+from limelight.pages.wording import Outcome, notices, outcomes
 from limelight.results import Explanation
 from limelight.serving.desk import Report
 from limelight.serving.questions import TextQuestion

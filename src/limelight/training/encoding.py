@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from limelight.datasets.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
 from limelight.shapes import Int

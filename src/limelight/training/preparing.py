@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.datasets.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.text import Vocabulary
 from limelight.training.encoding import EncodedTexts, encode_texts, training_vocabulary

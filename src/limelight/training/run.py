@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from limelight.datasets.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder

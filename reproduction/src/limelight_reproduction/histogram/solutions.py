@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.render.figures import colour_map
+from limelight.pages.figures import colour_map
 from limelight_reproduction.drawing import BLUE, INK, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import Experiment, Findings, Numbers, Part, Table, Verdict
 from limelight_reproduction.histogram.task import WORD, letters_of, occurrences

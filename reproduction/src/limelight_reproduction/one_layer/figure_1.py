@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, Comparison, Explanation, compare
-from limelight.render.figures import coloured_sentence
+from limelight.pages.figures import coloured_sentence
 from limelight_reproduction.experiment import (
     Experiment,
     Findings,

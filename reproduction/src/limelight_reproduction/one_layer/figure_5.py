@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier
-from limelight.render.figures import colour_map
+from limelight.pages.figures import colour_map
 from limelight.shapes import Float
 from limelight.theory.attention import head_outputs
 from limelight.theory.gradient import token_gradients

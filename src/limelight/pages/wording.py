@@ -1,20 +1,4 @@
-"""Numbers and facts of an explanation in words, the same in terminal and page."""
-
-__all__ = [
-    "Outcome",
-    "aims",
-    "all_occurrences",
-    "anchor_sentence",
-    "answer",
-    "minus",
-    "notices",
-    "outcomes",
-    "percent",
-    "precision_sentence",
-    "said",
-    "sureness",
-    "written",
-]
+"""Numbers, facts and notices of explanations in words, the same in terminal and page."""
 
 import math
 from collections.abc import Iterable

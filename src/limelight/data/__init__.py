@@ -1,0 +1,15 @@
+"""Labelled and marked texts: reading them, fetching them, measuring a model on them. No torch."""
+
+from limelight.data.evaluation import Evaluation, evaluate, wilson_interval
+from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.rationales import RationaleTexts, read_rationales
+
+__all__ = [
+    "Evaluation",
+    "LabelledTexts",
+    "RationaleTexts",
+    "evaluate",
+    "read_labelled",
+    "read_rationales",
+    "wilson_interval",
+]

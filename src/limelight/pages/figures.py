@@ -1,0 +1,415 @@
+"""Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
+
+import io
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError, MissingExtraError
+from limelight.files import write_whole
+from limelight.pages.palette import Side, hex_colour, largest, level, ramp, side, strengths
+from limelight.pages.pieces import Piece, pieces, shortened, visible
+from limelight.pages.wording import aims, written
+from limelight.results import Comparison, Explanation
+from limelight.results.judgement import JudgedText, Judgement
+from limelight.shapes import Float
+from limelight.text import one_line
+
+WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
+SCALES = 52.0  # points for the scale of each method, at the right
+SMALL, SOFT = 8.0, "#5b6670"  # the notes around the words
+CUT_MARK = " [not read from here]"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """A run of letters at its place, in points from the top left."""
+
+    text: str
+    x: float
+    y: float
+    width: float
+    feature: int | None
+    seen: bool
+
+
+def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
+    """Return a figure with one paragraph per explanation, its method before it.
+
+    Above stands what is explained, after each method the score in full colour, below what the
+    colours mean.
+    """
+    from matplotlib.figure import Figure
+
+    indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
+    runs = list(_lines(_marked(pieces(explanations[0])), indent))
+    block = max((run.y for run in runs), default=0.0) + LINE
+    gap = 3.0 if block <= LINE else 10.0
+    height = len(explanations) * (block + gap) - gap + 2 * MARGIN + 2 * LINE
+    figure = Figure(figsize=(WIDTH / 72, height / 72))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, WIDTH), ylim=(height, 0))
+    axes.set_axis_off()
+    _note(axes, MARGIN, MARGIN + LINE / 2, explained(explanations[0]))
+    _note(axes, WIDTH - MARGIN, MARGIN + LINE / 2, "full colour", ha="right")
+    for row, e in enumerate(explanations):
+        top = MARGIN + LINE + row * (block + gap)
+        _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
+        _paint(axes, e, runs, top)
+        _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_of(e), ha="right")
+    _legend(axes, explanations, height - MARGIN - LINE / 2)
+    return figure
+
+
+def explained(e: Explanation) -> str:
+    """Say which class is explained, and on which scale."""
+    return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
+
+
+def scale_of(e: Explanation) -> str:
+    """Say which score has the full colour."""
+    if not (peak := largest(e)):
+        return "all 0"
+    return f"{'±' if e.signed else '0 to '}{written(peak, peak=peak, signed=False)}"
+
+
+def _marked(cut: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces with a mark before what was not read, of which only the start stays."""
+    found = shortened(cut)
+    first = next((i for i, piece in enumerate(found) if not piece.seen), len(found))
+    mark = [Piece(CUT_MARK, seen=False)] if first < len(found) else []
+    return [*found[:first], *mark, *found[first:]]
+
+
+def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> None:
+    """Write what the colours mean."""
+    from matplotlib.patches import Rectangle
+
+    signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
+    keys: list[tuple[Side, str]] = [("for", "for"), ("against", "against")] if signed else []
+    keys += [("neutral", "size only, no sign")] if signless else []
+    x = MARGIN
+    for hue, meaning in keys:
+        for step in (2, 6, 10):
+            colour = hex_colour(ramp(hue)[step])
+            axes.add_patch(Rectangle((x, middle - 4), 9, 8, fc=colour, lw=0))
+            x += 10
+        _note(axes, x + 3, middle, meaning)
+        x += 3 + _width(meaning) * SMALL / SIZE + 16
+    _note(axes, x, middle, "underlined: strongest")
+
+
+def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+    """Write something about the figure; :data:`SOFT` tells it from the text that is explained."""
+    axes.text(
+        x, y, text, fontsize=SMALL, va="center_baseline", color=SOFT, parse_math=False, **style
+    )
+
+
+def _lines(cut: Sequence[Piece], indent: float) -> Iterator[_Set]:
+    """Break the text into lines at its spaces; only what is longer than a line breaks inside."""
+    x, y, edge = indent, 0.0, WIDTH - MARGIN - SCALES
+    for group in _groups(cut):
+        if group and group[0][1].opens and x > indent:  # the second side of a pair
+            x, y = indent, y + LINE
+        whole = sum(_width(part) for part, _ in group)
+        if x > indent and x + whole > edge and whole <= edge - indent:
+            x, y = indent, y + LINE
+        for part, piece in group:
+            width = _width(part)
+            if x > indent and x + width > edge:
+                x, y = indent, y + LINE
+            if part != " " or x > indent:
+                yield _Set(part, x, y, width, piece.feature, piece.seen)
+                x += width
+
+
+def _groups(cut: Sequence[Piece]) -> Iterator[list[tuple[str, Piece]]]:
+    """Return runs of letters that belong together: a word, its comma, its bracket."""
+    group: list[tuple[str, Piece]] = []
+    for piece in cut:
+        if piece.opens:
+            yield group
+            yield [(f"{piece.opens}:", replace(piece, seen=False))]
+            yield [(" ", Piece(" "))]
+            group = []
+        shown = visible(re.sub(r"\s+", " ", piece.text))
+        for part in re.findall(r" |[^ ]{1,40}", shown):
+            if part == " ":
+                yield group
+                yield [(part, piece)]
+                group = []
+            else:
+                group.append((part, piece))
+    yield group
+
+
+def _paint(axes: Any, e: Explanation, runs: Sequence[_Set], top: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    sizes = strengths(e)
+    strongest = int(np.argmax(np.abs(sizes))) if sizes.any() else None
+    for run in runs:
+        middle = top + run.y + LINE / 2
+        marked = run.feature is not None and run.feature == strongest
+        if run.feature is not None and (step := level(float(sizes[run.feature]))):
+            colour = hex_colour(ramp(side(e, float(sizes[run.feature])))[step])
+            box = (run.x, middle - LINE * 0.38)
+            style = "round,pad=0,rounding_size=2.5"
+            axes.add_patch(
+                FancyBboxPatch(box, run.width, LINE * 0.76, boxstyle=style, fc=colour, lw=0)
+            )
+        _write(axes, run.x, middle, run.text, color="#1c2126" if run.seen else "#a0a8b0")
+        if marked:
+            foot = middle + SIZE * 0.55
+            axes.plot([run.x, run.x + run.width], [foot, foot], color="#1c2126", linewidth=1.1)
+
+
+def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+    axes.text(x, y, text, fontsize=SIZE, va="center_baseline", parse_math=False, **style)
+
+
+@lru_cache(maxsize=4096)
+def _width(text: str, weight: str = "regular") -> float:
+    """Return the width of ``text`` in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    if text == " ":
+        return SIZE * 0.34
+    # A TextPath reads $…$ as a formula, and fails where it is none.
+    plain = text.replace("$", r"\$")
+    box = TextPath(
+        (0, 0), plain, size=SIZE, prop=FontProperties(weight=weight), usetex=False
+    ).get_extents()
+    return float(max(box.x1, SIZE * 0.2)) + SIZE * 0.07  # the ink ends before the letter does
+
+
+SUFFIXES = (".png", ".svg", ".pdf")
+SHOWN_TOKENS = 60  # names of more tokens than this cannot be read
+DOTS_PER_INCH = 200
+
+
+def coloured_sentence(
+    value: Comparison | Explanation, path: str | os.PathLike[str] | None = None
+) -> Any:
+    """Return the paper's Figure 1: every method one line of coloured words."""
+    _need_matplotlib()
+    explanations = [value] if isinstance(value, Explanation) else list(value)
+    with _missing_glyphs():
+        figure = drawn_sentences(explanations)
+    if path is not None:
+        save_figure(figure, path)
+    return figure
+
+
+def bar_chart(e: Explanation, k: int = 20) -> Any:
+    """Return the ``k`` strongest features as bars, with one standard error where there is one."""
+    if k < 1:
+        raise InputError(f"a bar chart needs at least one bar; got k={k}.")
+    order = np.argsort(-np.abs(e.scores), kind="stable")[:k]
+    figure, axes = canvas(6.0, 0.6 + 0.26 * len(order))
+    colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
+    error = None if e.stderr is None else e.stderr[order]
+    places = np.arange(len(order))
+    axes.barh(places, e.scores[order], xerr=error, color=colours, height=0.7, ecolor="#1c2126")
+    _name_ticks(axes.yaxis, places, [_shown(e.names[j]) for j in order])
+    axes.invert_yaxis()
+    axes.axvline(0, color="#5b6670", linewidth=0.8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
+    return figure
+
+
+def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str]) -> Any:
+    """Return the paper's Figure 3: the attention matrix of each head, [cls] first."""
+    heads, T, _ = attention.shape
+    _check_tokens(tokens, T)
+    columns = min(heads, 3)
+    rows = -(-heads // columns)
+    figure, grid = canvas(3.2 * columns, 3.2 * rows, rows=rows, columns=columns, square=True)
+    for head, axes in enumerate(grid):
+        if head >= heads:
+            axes.set_axis_off()
+            continue
+        image = axes.imshow(attention[head], cmap=colour_map("neutral"), vmin=0)
+        figure.colorbar(image, ax=axes, shrink=0.75)
+        axes.set_title(f"head {head + 1}", fontsize=9)
+        _name_tokens(axes.xaxis, tokens, rotation=90)
+        _name_tokens(axes.yaxis, tokens)
+    return figure
+
+
+def gradient_heatmap(
+    gradient: Float[np.ndarray, "T d_e"] | Mapping[str, Float[np.ndarray, "T d_e"]],
+    tokens: Sequence[str],
+) -> Any:
+    """Return gradients as heat maps on one scale; several labelled ones stand side by side."""
+    matrices = dict(gradient) if isinstance(gradient, Mapping) else {"": gradient}
+    if not matrices:
+        raise InputError("a gradient heat map needs at least one matrix; got none.")
+    for matrix in matrices.values():
+        _check_tokens(tokens, len(matrix))
+    peak = max(float(np.abs(matrix).max(initial=0.0)) for matrix in matrices.values()) or 1.0
+    height = max(1.6, 0.24 * min(len(tokens), SHOWN_TOKENS))
+    figure, grid = canvas(4.6 * len(matrices) + 0.8, height + 0.9, columns=len(matrices))
+    for axes, (name, matrix) in zip(np.atleast_1d(grid), matrices.items(), strict=True):
+        image = axes.imshow(matrix, aspect="auto", cmap=colour_map("signed"), vmin=-peak, vmax=peak)
+        axes.set_title(name, fontsize=9, parse_math=False)
+        axes.set_xlabel("embedding dimension")
+        _name_tokens(axes.yaxis, tokens)
+    figure.colorbar(image, ax=list(np.atleast_1d(grid)), shrink=0.9)
+    return figure
+
+
+def interaction_heatmap(e: Explanation) -> Any:
+    """Return the scores of pairs of features as a symmetric matrix, strongest features only."""
+    if e.pairs is None or not len(e.pairs.scores):
+        raise InputError(f"method {e.method!r} gives no pairs; explain with 'interactions'.")
+    matrix = np.zeros((len(e.features), len(e.features)))
+    i, j = e.pairs.features.T
+    matrix[i, j] = matrix[j, i] = e.pairs.scores
+    strongest = np.argsort(-np.abs(matrix).max(axis=1), kind="stable")[:30]
+    kept = np.sort(strongest[np.abs(matrix).max(axis=1)[strongest] > 0])
+    shown, names = matrix[np.ix_(kept, kept)], [e.names[k] for k in kept]
+    size = 2.2 + 0.26 * len(kept)
+    figure, axes = canvas(size + 0.8, size)
+    peak = float(np.abs(e.pairs.scores).max()) or 1.0
+    image = axes.imshow(shown, cmap=colour_map("signed"), vmin=-peak, vmax=peak)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    _name_tokens(axes.xaxis, names, rotation=90)
+    _name_tokens(axes.yaxis, names)
+    axes.set_title(f"{e.label}: {explained(e)}", fontsize=9, parse_math=False)
+    return figure
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: int = DOTS_PER_INCH) -> None:
+    """Write a figure as PNG, SVG or PDF, by the suffix of ``path``, whole or not at all."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"a figure is saved as one of {', '.join(SUFFIXES)}; got {str(path)!r}.")
+    content = io.BytesIO()
+    with _missing_glyphs():
+        figure.savefig(content, format=suffix[1:], dpi=dpi)
+    write_whole(path, content.getvalue())
+
+
+def _need_matplotlib() -> None:
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("figures need matplotlib", "plots") from None
+
+
+def canvas(
+    width: float, height: float, *, rows: int = 1, columns: int = 1, square: bool = False
+) -> tuple[Any, Any]:
+    """Return a figure outside pyplot, which would keep it alive, and its axes."""
+    _need_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=not square)
+    return figure, axes.ravel() if square else axes
+
+
+def colour_map(kind: str) -> Any:
+    """Return the colours of scores without signs ("neutral") or with ("signed")."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    if kind == "neutral":
+        colours = [hex_colour(ramp("neutral", "light")[0]), "#7e8ae0", "#232c7a"]
+    else:
+        colours = [hex_colour(ramp(hue)[-1]) for hue in ("against", "for")]
+        colours.insert(1, "#ffffff")
+    return LinearSegmentedColormap.from_list(f"limelight-{kind}", colours)
+
+
+def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
+    """Name every token, or every n-th where there are too many to read."""
+    step = -(-len(tokens) // SHOWN_TOKENS)
+    places = np.arange(0, len(tokens), step)
+    _name_ticks(
+        axis, places, [_shown(token) for token in tokens[::step]], rotation=rotation, fontsize=7
+    )
+
+
+def _name_ticks(axis: Any, places: Any, names: Sequence[str], **style: Any) -> None:
+    axis.set_ticks(places, labels=list(names), parse_math=False, **style)
+
+
+def _shown(text: str) -> str:
+    """Return one short line of ``text``."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= 24 else line[:23] + "…"
+
+
+def _check_tokens(tokens: Sequence[str], T: int) -> None:
+    if len(tokens) != T:
+        raise InputError(f"got {len(tokens)} tokens for {T} rows; they must pair up.")
+
+
+@contextmanager
+def _missing_glyphs() -> Iterator[None]:
+    """Draw letters the font lacks as boxes without a warning for each: any text is allowed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"(?s).*[Gg]lyph .* missing")
+        warnings.filterwarnings("ignore", message="(?s).*Matplotlib currently does not support")
+        yield
+
+
+_INK, _SOFT = "#1c2126", "#5b6670"
+
+
+def judgement_figure(j: Judgement) -> Any:
+    """Return the share of every method with its interval, from chance to ceiling."""
+    rows = j.ranked()
+    figure, axes = canvas(6.0, 0.9 + 0.28 * len(rows))
+    for x in (0.0, 1.0):
+        axes.axvline(x, color=_SOFT, linewidth=0.8)
+    for y, m in enumerate(rows):
+        if m.share is None:
+            axes.text(0.02, y, "not judged", va="center", color=_SOFT, fontsize=8)
+            continue
+        low, high = m.interval or (m.share, m.share)
+        axes.plot([low, high], [y, y], color=_INK, linewidth=1.6, solid_capstyle="butt")
+        axes.plot([m.share], [y], "o", color=_INK, markersize=5)
+    names = [_shown_name(m.method) for m in rows]
+    axes.set_yticks(range(len(rows)), labels=names, parse_math=False)
+    axes.invert_yaxis()
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    of = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
+    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
+    return figure
+
+
+def curve_figure(text: JudgedText, methods: tuple[str, ...]) -> Any:
+    """Return how the explained number falls on one text, a line for each of the methods' names."""
+    if not text.curves:
+        raise InputError("this text has no curves; judge with curves=True to keep them.")
+    figure, axes = canvas(6.0, 3.6)
+    for name, curve in zip(methods, text.curves, strict=True):
+        if curve is not None:
+            axes.plot(curve.removed, curve.points, linewidth=1.4, label=_shown_name(name))
+    axes.axhline(0, color=_SOFT, linewidth=0.8)
+    axes.set_xlabel("words removed")
+    axes.set_ylabel(_shown_name(text.target), parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _shown_name(name: str) -> str:
+    line = " ".join(visible(name).split())
+    return line if len(line) <= 24 else line[:23] + "…"
