@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from limelight.checks.check import (
+from limelight.checks.oracles import (
     ROUNDING,
     Check,
     arrays_of,
     base_value,
     classifier,
     explained,
+    gradient_checks,
+    mean_field_checks,
     output_values,
+    subset_checks,
 )
-from limelight.checks.gradient_checks import gradient_checks
-from limelight.checks.mean_field_checks import mean_field_checks
-from limelight.checks.subset_checks import subset_checks
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, why_not
