@@ -22,7 +22,7 @@ from limelight.corpus.representatives import SHOWN, greedy_cover
 from limelight.corpus.shard_words import predictions
 from limelight.corpus.shares import share_of
 from limelight.corpus.word_sums import Moments
-from limelight.judging.resampling import holm
+from limelight.judging.statistics import holm
 
 from runs import moments, run_of
 from tiny_models import random_texts, tiny_model

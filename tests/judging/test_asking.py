@@ -7,9 +7,9 @@ import pytest
 
 import limelight
 from limelight import InputError, Judgement, judge, judging
-from limelight.judging.foreseen import Foreseen
-from limelight.judging.greedy_search import GreedySearch, searched_together
-from limelight.judging.time_budget import TimeBudget
+from limelight.judging.estimate import Foreseen
+from limelight.judging.orders import GreedySearch, searched_together
+from limelight.judging.trial import TimeBudget
 
 from tiny_models import random_texts, tiny_model
 

@@ -13,10 +13,14 @@ from scipy.stats import kendalltau
 
 import limelight
 from limelight import InputError, judge
-from limelight.judging.additivity import additivity, drawn_sets
-from limelight.judging.literature import eraser_sets, ferret_sets
-from limelight.judging.rank_agreement import kendall_tau
-from limelight.judging.text_columns import wanted_columns
+from limelight.judging.columns import (
+    additivity,
+    drawn_sets,
+    eraser_sets,
+    ferret_sets,
+    kendall_tau,
+    wanted_columns,
+)
 from limelight.results.judgement_json import COLUMNS
 
 from tiny_models import random_texts, tiny_model

@@ -11,8 +11,8 @@ import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import Lime, read
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.asked_ground import AskedGround, read_at
-from limelight.judging.greedy_search import searched_together
+from limelight.judging.areas import AskedGround, read_at
+from limelight.judging.orders import searched_together
 from limelight.theory.enumeration import all_keeps
 
 from tiny_models import random_texts, tiny_model

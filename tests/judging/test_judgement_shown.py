@@ -11,7 +11,7 @@ from limelight import Judgement, judge, wrap
 from limelight.cli.judge_methods import _say_estimate
 from limelight.data.rationales import texts_of_file
 from limelight.errors import InputError
-from limelight.judging.foreseen import Foreseen
+from limelight.judging.estimate import Foreseen
 
 from tiny_models import random_texts, tiny_model
 

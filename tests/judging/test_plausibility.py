@@ -9,12 +9,19 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
+from limelight.judging.agreement import TOP, PlausibilityTally, likeness
 from limelight.judging.candidates import Candidate
-from limelight.judging.eraser_scores import chosen_places, f1, matches, runs_of, token_f1
-from limelight.judging.likeness import TOP, likeness
-from limelight.judging.plausible_verdict import plausible_verdict
-from limelight.judging.rationales import checked_rationales, marks_of, usual_share
-from limelight.judging.tallies import PlausibilityTally
+from limelight.judging.plausibility import (
+    checked_rationales,
+    chosen_places,
+    f1,
+    marks_of,
+    matches,
+    runs_of,
+    token_f1,
+    usual_share,
+)
+from limelight.judging.verdict import plausible_verdict
 from limelight.results.judgement import FIRST_SENTENCE, JudgedText, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document

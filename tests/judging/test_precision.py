@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.judging.precision import expected_precision
-from limelight.judging.tied_words import tied_groups
+from limelight.judging.orders import tied_groups
+from limelight.judging.plausibility import expected_precision
 
 
 def enumerated(scores, count, marked, cuts):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from limelight.judging.candidates import Candidate
-from limelight.judging.over_texts import method_rows
-from limelight.judging.resampling import DRAWS, holm, resampled, two_sided
-from limelight.judging.tied_words import drawn_orders, tied, tied_groups
+from limelight.judging.orders import drawn_orders, tied, tied_groups
+from limelight.judging.rows import method_rows
+from limelight.judging.statistics import DRAWS, holm, resampled, two_sided
 from limelight.judging.verdict import verdict
 from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure
 

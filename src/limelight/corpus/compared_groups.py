@@ -9,7 +9,7 @@ import numpy as np
 from limelight.corpus.mistakes import Compared, compared_words
 from limelight.corpus.run_tally import RunTally
 from limelight.corpus.word_sums import Moments
-from limelight.judging.resampling import holm
+from limelight.judging.statistics import holm
 from limelight.results.summary import DifferingWord
 
 if TYPE_CHECKING:

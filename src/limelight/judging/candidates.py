@@ -1,25 +1,123 @@
 """What is judged: methods by name or settings, functions, and explanations that were stored."""
 
-__all__ = ["Candidate", "Scored", "candidates_of"]
-
+import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.registry import compared_by_default, configured, find_method
-from limelight.judging.stored import Stored, is_stored, stored_explanations
 from limelight.models import Model
-from limelight.results import Explanation
+from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
-from limelight.text import one_line
+from limelight.text import Document, one_line
+
+_SUFFIXES = (".json", ".jsonl")
+_NONE = "there are no stored explanations in what was given."
+
+
+def is_stored(one: Any) -> bool:
+    """Return whether ``one`` is a file of explanations, or holds them."""
+    if isinstance(one, str):
+        return one.endswith(_SUFFIXES)
+    return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
+
+
+class Stored(NamedTuple):
+    """Explanations by one method; ``of`` finds those of a text, of one class or of several."""
+
+    signed: bool
+    of: Callable[[Document], Sequence[Explanation]]
+
+
+def stored_explanations(one: Any) -> dict[str, Stored]:
+    """Return the explanations by method.
+
+    A mapping from texts to explanations is kept as it is, of one method: it may read them from a
+    disk when they are asked for. Anything else that yields explanations is read to its end.
+    """
+    if isinstance(one, Mapping):
+        first = next(iter(one.values()), None)
+        if not isinstance(first, Explanation):
+            raise InputError(_NONE if first is None else _not_explanations(first))
+        return {first.method: Stored(first.signed, _looked_up(one))}
+    found = _of_file(Path(one)) if isinstance(one, str | os.PathLike) else _apart(_each(one))
+    by_method: dict[str, list[Explanation]] = {}
+    for e in found:
+        by_method.setdefault(e.method, []).append(e)
+    if not by_method:
+        raise InputError(_NONE)
+    return {name: Stored(own[0].signed, _by_text(own)) for name, own in by_method.items()}
+
+
+def _looked_up(one: Mapping[Any, Any]) -> Callable[[Document], Sequence[Explanation]]:
+    def of(document: Document) -> Sequence[Explanation]:
+        e = one.get(document.text)
+        e = one.get(document.given) if e is None else e
+        return () if e is None else (e,)
+
+    return of
+
+
+def _by_text(several: Iterable[Explanation]) -> Callable[[Document], Sequence[Explanation]]:
+    found: dict[str, list[Explanation]] = {}
+    for e in several:
+        found.setdefault(e.text, []).append(e)
+    return lambda document: found.get(document.text, ())
+
+
+def _each(one: Any) -> Iterable[Any]:
+    return [one] if isinstance(one, Explanation | Comparison) else one
+
+
+def _not_explanations(first: Any) -> str:
+    return (
+        "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
+        f"them; got {type(first).__name__}."
+    )
+
+
+def _of_file(path: Path) -> list[Explanation]:
+    if path.is_dir():
+        raise InputError(
+            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
+            "limelight.Run(folder)."
+        )
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"'{path}' is not a JSON file of explanations.") from None
+    try:
+        json.loads(content)
+        records = [content]
+    except ValueError:  # one object per line
+        records = [line for line in content.splitlines() if line.strip()]
+    return _apart(map(_read, records))
+
+
+def _read(record: str) -> Explanation | Comparison:
+    compared = '"limelight.comparison/1"' in record[:200]
+    return Comparison.from_json(record) if compared else Explanation.from_json(record)
+
+
+def _apart(several: Iterable[Any]) -> list[Explanation]:
+    found: list[Explanation] = []
+    for one in several:
+        if not isinstance(one, Explanation | Comparison):
+            raise InputError(_not_explanations(one))
+        found += one if isinstance(one, Comparison) else [one]
+    return found
+
 
 # One score per word, or a sentence that says why there are none.
 Scored = Float[np.ndarray, " _"] | str
@@ -211,3 +309,63 @@ def _under_own_names(found: list[Candidate]) -> list[Candidate]:
         number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
         own.append(replace(one, name=one.name + number, label=one.label + number))
     return own
+
+
+Known = list[Float[np.ndarray, " _"] | None]
+
+
+class OfText(NamedTuple):
+    """The scores of one text by method, None where there are none."""
+
+    scores: Known
+    again: Known
+    shuffled: Known
+
+
+class ScoresOfTexts(NamedTuple):
+    """One list of texts for each candidate; None where a candidate has no such scores."""
+
+    scores: list[list[Scored]]
+    again: list[list[Scored] | None]
+    shuffled: list[list[Scored] | None]
+
+    def given(self, i: int) -> tuple[list[Scored], list[Scored | None]]:
+        """Return the scores of text ``i`` or the reasons for none, and under another seed."""
+        again = [None if own is None else own[i] for own in self.again]
+        return [own[i] for own in self.scores], again
+
+    def of_text(self, i: int) -> OfText:
+        """Return the scores of text ``i``."""
+        return OfText(*(_known(several, i) for several in self))
+
+
+def _known(several: Sequence[list[Scored] | None], i: int) -> Known:
+    found = [None if own is None else own[i] for own in several]
+    return [None if isinstance(own, str) else own for own in found]
+
+
+def scores_of_texts(
+    candidates: Sequence[Candidate], reading: Reading, *, again: bool, twin: Model | None
+) -> ScoresOfTexts:
+    """Return what every candidate says about the texts of ``reading``.
+
+    With ``again`` also under another seed; ``twin`` is the model with shuffled weights.
+    """
+    nothing: list[list[Scored] | None] = [None] * len(candidates)
+    return ScoresOfTexts(
+        [one.scores(reading) for one in candidates],
+        [one.again(reading) if again and one.again else None for one in candidates],
+        nothing if twin is None else _shuffled(candidates, reading, twin),
+    )
+
+
+def _shuffled(
+    candidates: Sequence[Candidate], reading: Reading, twin: Model
+) -> list[list[Scored] | None]:
+    """Return the scores of the same texts and classes under another model."""
+    texts = [document.given for document in reading.documents]
+    other = reading_of(twin, texts, reading.question)
+    if [f.strings for f in other.features] != [f.strings for f in reading.features]:
+        raise InputError("a model with shuffled weights must read the same words; it does not.")
+    other = replace(other, targets=reading.targets)
+    return [one.scores(other) if one.portable else None for one in candidates]

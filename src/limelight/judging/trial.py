@@ -1,8 +1,8 @@
 """The trial: every text and every method, a few texts at a time."""
 
-__all__ = ["Trial", "search_all"]
-
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -14,18 +14,167 @@ from limelight.explainers.explaining import together
 from limelight.explainers.question import Question, target_indices
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.judging.candidates import Candidate
-from limelight.judging.greedy_search import GreedySearch, searched_together
-from limelight.judging.one_text import Hearing
-from limelight.judging.scores_of_texts import ScoresOfTexts, scores_of_texts
-from limelight.judging.tallies import Tallies
-from limelight.judging.text_columns import text_columns
-from limelight.judging.text_ground import text_ground
-from limelight.judging.time_budget import TimeBudget
+from limelight.judging.agreement import Tallies
+from limelight.judging.areas import Areas, Frame, Ground, Judged, Level, text_ground
+from limelight.judging.candidates import Candidate, Scored, ScoresOfTexts, scores_of_texts
+from limelight.judging.columns import text_columns
+from limelight.judging.orders import (
+    GreedySearch,
+    Groups,
+    flat,
+    searched_together,
+    tied,
+    tied_groups,
+)
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
-from limelight.results.judgement import JudgedText
+from limelight.results.judgement import JudgedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float
+from limelight.text import side_names, with_sides
+from limelight.text.characters import LONE_SURROGATE
+
+_NOTHING = 1e-9  # of the explained number: less room than this is rounding
+_MOST_WORDS = 2**16  # whose places a stored curve can count
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Hearing:
+    """A text on its ground, with the scores of every candidate, or reasons why there are none."""
+
+    number: int
+    one: Reading
+    ground: Ground
+    candidates: Sequence[Candidate]
+    scored: Sequence[Scored]
+    columns: tuple[TextColumn, ...] = ()
+
+    @cached_property
+    def groups(self) -> list[Groups | None]:
+        """The order of each candidate, tied words together; None where it has no scores."""
+        return [
+            None if isinstance(scores, str) else tied_groups(scores, signed=candidate.signed)
+            for candidate, scores in zip(self.candidates, self.scored, strict=True)
+        ]
+
+    @cached_property
+    def areas(self) -> list[Areas | None]:
+        """The areas of each candidate."""
+        found = iter(self.ground.areas([own for own in self.groups if own is not None]))
+        return [None if own is None else next(found) for own in self.groups]
+
+    @cached_property
+    def judged(self) -> list[Judged]:
+        """The orders that there are."""
+        rows = zip(self.candidates, self.groups, self.areas, strict=True)
+        return [
+            Judged(candidate.name, groups, areas)
+            for candidate, groups, areas in rows
+            if groups is not None and areas is not None
+        ]
+
+    @cached_property
+    def search(self) -> GreedySearch | None:
+        """The search for a good order, to be run before the text is judged."""
+        return self.ground.search(self.judged)
+
+    def answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"] | InputError:
+        """Return the answers to a question of the search, or what the model says instead."""
+        try:
+            return self.ground.values(masks)
+        except InputError as error:
+            return error
+
+    def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
+        """Return the text as it was judged; ``seconds`` are those for chance."""
+        if self.search is not None and self.search.refused is not None:
+            raise self.search.refused
+        unsigned = any(
+            areas and not candidate.signed
+            for areas, candidate in zip(self.areas, self.candidates, strict=True)
+        )
+        frame = self.ground.frame(self.judged, self.search, change=unsigned, seconds=seconds)
+        (target,) = self.one.targets.names()
+        return JudgedText(
+            id=self.number,
+            d=self.ground.d,
+            target=target,
+            full=self.ground.full,
+            ceiling_kind=frame.kind,
+            best=frame.best,
+            greedy=frame.greedy,
+            has_room=_has_room(frame.deletion, self.ground.full),
+            **self._measures(frame),
+            ties=tuple(0 if own is None else tied(own) for own in self.groups),
+            notices=self.ground.notices,
+            reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
+            columns=self.columns,
+            words=self._words() if curves else (),
+            curves=self._curves() if curves else (),
+        )
+
+    def _measures(self, frame: Frame) -> dict[str, Any]:
+        levels = {
+            "deletion": frame.deletion,
+            "insertion": frame.insertion,
+            "change": frame.change,
+        }
+        return {
+            name: None if level is None else self._measure(level, name)
+            for name, level in levels.items()
+        }
+
+    def _measure(self, level: Level, name: str) -> Measure:
+        return Measure(
+            chance=level.chance,
+            stderr=level.stderr,
+            ceiling=level.ceiling,
+            areas=tuple(None if own is None else float(getattr(own, name)) for own in self.areas),
+        )
+
+    def _words(self) -> tuple[str, ...]:
+        """Return the words as a file can hold them."""
+        (features,), (document,) = self.one.features, self.one.documents
+        names = with_sides(features.strings, side_names(features.spans, document.parts))
+        return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
+
+    def _curves(self) -> tuple[RemovalCurve | None, ...]:
+        """Return the curve of one order of each method: of tied words, the first there is."""
+        orders = [flat(own) for own in self.groups if own is not None]
+        if not orders or self.ground.d > _MOST_WORDS:
+            return (None,) * len(self.groups)
+        drawn = np.array(orders)
+        made = iter(map(RemovalCurve.of, drawn, self.ground.curves(drawn)))
+        return tuple(None if own is None else next(made) for own in self.groups)
+
+
+def _has_room(level: Level, full: float) -> bool:
+    room = level.ceiling - level.chance
+    return room > max(_NOTHING * (1 + abs(full)), 2 * (level.stderr or 0.0))
+
+
+@final
+class TimeBudget:
+    """Deals a budget out: each text gets its share of what is left; None is without end."""
+
+    def __init__(self, budget: int | float | None, texts: int) -> None:
+        self._left, self._texts = budget, texts
+
+    def seconds(self, texts: int = 1) -> float | None:
+        """Return the time for the next ``texts`` texts."""
+        return None if self._left is None else self._left * texts / max(self._texts, texts)
+
+    @contextmanager
+    def spent(self, texts: int = 0) -> Iterator[None]:
+        """Count the time of a block, after which ``texts`` texts are done."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._texts -= texts
+            if self._left is not None:
+                self._left = max(0.0, self._left - (time.monotonic() - start))
+
 
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 

@@ -1,13 +1,85 @@
-"""One sentence that follows from the numbers, and what its reader must know."""
-
-__all__ = ["judging_notices", "second_notice", "verdict"]
+"""Sentences that follow from the numbers, and what their reader must know."""
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
-from limelight.judging.leaders import FEW, SURE, joined, leaders, number
-from limelight.judging.random_orders import PRECISE
-from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Judgement
+from limelight.judging.orders import PRECISE
+from limelight.results.judgement import (
+    FIRST_SENTENCE,
+    JudgedMethod,
+    JudgedPair,
+    JudgedText,
+    Judgement,
+    MarkedText,
+    PlausibleMethod,
+    PlausiblePair,
+)
+
+FEW = 30  # texts, below which little can be told
+SURE = 0.05  # what Holm's p-value of a pair must be below for the two to be told apart
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """Two methods, the better one first, with the difference that was found between them."""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        """Their names."""
+
+    @property
+    def difference(self) -> float:
+        """How much better the first is."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its interval over texts."""
+
+    @property
+    def p_holm(self) -> float:
+        """Its p-value, corrected for the number of pairs."""
+
+
+def leaders(
+    first: tuple[str, float],
+    second: tuple[str, float],
+    pairs: Sequence[Compared],
+    *,
+    most: str,
+    measure: str,
+    measures: str,
+) -> str:
+    """Say which of the two is the ``most`` faithful, plausible …, or that none can be told so.
+
+    Each is a name with its value of the ``measure``; ``measures`` is its plural.
+    """
+    (one, x), (other, y) = ((name, number(value)) for name, value in (first, second))
+    pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
+    if pair is None:
+        return f"{one} has the largest {measure} ({x}), {other} comes second ({y})"
+    low, high = pair.interval
+    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
+    if pair.p_holm < SURE:
+        return f"{one} is the {most} ({measure} {x}), {other} second ({y}, {apart})"
+    return (
+        f"{one} and {other} are the {most} and cannot be told apart ({measures} {x} and {y}, "
+        f"{apart})"
+    )
+
+
+def joined(names: Sequence[str], verbs: tuple[str, str]) -> str:
+    """Return the names with the verb in the singular or the plural; nothing where there is none."""
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"{names[0]} {verbs[0]}"
+    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
+
+
+def number(x: float | None) -> str:
+    """Return three decimals with a true minus."""
+    return f"{x or 0.0:.3f}".replace("-", "−")
 
 
 def verdict(
@@ -188,3 +260,77 @@ def second_notice(first: Judgement, second: Judgement) -> str:
 
 def _certain(j: Judgement) -> list[tuple[str, str]]:
     return [pair.methods for pair in j.pairs if pair.p_holm < SURE]
+
+
+def plausible_verdict(
+    methods: Sequence[PlausibleMethod],
+    references: Sequence[PlausibleMethod],
+    pairs: Sequence[PlausiblePair],
+    *,
+    texts: int,
+) -> str:
+    """Return which method names what people marked, and which do no better than guessing."""
+    ranked = sorted((m for m in methods if m.precision is not None), key=_falling)
+    if not ranked:
+        return f"{FIRST_SENTENCE} No method can be held against rationales on these texts."
+    count = "this text" if texts == 1 else f"these {texts} texts"
+    chance, reach = (f"{one.precision:.3f}" for one in references[:2])
+    levels = f"guessing has {chance}, the rationale itself as scores of words {reach}"
+    worse = [m for m in ranked if m.above_interval and m.above_interval[1] < 0]
+    level = [m for m in ranked if m.above_interval and _plausible_crosses(m.above_interval)]
+    if len(worse) + len(level) == len(ranked):  # then there is no most plausible one
+        first = ranked[0]
+        leading = (
+            f"no method is more plausible than guessing ({first.method} has the largest average "
+            f"precision, {first.precision:.3f})"
+        )
+        level = []
+    else:
+        leading = _plausible_leaders(ranked, pairs)
+    parts = [
+        f"On {count} {leading}; {levels}",
+        _named(worse, "less plausible than guessing"),
+        _named(level, "not distinguishable from guessing"),
+    ]
+    return f"{FIRST_SENTENCE} {'; '.join(part for part in parts if part)}."
+
+
+def _falling(m: PlausibleMethod) -> float:
+    return -(m.precision or 0.0)
+
+
+def _plausible_crosses(interval: tuple[float, float]) -> bool:
+    return interval[0] <= 0 <= interval[1]
+
+
+def _plausible_leaders(ranked: Sequence[PlausibleMethod], pairs: Sequence[PlausiblePair]) -> str:
+    first = ranked[0]
+    if len(ranked) == 1:
+        return f"{first.method} has the average precision {first.precision:.3f}"
+    best, next_best = ((m.method, m.precision or 0.0) for m in ranked[:2])
+    measure = "average precision"
+    return leaders(best, next_best, pairs, most="most plausible", measure=measure, measures=measure)
+
+
+def _named(methods: Sequence[PlausibleMethod], what: str) -> str:
+    return joined([m.method for m in methods], (f"is {what}", f"are {what}"))
+
+
+def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
+    """Return what a reader of plausibility must know."""
+    known = [text for text in texts if text.reason is None]
+    missing = len(texts) - len(known)
+    notices = [
+        f"Only {len(known)} text{'s' * (len(known) != 1)} with rationales: little can be told."
+        if 0 < len(known) < FEW
+        else "",
+        f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; "
+        f"{'its reason stands with it' if missing == 1 else 'each has its reason'}."
+        if missing
+        else "",
+        f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "
+        "that is not counted."
+        if cut
+        else "",
+    ]
+    return tuple(notice for notice in notices if notice)

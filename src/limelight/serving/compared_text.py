@@ -13,11 +13,9 @@ from limelight.explainers.explaining import explanations, metered
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
+from limelight.judging.areas import Ground, text_ground
 from limelight.judging.candidates import Candidate
-from limelight.judging.grounds import Ground
-from limelight.judging.one_text import Hearing
-from limelight.judging.text_ground import text_ground
-from limelight.judging.trial import search_all
+from limelight.judging.trial import Hearing, search_all
 from limelight.models import Model, resolved_replacement
 from limelight.pages.html import attention_section, disagreement_section, head_table
 from limelight.results import Comparison, Explanation

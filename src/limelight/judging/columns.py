@@ -1,24 +1,109 @@
 """What stands beside the share on one text: other measures of the same scores."""
 
-__all__ = ["ON_REQUEST", "USUAL", "text_columns", "wanted_columns"]
-
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.additivity import Sets, additivity, drawn_sets
-from limelight.judging.grounds import Ground
-from limelight.judging.literature import eraser_sets, ferret_sets
-from limelight.judging.rank_agreement import kendall_tau
-from limelight.judging.scores_of_texts import OfText
-from limelight.judging.tied_words import strongest_first
+from limelight.judging.areas import Ground
+from limelight.judging.candidates import OfText
+from limelight.judging.orders import strongest_first
 from limelight.results.comparison import rank_correlation
 from limelight.results.judgement import TextColumn
-from limelight.shapes import Bool, Float
+from limelight.shapes import Bool, Float, Int
+from limelight.theory.enumeration import all_keeps
+
+
+class Sets(NamedTuple):
+    """Sets of words to remove, and what each weighs; ``exact`` where they are all there are."""
+
+    removed: Bool[np.ndarray, "n d"]
+    weights: Float[np.ndarray, " n"]
+    exact: bool
+
+
+def drawn_sets(d: int, rng: np.random.Generator, *, most: int) -> Sets:
+    """Return sets S whose size is uniform on 0..d, and uniform among the sets of that size.
+
+    It is the law by which a random order removes words. All sets where ``most`` allow it, else
+    ``most`` drawn ones, each with its complement, which makes the mean of linear terms exact.
+    """
+    # E[x f] and E[f]² follow from E_p f on ratio games, but E[f²] needs the double sums of LIME's
+    # R², seconds a text; a few thousand masks cost milliseconds there, and their error is known.
+    if 2**d <= most:
+        removed = ~all_keeps(d)
+        size = removed.sum(axis=1)
+        per_size = np.array([math.comb(d, k) for k in range(d + 1)], dtype=float)
+        return Sets(removed, 1 / ((d + 1) * per_size[size]), exact=True)
+    half = rng.integers(0, d + 1, size=most // 2)
+    place = np.argsort(rng.random((most // 2, d)), axis=1)
+    removed = place < half[:, None]
+    both = np.concatenate([removed, ~removed])
+    return Sets(both, np.full(len(both), 1 / len(both)), exact=False)
+
+
+def additivity(
+    scores: Float[np.ndarray, " d"], sets: Sets, drops: Float[np.ndarray, " n"]
+) -> tuple[float, float | None] | None:
+    """Return the correlation of Σ_{j∈S} scores_j with f(N) − f(N ∖ S), and its standard error.
+
+    The error is that of its linear part, (z z' − ρ (z² + z'²)/2) for standardised z and z', and
+    None where all sets were seen. None where either side is constant.
+    """
+    w, sums = sets.weights, sets.removed @ scores
+    x, y = sums - w @ sums, drops - w @ drops
+    norm = math.sqrt(float(w @ x**2) * float(w @ y**2))
+    if norm <= 1e-12 * (float(np.abs(sums).max()) * float(np.abs(drops).max()) or 1.0):
+        return None
+    rho = float(np.clip((w @ (x * y)) / norm, -1.0, 1.0))
+    if sets.exact:
+        return rho, None
+    zx, zy = x / math.sqrt(float(w @ x**2)), y / math.sqrt(float(w @ y**2))
+    linear = zx * zy - rho * (zx**2 + zy**2) / 2
+    return rho, float(linear.std()) / math.sqrt(len(w))
+
+
+_ERASER_BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
+_FERRET_SHARES = np.arange(0.1, 1.1, 0.1)
+
+
+def eraser_sets(order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "bins d"]:
+    """The top 1, 5, 10, 20 and 50 % of the words, rounded up: every bin holds a word."""
+    place = np.argsort(order)
+    counts = np.ceil(np.array(_ERASER_BINS) * len(order) - 1e-9)
+    return place[None, :] < counts[:, None]
+
+
+def ferret_sets(
+    scores: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"]
+) -> Bool[np.ndarray, "steps d"]:
+    """The words of positive score among the top 10, 20, … 100 %, rounded down.
+
+    A step that adds no word is left out, and so is one of no words at all where the text is short:
+    how many steps there are depends on how many words a method calls positive.
+    """
+    place = np.argsort(order)
+    counts = (_FERRET_SHARES * len(order)).astype(int)
+    sets = (place[None, :] < counts[counts > 0, None]) & (scores > 0)
+    new = np.ones(len(sets), bool)
+    new[1:] = (sets[1:] != sets[:-1]).any(axis=1)
+    return sets[new]
+
+
+def kendall_tau(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+    """Return Kendall's τ-b, pairs tied in one list counted for neither side; None for a constant.
+
+    τ_b = Σ_{i<j} sign(x_i − x_j) sign(y_i − y_j) / √(pairs untied in x · pairs untied in y).
+    """
+    a, b = (np.sign(z[:, None] - z[None, :]) for z in (x, y))
+    norm = np.sqrt(np.count_nonzero(a) * float(np.count_nonzero(b)))
+    return float(np.sum(a * b) / norm) if norm else None
+
 
 USUAL = ("additivity", "loo_tau", "stability", "eraser", "ferret")
 ON_REQUEST = ("sanity",)  # it explains everything once more

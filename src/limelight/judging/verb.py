@@ -11,11 +11,11 @@ from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
 from limelight.explainers.question import Question, Settings
+from limelight.judging.agreement import Tallies
 from limelight.judging.candidates import candidates_of
-from limelight.judging.foreseen import Foreseen, foreseen, metered_trial
-from limelight.judging.over_texts import greedy_row, method_rows, pair_rows
-from limelight.judging.tallies import Tallies
-from limelight.judging.text_columns import wanted_columns
+from limelight.judging.columns import wanted_columns
+from limelight.judging.estimate import Foreseen, foreseen, metered_trial
+from limelight.judging.rows import greedy_row, method_rows, pair_rows
 from limelight.judging.trial import Trial
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement

@@ -13,8 +13,8 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.judging.asked_ground import read_at
-from limelight.judging.greedy_search import EVERY_WORD, STEPS
+from limelight.judging.areas import read_at
+from limelight.judging.orders import EVERY_WORD, STEPS
 from limelight.judging.trial import Trial
 from limelight.results.judgement import JudgedText
 from limelight.sampling import watched
