@@ -110,7 +110,7 @@ def part(name: str, data: Path, *, smoke: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"pool": {"workers": 2}, "four": {"workers": 2}}.get(name, {})
     started = time.perf_counter()
     if name == "ray":
-        from limelight.corpus import RayActors
+        from limelight.runs import RayActors
 
         options = {"executor": RayActors(2)}  # its actors start later, as the pool's processes do
     start, peaks = time.perf_counter() - started, [0.0]

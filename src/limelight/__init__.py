@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
-    from limelight.corpus import Run, explain_data
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.plan import plan
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.results import Comparison, Explanation
     from limelight.results.plan import SamplingPlan
+    from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
     from limelight.training import train
@@ -34,14 +34,14 @@ _HOME = {
     "Judgement": "limelight.judging",
     "LabelledTexts": "limelight.data",
     "Model": "limelight.models",
-    "Run": "limelight.corpus",
+    "Run": "limelight.runs",
     "SamplingPlan": "limelight.results.plan",
     "Serving": "limelight.serving",
     "compare": "limelight.verbs",
     "evaluate": "limelight.data",
     "explain": "limelight.verbs",
     "explain_classes": "limelight.verbs",
-    "explain_data": "limelight.corpus",
+    "explain_data": "limelight.runs",
     "game": "limelight.verbs",
     "judge": "limelight.judging",
     "load": "limelight.models",

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra data)")
 
-from limelight.corpus import Run
+from limelight.runs import Run
 
 ROWS = (
     "id,review,sentiment,year\n7,a wonderful film,1,1999\n8,,0,2000\n9,a boring bad story,0,2001\n"

@@ -5,7 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import limelight
-from limelight.corpus.run_record import (
+from limelight.explainers.question import Question
+from limelight.explainers.registry import configured
+from limelight.runs.record import (
     DataColumns,
     DataFileRecord,
     DataRecord,
@@ -14,10 +16,8 @@ from limelight.corpus.run_record import (
     RunRecord,
     ShardPlan,
 )
-from limelight.corpus.shard_work import input_schema
-from limelight.corpus.word_sums import Moments
-from limelight.explainers.question import Question
-from limelight.explainers.registry import configured
+from limelight.runs.words import Moments
+from limelight.runs.work import input_schema
 
 from tiny_models import tiny_model
 

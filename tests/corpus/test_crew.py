@@ -10,8 +10,8 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.corpus.crew import finished_by_crew
-from limelight.corpus.shard_task import Finished, LostWorkerError, Task
+from limelight.runs.engines import finished_by_crew
+from limelight.runs.work import Finished, LostWorkerError, Task
 
 
 class Hands:

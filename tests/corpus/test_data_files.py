@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.corpus.data_set import opened_data
+from limelight.runs.data_set import opened_data
 
 ROWS = [
     {"id": "a", "text": "one film", "label": "1", "year": "1999"},
@@ -220,7 +220,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
 
 
 def test_a_text_of_many_megabytes_is_refused_alone(monkeypatch):
-    monkeypatch.setattr("limelight.corpus.data_set._LONGEST_TEXT", 100)
+    monkeypatch.setattr("limelight.runs.data_set._LONGEST_TEXT", 100)
     rows = rows_of(opened_data({"text": ["short", "long " * 30]}))
     assert [row["error"] for row in rows] == [
         None,

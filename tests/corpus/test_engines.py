@@ -15,9 +15,9 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 
 import kill_runs
 
-from limelight.corpus import Run
-from limelight.corpus.shard_task import Job, Task, explain_shard
 from limelight.models.loading import ModelSource
+from limelight.runs import Run
+from limelight.runs.work import Job, Task, explain_shard
 
 from runs import record_of, texts_table
 from tiny_models import random_texts, tiny_model
@@ -137,11 +137,11 @@ def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
 
 
 def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
-    monkeypatch.setattr("limelight.corpus.run_estimate._LONG", 0.0)
-    monkeypatch.setattr("limelight.corpus.run_estimate._QUICK", ("gxi", "alpha-avg"))
+    monkeypatch.setattr("limelight.runs.estimate._LONG", 0.0)
+    monkeypatch.setattr("limelight.runs.estimate._QUICK", ("gxi", "alpha-avg"))
     seconds = {"gxi": 60.0, "alpha-avg": 1.0}
     monkeypatch.setattr(
-        "limelight.corpus.run_estimate._seconds",
+        "limelight.runs.estimate._seconds",
         lambda work, _: seconds.get(work.chosen[0].method.id, 300.0),
     )
     heard = []
@@ -165,7 +165,7 @@ def test_progress_counts_texts_and_failures(model, tmp_path):
 
 
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
-    from limelight.corpus import RayActors
+    from limelight.runs import RayActors
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"the engine 'ray' needs Ray; run: pip install .*cluster"):

@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="needs Ray (extra cluster)")
 
 import kill_runs
 
-from limelight.corpus import RayActors
+from limelight.runs import RayActors
 
 from tiny_models import random_texts, tiny_model
 

@@ -22,11 +22,11 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 import pyarrow.parquet as pq
 from kill_runs import contents
 
-from limelight.corpus import Run
-from limelight.corpus.data_set import DataSet, opened_data
-from limelight.corpus.run_folder import RunFolder
-from limelight.corpus.run_job import RunJob
-from limelight.corpus.run_record import ShardPlan
+from limelight.runs import Run
+from limelight.runs.data_set import DataSet, opened_data
+from limelight.runs.job import RunJob
+from limelight.runs.record import ShardPlan
+from limelight.runs.run import RunFolder
 
 from tiny_models import random_texts, tiny_model
 
@@ -179,7 +179,7 @@ def test_a_process_that_was_killed_before_the_plan_was_whole_leaves_no_trace(
 def test_two_writers_at_once_are_one_too_many(model, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     program = (
-        "import sys, time; from limelight.corpus.run_folder import RunFolder\n"
+        "import sys, time; from limelight.runs.run import RunFolder\n"
         "with RunFolder(sys.argv[1]).locked(): print('locked', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "run")]

@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.corpus.run_columns import run_columns
 from limelight.results.comparison import rank_correlation
+from limelight.runs.columns import run_columns
 
 from runs import run_of
 from tiny_models import random_texts, tiny_model

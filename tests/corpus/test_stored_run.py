@@ -10,11 +10,10 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.corpus import Run
-from limelight.corpus.run_folder import RunFolder
-from limelight.corpus.shard_rows import Answer, DataText, shard_table
-from limelight.corpus.shard_schema import shard_bytes
-from limelight.corpus.shard_work import ShardWork
+from limelight.runs import Run
+from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
+from limelight.runs.run import RunFolder
+from limelight.runs.work import ShardWork
 
 from runs import record_of, texts_table
 from tiny_models import random_texts, tiny_model

@@ -15,14 +15,11 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 import pyarrow as pa
 from scipy import stats
 
-from limelight.corpus import Run
-from limelight.corpus.compared_groups import corrected
-from limelight.corpus.mistakes import compared_words
-from limelight.corpus.representatives import SHOWN, greedy_cover
-from limelight.corpus.shard_words import predictions
-from limelight.corpus.shares import share_of
-from limelight.corpus.word_sums import Moments
 from limelight.judging.statistics import holm
+from limelight.runs import Run
+from limelight.runs.groups import compared_words
+from limelight.runs.summary import SHOWN, corrected, greedy_cover, share_of
+from limelight.runs.words import Moments, predictions
 
 from runs import moments, run_of
 from tiny_models import random_texts, tiny_model

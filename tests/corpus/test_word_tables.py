@@ -13,10 +13,9 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 
 from scipy import stats
 
-from limelight.corpus.phrases import carrying
-from limelight.corpus.run_tally import tallied
-from limelight.corpus.student_t import t_quantile, two_sided_p
-from limelight.corpus.word_table import shrunken, strength
+from limelight.runs.phrases import carrying
+from limelight.runs.summary import tallied
+from limelight.runs.words import shrunken, strength, t_quantile, two_sided_p
 
 from runs import moments, run_of
 from tiny_models import random_texts, tiny_model

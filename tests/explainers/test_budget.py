@@ -255,7 +255,7 @@ def test_the_shell_takes_a_budget(limelight):
 
 
 def test_the_budget_of_a_data_set_is_one_of_calls(limelight, tmp_path):
-    corpus = pytest.importorskip("limelight.corpus", reason="runs are stored with pyarrow")
+    corpus = pytest.importorskip("limelight.runs", reason="runs are stored with pyarrow")
     (tmp_path / "reviews.csv").write_text("text\nA dull script.\n")
     where = ("--data", tmp_path / "reviews.csv", "--output", tmp_path / "run", "--engine", "here")
     told = limelight("explain", *where, "--budget", "30s")

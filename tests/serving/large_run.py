@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 import limelight
-from limelight.corpus import Run
-from limelight.corpus.run_folder import RunFolder
-from limelight.corpus.shard_schema import shard_bytes
+from limelight.runs import Run
+from limelight.runs.rows import shard_bytes
+from limelight.runs.run import RunFolder
 
 GOOD, BAD = ["good", "great", "superb", "moving"], ["bad", "awful", "dull", "boring"]
 REST = [

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import limelight
-from limelight.corpus.run_columns import run_columns
+from limelight.runs.columns import run_columns
 from limelight.serving import serve
 
 from browsing import watched_page

@@ -16,7 +16,7 @@ from limelight.cli.run_bar import run_shown
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
 ENGINES = ("pool", "here", "ray")
 
@@ -152,13 +152,13 @@ class DataRun:
                 raise InputError(f"--engine here has one worker; got {self.workers}.")
             return {}
         if engine == "ray":
-            from limelight.corpus import RayActors
+            from limelight.runs import RayActors
 
             actors = RayActors(
                 self.workers, address=self.address, gpus_per_worker=self.gpus_per_worker
             )
             return {"executor": actors}
-        from limelight.corpus.local_engines import usable_cores
+        from limelight.runs.engines import usable_cores
 
         return {"workers": usable_cores() if self.workers is None else self.workers}
 

@@ -146,7 +146,7 @@ def _named(names: str | None) -> list[str] | None:
 
 def _judged(methods: str) -> list[str | object]:
     """Return the methods with folders opened: layers below this one do not know what a run is."""
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
     given = [name.strip() for name in methods.split(",")]
     return [Run(name) if name and Path(name).is_dir() else name for name in given]

@@ -13,7 +13,7 @@ from rich.console import Console
 from limelight.cli.console import error_console
 
 if TYPE_CHECKING:
-    from limelight.corpus.run_progress import RunProgress, Watcher
+    from limelight.runs.estimate import RunProgress, Watcher
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def summarize(
     output
         Write to this file instead of standard output.
     """
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
     form = chosen_format(format, output)
     if form in FIGURES:

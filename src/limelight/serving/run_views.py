@@ -14,9 +14,9 @@ from limelight.serving.typed_text import writable_explanation
 from limelight.shapes import Float
 
 if TYPE_CHECKING:
-    from limelight.corpus import Run
-    from limelight.corpus.run_columns import RunColumns
     from limelight.results.summary import RunSummary
+    from limelight.runs import Run
+    from limelight.runs.columns import RunColumns
 
 _MOST_FAILED = 1000  # rows that are shown
 
@@ -26,7 +26,7 @@ class RunViews:
     """What pages ask about a run; columns and summary are computed once, by threads."""
 
     def __init__(self, run: "Run") -> None:
-        from limelight.corpus.run_columns import run_columns
+        from limelight.runs.columns import run_columns
 
         self._run = run
         self.columns: Prepared[RunColumns] = Prepared(lambda report: run_columns(run, report))

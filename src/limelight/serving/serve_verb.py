@@ -15,7 +15,7 @@ from limelight.serving.local_server import LOOPBACK, Serving, started
 from limelight.serving.served import Served, ServedModel
 
 if TYPE_CHECKING:
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
 _MOST_MODELS = 2
 
@@ -96,7 +96,7 @@ def _name(model: Model, number: int, models: list[Model]) -> str:
 def _run(given: Any) -> "Run | None":
     if given is None:
         return None
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
     return given if isinstance(given, Run) else Run(_path(given, "run"))
 

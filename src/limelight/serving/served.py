@@ -12,7 +12,7 @@ from limelight.results.judgement import Judgement
 from limelight.text import FEATURES
 
 if TYPE_CHECKING:
-    from limelight.corpus import Run
+    from limelight.runs import Run
 
 _FIRST_SHOWN = ("shapley", "lime", "alpha-avg")
 

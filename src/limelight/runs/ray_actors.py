@@ -5,9 +5,9 @@ __all__ = ["RayActors"]
 from collections.abc import Generator
 from typing import Any, final
 
-from limelight.corpus.crew import finished_by_crew
-from limelight.corpus.shard_task import Finished, Job, LostWorkerError, Orders, Task, explain_shard
 from limelight.errors import InputError, MissingExtraError
+from limelight.runs.engines import finished_by_crew
+from limelight.runs.work import Finished, Job, LostWorkerError, Orders, Task, explain_shard
 
 
 @final

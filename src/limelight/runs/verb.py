@@ -8,21 +8,17 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Unpack
 
-from limelight.corpus.data_set import opened_data
-from limelight.corpus.given_executor import GivenExecutor
-from limelight.corpus.local_engines import SpawnedProcesses, ThisProcess, usable_cores
-from limelight.corpus.run_folder import RunFolder
-from limelight.corpus.run_job import RunJob
-from limelight.corpus.run_plan import plan_run
-from limelight.corpus.run_progress import Meter, Watcher
-from limelight.corpus.shard_task import Engine, finished_by
-from limelight.corpus.shard_work import ShardWork
-from limelight.corpus.stored_run import Run
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven
 from limelight.explainers.question import Question, Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
+from limelight.runs.data_set import opened_data
+from limelight.runs.engines import GivenExecutor, SpawnedProcesses, ThisProcess, usable_cores
+from limelight.runs.estimate import Meter, Watcher
+from limelight.runs.job import RunJob, plan_run
+from limelight.runs.run import Run, RunFolder
+from limelight.runs.work import Engine, ShardWork, finished_by
 
 
 def explain_data(
@@ -100,14 +96,14 @@ def explain_data(
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
         Where to compute: a :class:`concurrent.futures.Executor` (a thread pool, dask, MPI, Slurm)
-        or :class:`limelight.corpus.RayActors`; by default in this process.
+        or :class:`limelight.runs.RayActors`; by default in this process.
     workers
         New processes on this machine, if there is no executor, else shards in flight there. A
         model that travels must have been loaded from a path: live models and functions do not.
     retry
         Try those texts again that failed.
     progress
-        Called with a :class:`limelight.corpus.RunProgress` for every few texts.
+        Called with a :class:`limelight.runs.RunProgress` for every few texts.
     settings
         Settings of the methods, such as ``tolerance``.
     """

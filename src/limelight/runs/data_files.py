@@ -19,9 +19,9 @@ from typing import Any, BinaryIO, cast, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.corpus.run_record import DataColumns
 from limelight.errors import InputError
 from limelight.files import is_device
+from limelight.runs.record import DataColumns
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
 _BATCH = 1000  # rows

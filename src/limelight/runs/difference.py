@@ -16,18 +16,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.corpus.compared_groups import corrected
-from limelight.corpus.mistakes import Compared
-from limelight.corpus.shard_words import ShardWords, Vocabulary, words_of_shards
-from limelight.corpus.shares import share_of
-from limelight.corpus.student_t import t_quantile, two_sided_p
-from limelight.corpus.word_sums import Moments, WordSums
 from limelight.errors import InputError, nearest
 from limelight.results.summary import ChangedText, RunDifference
+from limelight.runs.groups import Compared
+from limelight.runs.summary import corrected, share_of
+from limelight.runs.words import (
+    Moments,
+    ShardWords,
+    Vocabulary,
+    WordSums,
+    t_quantile,
+    two_sided_p,
+    words_of_shards,
+)
 from limelight.shapes import Float, Int
 
 if TYPE_CHECKING:
-    from limelight.corpus.stored_run import Run
+    from limelight.runs.run import Run
 
 _FEWEST = 5
 

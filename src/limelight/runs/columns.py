@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from limelight.corpus.shard_words import ShardWords, Vocabulary, words_of_shards
+from limelight.runs.words import ShardWords, Vocabulary, words_of_shards
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
 if TYPE_CHECKING:
-    from limelight.corpus.stored_run import Run
+    from limelight.runs.run import Run
 
 OPENING = 80  # characters of a text that a row shows
 

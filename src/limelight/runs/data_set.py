@@ -9,13 +9,13 @@ from typing import Any, cast, final
 
 import pyarrow as pa
 
-from limelight.corpus.data_columns import chosen_columns, is_text
-from limelight.corpus.data_files import ENDINGS, DataFile, data_file, data_table
-from limelight.corpus.run_record import DataColumns, DataFileRecord, DataRecord
-from limelight.corpus.shard_schema import stored_name
-from limelight.corpus.shard_work import input_schema
 from limelight.errors import InputError
 from limelight.explainers.method import setting_value
+from limelight.runs.data_columns import chosen_columns, is_text
+from limelight.runs.data_files import ENDINGS, DataFile, data_file, data_table
+from limelight.runs.record import DataColumns, DataFileRecord, DataRecord
+from limelight.runs.rows import stored_name
+from limelight.runs.work import input_schema
 
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 

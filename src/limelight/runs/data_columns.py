@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from limelight.corpus.data_files import DataFile
-from limelight.corpus.run_record import DataColumns
 from limelight.data.labelled import chosen_pair
 from limelight.errors import InputError
+from limelight.runs.data_files import DataFile
+from limelight.runs.record import DataColumns
 
 # Usual names, best first.
 _TEXT = ("text", "sentence", "review", "content", "document", "comment", "body", "message", "tweet")

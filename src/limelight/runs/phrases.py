@@ -21,9 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from limelight.corpus.shard_words import ShardWords, Vocabulary
-from limelight.corpus.sided_words import second_starts
-from limelight.corpus.word_sums import Moments
+from limelight.runs.words import Moments, ShardWords, Vocabulary, second_starts
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 5  # texts
