@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import limelight
-from limelight.training.preparing import WEIGHTS, random_numbers
+from limelight.training.texts import WEIGHTS, random_numbers
 from limelight_reproduction.deep import appendix_e, figure_6, networks, next_checks
 from limelight_reproduction.document import OPENING
 from limelight_reproduction.setting import CLASSES, Setting

@@ -46,9 +46,9 @@ EXCEPTIONS = {
     "limelight.models.attention.tables": {"sinusoidal_positions"},
     # the same training and the same draws as those of the stored results
     "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
-    "limelight.training.encoding": {"EncodedTexts", "encode_texts"},
+    "limelight.training.texts": {"EncodedTexts", "encode_texts"},
     "limelight.training.loop": {"learning_rate"},
-    "limelight.training.noise": {"kept_entries", "kept_share"},
+    "limelight.training.module": {"kept_entries", "kept_share"},
     # and what is exact where every set of words was asked
     "limelight.sampling": {
         "Game",

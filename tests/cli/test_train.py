@@ -7,10 +7,9 @@ import pytest
 
 from limelight.models.attention import load_folder
 from limelight.text import Vocabulary
-from limelight.training.encoding import EncodedTexts
-from limelight.training.learned import learned_nothing
-from limelight.training.preparing import Prepared
+from limelight.training.run import learned_nothing
 from limelight.training.state import TrainingState
+from limelight.training.texts import EncodedTexts, Prepared
 
 SMALL = ("--set", "d_e=7", "--set", "heads=3", "--set", "d_att=5", "--set", "d_out=11",
          "--set", "T_max=13", "--set", "batch=4", "--set", "least_steps=100",

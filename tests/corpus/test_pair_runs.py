@@ -155,7 +155,7 @@ def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
 
 def test_training_on_pairs_is_refused(tmp_path):
     pytest.importorskip("torch")
-    from limelight.training.encoding import training_vocabulary
+    from limelight.training.texts import training_vocabulary
 
     data = limelight.read_labelled(written(tmp_path, ".csv"))
     with pytest.raises(InputError, match="the classifier learns from one text"):

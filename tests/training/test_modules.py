@@ -4,7 +4,7 @@ import torch
 
 from limelight.models.attention import padded_ids
 from limelight.training import AttentionModule, FullAttention
-from limelight.training.noise import kept_entries, kept_share, with_words_lost
+from limelight.training.module import kept_entries, kept_share, with_words_lost
 
 from tiny_models import SIZES, random_texts, tiny_model
 

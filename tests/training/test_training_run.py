@@ -270,7 +270,7 @@ def test_the_vocabulary_counts_all_words_of_the_file_and_keeps_the_frequent():
 
 def test_encoded_rows_are_those_the_classifier_reads():
     from limelight.models.attention import padded_ids, read_document
-    from limelight.training.encoding import encode_texts
+    from limelight.training.texts import encode_texts
 
     data = toy_data()
     recipe = toy_recipe(validation=0.0, vocabulary_size=30, T_max=7)  # too small for some

@@ -1,12 +1,12 @@
 """Training of the attention classifier. Needs torch."""
 
-from limelight.training.checkpoint import Checkpoint
 from limelight.training.full_attention import FullAttention
 from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
-from limelight.training.preparing import Prepared, prepare
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.run import train, usable_device
+from limelight.training.state import Checkpoint
+from limelight.training.texts import Prepared, prepare
 
 __all__ = [
     "RECIPES",

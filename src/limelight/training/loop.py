@@ -14,12 +14,10 @@ import torch.nn.functional as F
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.training.checkpoint import Checkpoint
-from limelight.training.encoding import EncodedTexts
-from limelight.training.noise import with_words_lost
-from limelight.training.preparing import NOISE, ORDER, Prepared, random_numbers
+from limelight.training.module import with_words_lost
 from limelight.training.recipe import Recipe
-from limelight.training.state import TrainingState, new_state
+from limelight.training.state import Checkpoint, TrainingState, new_state
+from limelight.training.texts import NOISE, ORDER, EncodedTexts, Prepared, random_numbers
 
 _REPORT = 20  # steps between two looks at the loss or two checkpoints: each one waits
 _CHUNK = 1024  # documents at a time where no gradient is needed

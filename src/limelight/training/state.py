@@ -1,17 +1,21 @@
-"""What changes while a model is trained, and its translation to and from plain arrays."""
+"""What changes while a model is trained, as plain arrays and on disk."""
 
-__all__ = ["TrainingState", "new_state"]
-
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
+from limelight.errors import InputError
+from limelight.files import write_whole
 from limelight.shapes import Array
 from limelight.training.module import AttentionModule
-from limelight.training.preparing import WEIGHTS, Prepared, random_numbers
 from limelight.training.recipe import Recipe
+from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
 
 @final
@@ -139,3 +143,62 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
     weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}
     weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}
+
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a run saves its state, and the arguments that a run must share to continue it."""
+
+    folder: Path
+    arguments: dict[str, Any]
+    minutes: float = 5.0
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / CHECKPOINT
+
+    def save(self, state: TrainingState) -> None:
+        """Write ``state``; where that fails, the checkpoint before it stays."""
+        notes = json.dumps({"arguments": self.arguments, **state.notes()})
+        try:
+            write_whole(self.path, save(state.tensors(), metadata={"limelight": notes}))
+        except OSError as error:
+            kept = "; the one before it is kept" if self.path.exists() else ""
+            raise InputError(
+                f"the checkpoint '{self.path}' could not be written "
+                f"({(error.strerror or str(error)).lower()}){kept}. "
+                "Make room, then run the same command to continue."
+            ) from None
+
+    def restore(self, state: TrainingState) -> bool:
+        """Bring ``state`` to where the checkpoint left off; say whether there was one."""
+        if not self.path.exists():
+            return False
+        try:
+            with safe_open(self.path, framework="numpy") as file:
+                notes = json.loads((file.metadata() or {})["limelight"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            self._check(notes.pop("arguments"))
+            state.restore(tensors, notes)
+        except (SafetensorError, KeyError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"the checkpoint '{self.path}' is damaged ({error}); start over with --fresh."
+            ) from None
+        return True
+
+    def _check(self, saved: dict[str, Any]) -> None:
+        now = json.loads(json.dumps(self.arguments))
+        changed = [name for name in {**saved, **now} if saved.get(name) != now.get(name)]
+        if changed:
+            told = ", ".join(f"{n} was {saved.get(n)}, now {now.get(n)}" for n in changed)
+            raise InputError(
+                f"the run in '{self.folder}' was started with other arguments ({told}); "
+                "give the same to continue it, or start over with --fresh."
+            )

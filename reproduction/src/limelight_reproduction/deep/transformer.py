@@ -12,7 +12,7 @@ from torch import nn
 
 from limelight.models.attention.tables import sinusoidal_positions
 from limelight.shapes import Array, Float, Int
-from limelight.training.noise import kept_entries, kept_share
+from limelight.training.module import kept_entries, kept_share
 
 ACTIVATIONS: dict[str, Any] = {"identity": lambda x: x, "relu": F.relu, "gelu": F.gelu}
 

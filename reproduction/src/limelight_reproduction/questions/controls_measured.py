@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight import AttentionClassifier, explain
 from limelight.training import RECIPES, Recipe
-from limelight.training.encoding import EncodedTexts, encode_texts
+from limelight.training.texts import EncodedTexts, encode_texts
 from limelight_reproduction.document import strings
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.questions.controlled_training import (
