@@ -10,8 +10,8 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 from limelight.errors import InputError
-from limelight.serving.desk import Alike, Desk, Failed, Found, Share, Superseded
-from limelight.serving.streaming import lines_of
+from limelight.serving.app import lines_of
+from limelight.serving.queue import Alike, Desk, Failed, Found, Share, Superseded
 
 
 @pytest.fixture

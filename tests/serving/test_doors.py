@@ -14,7 +14,8 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving import request_deadline, serve
+from limelight.serving import guard as request_deadline
+from limelight.serving import serve
 
 ASKED = {"tab": "t", "place": "p", "text": "a good film", "methods": ["loo"]}
 

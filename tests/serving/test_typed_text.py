@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 import limelight
 from limelight.errors import InputError
 from limelight.serving.questions import MOST_CHARACTERS, TextQuestion, question_of
-from limelight.serving.typed_text import alike, shown_text, shown_texts
+from limelight.serving.texts import alike, shown_text, shown_texts
 
 TEXT = "The plot is predictable, but the acting is superb."
 

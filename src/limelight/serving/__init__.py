@@ -2,5 +2,5 @@
 
 __all__ = ["Serving", "serve"]
 
-from limelight.serving.local_server import Serving
-from limelight.serving.serve_verb import serve
+from limelight.serving.server import Serving
+from limelight.serving.verb import serve

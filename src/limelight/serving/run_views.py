@@ -1,22 +1,58 @@
 """The views of a run: its texts as columns, one text in full, and the summary of all."""
 
-__all__ = ["RunViews"]
-
-from typing import TYPE_CHECKING, Any, final
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import msgspec
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.pages.pieces import visible
-from limelight.serving.prepared import Prepared
-from limelight.serving.typed_text import writable_explanation
+from limelight.serving.texts import writable_explanation
 from limelight.shapes import Float
 
 if TYPE_CHECKING:
     from limelight.results.summary import RunSummary
     from limelight.runs import Run
     from limelight.runs.columns import RunColumns
+
+
+T = TypeVar("T")
+
+
+class Prepared(Generic[T]):
+    """A value that is computed when somebody first asks; ``share`` says how far that is."""
+
+    def __init__(self, compute: Callable[[Callable[[float], None]], T]) -> None:
+        self._compute, self._lock = compute, threading.Lock()
+        self._begun, self._found = False, list[T]()
+        self.share, self.failed = 0.0, ""
+
+    def now(self) -> T | None:
+        """Return the value if it is there, else None; the first call sets a thread to work."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                threading.Thread(target=self._work, name="limelight-prepare", daemon=True).start()
+        if self.failed:
+            raise InputError(self.failed)
+        return self._found[0] if self._found else None
+
+    def _work(self) -> None:
+        try:
+            self._found.append(self._compute(self._report))
+        except (InputError, OSError) as error:
+            self.failed = str(error)
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            self.failed = f"this could not be computed: {type(error).__name__}: {error}"
+
+    def _report(self, share: float) -> None:
+        self.share = share
+
 
 _MOST_FAILED = 1000  # rows that are shown
 

@@ -1,16 +1,14 @@
-"""Who may come in: the right host and the right token; and what every answer must say.
+"""Who may come in, what every answer must say, and how long a request may take."""
 
-A page of some other site must not read a model or a data set through the reader's own browser. It
-cannot know the token, and by the name of another host (DNS rebinding) it is not let in at all.
-"""
-
-__all__ = ["POLICY", "WHOLE_PAGE_POLICY", "Doors"]
-
+import asyncio
 import ipaddress
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -108,3 +106,41 @@ async def _refused(send: Send, status: int, sentence: str, *more: tuple[bytes, b
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+_SECONDS_TO_ASK = 30.0  # from the first byte of a request, or the connection, to the last byte
+
+
+@final
+class DeadlineProtocol(H11Protocol):  # type: ignore[misc]
+    """uvicorn's own protocol; a request that is not whole in time ends its connection."""
+
+    _ending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Give the first request its time, which begins before its first byte."""
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came. More bytes do not buy more time: a trickle is silence of another kind."""
+        super().data_received(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        # IDLE: headers are missing; SEND_BODY: the body is. In any other state the client has said
+        # all it had to, and how long the answer takes is the model's business.
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._cancel()
+        elif self._ending is None:
+            self._ending = self.loop.call_later(_SECONDS_TO_ASK, self.transport.abort)
+
+    def _cancel(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None

@@ -1,17 +1,18 @@
 """The pages and the questions behind them, as a web application."""
 
-__all__ = ["page_app"]
-
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -19,24 +20,90 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
 from limelight.pages.judgement_html import judgement_page
-from limelight.pages.markup import Html
+from limelight.pages.markup import Html, resource
+from limelight.pages.palette import palette_css
 from limelight.pages.summary_html import summary_page
-from limelight.serving.compared_text import compared_parts, made_file
-from limelight.serving.desk import Alike, Desk, Report
-from limelight.serving.doors import WHOLE_PAGE_POLICY
-from limelight.serving.page_files import page_files
-from limelight.serving.page_frames import (
-    navigation,
-    texts_page,
-    trouble_page,
-    typing_page,
-    waiting_page,
-)
-from limelight.serving.questions import TextQuestion, question_of
+from limelight.serving.closer import compared_parts, made_file
+from limelight.serving.frames import navigation, texts_page, trouble_page, typing_page, waiting_page
+from limelight.serving.guard import WHOLE_PAGE_POLICY
+from limelight.serving.questions import MOST_BYTES, TextQuestion, question_of
+from limelight.serving.queue import Alike, Desk, Failed, Found, Report, Share, Superseded, Ticket
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
-from limelight.serving.streaming import bounded_body, lines_of
-from limelight.serving.typed_text import alike, shown_text, shown_texts
+from limelight.serving.texts import alike, shown_text, shown_texts
+
+_OWN = Path(__file__).parent / "page"
+_SHEETS = ("words.css", "page.css", "elements/elements.css")
+
+
+@cache
+def page_files() -> dict[str, tuple[str, bytes]]:
+    """Return the type and content of every file by its place in the page's address."""
+    elements = Path(__file__).parents[1] / "render" / "page" / "elements"
+    scripts = {f"elements/{path.name}": path for path in elements.glob("*.js")}
+    scripts |= {path.name: path for path in _OWN.glob("*.js")}
+    found = {
+        f"page/{name}": ("text/javascript", path.read_bytes()) for name, path in scripts.items()
+    }
+    found["page/theme.js"] = ("text/javascript", resource("theme.js").encode())
+    style = [palette_css(), *map(resource, _SHEETS), (_OWN / "serving.css").read_text("utf-8")]
+    found["page/style.css"] = ("text/css", "\n".join(style).encode())
+    return found
+
+
+_SECONDS_TO_SEND = 20.0
+_GRACE = 1.0  # seconds to the next step of a question that is given up
+
+
+async def bounded_body(request: Request) -> bytes:
+    """Return the body of a request, of limited size and sent in limited time."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(_SECONDS_TO_SEND):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise InputError(f"a request may have {MOST_BYTES:,} bytes; this one has more.")
+                parts.append(part)
+    except TimeoutError:
+        raise InputError(f"a request must be sent in {_SECONDS_TO_SEND:.0f} seconds.") from None
+    except ClientDisconnect:  # nobody hears it; a traceback in the terminal would be heard
+        raise InputError("the request was not sent to its end.") from None
+    return b"".join(parts)
+
+
+async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterator[bytes]:
+    """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
+    answered, ended, until = False, False, time.monotonic() + seconds
+    try:
+        while not ended:
+            left = max(until - time.monotonic(), 0.0)
+            event = await asyncio.wait_for(ticket.events.get(), left)
+            answered = isinstance(event, Found | Failed)
+            line, ended = _line(event)
+            yield msgspec.json.encode(line) + b"\n"
+    except TimeoutError:
+        sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
+        yield msgspec.json.encode({"failed": sentence}) + b"\n"
+    finally:
+        if not answered and desk.leave(ticket):
+            # It ends at its next step, or never: others wait, and then get another thread.
+            left = max(until - time.monotonic(), min(_GRACE, seconds / 4))
+            asyncio.get_running_loop().call_later(left, desk.give_up, ticket)
+
+
+def _line(event: Any) -> tuple[dict[str, Any], bool]:
+    match event:
+        case Share(done):
+            return {"share": round(done, 4)}, False
+        case Found(answer):
+            return {"found": answer}, True
+        case Failed(sentence):
+            return {"failed": sentence}, True
+        case Superseded():
+            return {"superseded": True}, True
+    raise TypeError(event)
+
 
 Handler = Callable[[Request], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]

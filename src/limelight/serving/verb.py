@@ -1,7 +1,5 @@
 """``limelight.serve``: models, a run, a judgement, and the page that shows them."""
 
-__all__ = ["serve"]
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +9,12 @@ from limelight.errors import InputError
 from limelight.models import Model, checked_model, load
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
-from limelight.serving.local_server import LOOPBACK, Serving, started
 from limelight.serving.served import Served, ServedModel
+from limelight.serving.server import LOOPBACK, Serving, started
 
 if TYPE_CHECKING:
     from limelight.runs import Run
+
 
 _MOST_MODELS = 2
 

@@ -26,8 +26,8 @@ from limelight.models import Model
 from limelight.pages.pieces import writable
 from limelight.pages.wording import Outcome, notices, outcomes
 from limelight.results import Explanation
-from limelight.serving.desk import Report
 from limelight.serving.questions import TextQuestion
+from limelight.serving.queue import Report
 
 Places = tuple[tuple[tuple[int, int], ...], ...]
 

@@ -15,10 +15,9 @@ from typing import Any, final
 import uvicorn
 
 from limelight.errors import InputError
-from limelight.serving.desk import Desk
-from limelight.serving.doors import Doors
-from limelight.serving.page_app import page_app
-from limelight.serving.request_deadline import DeadlineProtocol
+from limelight.serving.app import page_app
+from limelight.serving.guard import DeadlineProtocol, Doors
+from limelight.serving.queue import Desk
 from limelight.serving.served import Served
 
 LOOPBACK = "127.0.0.1"
