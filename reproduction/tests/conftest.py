@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 
 from limelight import load, save_folder
-from limelight.cli import main, reproduce_paper
+from limelight.cli import main
+from limelight.cli import reproduce as reproduce_paper
 from limelight_reproduction import registry, report, runner
 from limelight_reproduction.setting import Setting
 

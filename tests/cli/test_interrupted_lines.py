@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli.result import write
+from limelight.cli.output import write
 from limelight.errors import InputError
 
 
@@ -66,7 +66,7 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
 
 
 SLOW = """
-import sys, time, numpy as np, limelight, limelight.cli.model_choice as q
+import sys, time, numpy as np, limelight, limelight.cli.options as q
 from limelight.cli import main
 def slow(texts):
     time.sleep(0.02)

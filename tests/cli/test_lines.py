@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from limelight.cli.lines import answers_to
+from limelight.cli.texts import answers_to
 from limelight.errors import InputError
 from limelight.files import whole_file
 
@@ -175,7 +175,7 @@ def test_a_page_of_several_lines_is_refused_after_the_second(limelight, tmp_path
 
 def test_a_reader_sees_the_first_result_before_the_last_line_is_written():
     program = (
-        "import numpy as np, sys, limelight, limelight.cli.model_choice as q\n"
+        "import numpy as np, sys, limelight, limelight.cli.options as q\n"
         "from limelight.cli import main\n"
         "model = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=['a', 'b'])\n"
         "q.load = lambda _, device: model\n"

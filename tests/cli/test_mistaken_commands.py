@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import limelight as library
-from limelight.cli.result import ENDINGS
+from limelight.cli.output import ENDINGS
 from limelight.errors import DomainError
 from limelight.results.table import explanations_csv
 

@@ -5,14 +5,13 @@ import io
 import pytest
 from rich.console import Console
 
-from limelight.cli.console import in_words
-from limelight.cli.progress_bar import Estimate
+from limelight.cli.console import Estimate, in_words
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("limelight.cli.progress_bar.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("limelight.cli.console.time.monotonic", lambda: now[0])
     return now
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from cyclopts import Parameter
 
-from limelight.cli import reproduce_paper
+from limelight.cli import reproduce as reproduce_paper
 
 INSTALL = (
     "the paper's experiments are a package of their own, which is not installed; run pip install "

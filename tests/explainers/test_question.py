@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.cli.question_options import QuestionOptions
+from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.explainers.question import Question
 from limelight.verbs import Keywords

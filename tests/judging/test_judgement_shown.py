@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from limelight import Judgement, judge, wrap
-from limelight.cli.judge_methods import _say_estimate
+from limelight.cli.judge import _say_estimate
 from limelight.data.rationales import texts_of_file
 from limelight.errors import InputError
 from limelight.judging.estimate import Foreseen

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
-from limelight.cli.serve_page import _announce
+from limelight.cli.pages import _announce
 from limelight.errors import InputError
 from limelight.serving import serve
 from limelight.serving.verb import _check, _path

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console, output_console
-from limelight.cli.question_options import Asking, QuestionOptions
-from limelight.cli.result import parsed_settings
-from limelight.cli.run_bar import run_shown
+from limelight.cli.console import error_console, output_console, run_shown
+from limelight.cli.options import Asking, QuestionOptions
+from limelight.cli.output import parsed_settings
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:

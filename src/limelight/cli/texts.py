@@ -1,13 +1,20 @@
-"""Texts for a command: arguments, a file, or standard input."""
+"""Texts for a command, and what is answered to them as they come."""
 
-__all__ = ["MOST_BYTES", "from_outside", "given_texts"]
-
+import io
+import itertools
+import re
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar, final
 
+from limelight.cli.console import error_console
+from limelight.data.evaluation import NoticeCounts
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
+from limelight.text import Given
 
 MOST_BYTES = 1 << 26  # of one text
 
@@ -48,3 +55,189 @@ def _decoded(file: Readable, source: str) -> str:
         raise InputError(
             f"{source} must be UTF-8 text; byte {error.start} is not. Convert it first."
         ) from None
+
+
+Answer = TypeVar("Answer")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
+
+
+def answers_to(
+    texts: Sequence[str],
+    file: Path | None,
+    ask: Callable[[list[str]], Sequence[Answer]],
+    *,
+    notices: Callable[[Answer], Iterable[str]],
+    lines: bool,
+    together: int,
+) -> "Answers[Answer]":
+    """Return what ``ask`` answers to arguments, a file or standard input.
+
+    With ``lines``, every line of a file or of standard input is a text of its own, and ``together``
+    of them are asked at a time. ``notices`` are those of an answer.
+    """
+    if lines and from_outside(texts, file):
+        source = _numbered_lines(file)
+        return Answers(source, ask, notices, together=together, source=file or "-")
+    given = given_texts(texts, file)
+    if lines and len(given) == 1 and _is_file(given[0]):
+        raise InputError(
+            f"--lines takes the lines of a file with --file; got the name of a file, {given[0]!r}, "
+            f"as a text. Write --file {shlex.quote(given[0])} --lines."
+        )
+    return Answers(enumerate(given, start=1), ask, notices, together=len(given), source=None)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
+
+
+def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file, or of standard input, that are not blank, counted from 1.
+
+    A line ends where an editor ends it; bytes that are not UTF-8 are escaped, not refused.
+    """
+    source = file.open("rb") if file is not None else sys.stdin.buffer
+    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
+    try:
+        longer = MOST_BYTES + 1  # characters: /dev/zero is one line without an end
+        for number, line in enumerate(iter(partial(text.readline, longer), ""), start=1):
+            if len(line) == longer:
+                raise InputError(f"line {number} must have at most {MOST_BYTES:,} characters.")
+            if line.strip():
+                yield number, line.removesuffix("\n")
+    finally:
+        if file is not None:
+            text.close()
+        else:
+            text.detach()  # standard input is not ours to close
+
+
+@final
+class Answers(Generic[Answer]):
+    """Answers to numbered texts, some at a time, each with the number of its text from 0.
+
+    Where texts are lines of a ``source``, one that cannot be used is named on standard error, and
+    the others go on; :meth:`finish` says how many there were. An error that is about no line in
+    particular ends everything at once.
+    """
+
+    def __init__(
+        self,
+        lines: Iterator[tuple[int, str]],
+        ask: Callable[[list[str]], Sequence[Answer]],
+        notices: Callable[[Answer], Iterable[str]],
+        *,
+        together: int,
+        source: Path | str | None,
+    ) -> None:
+        self._lines, self._ask, self._notices = lines, ask, notices
+        self._together, self._source = together, source
+        self._seen = self._refused = 0
+        self._counts = NoticeCounts()
+        self._line = self._done = 0  # of the last answer that was given, and that was taken
+
+    def __iter__(self) -> Iterator[tuple[int, Answer]]:
+        while chunk := list(itertools.islice(self._lines, self._together)):
+            first = self._seen
+            self._seen += len(chunk)
+            for number, answer in self._answers(first, chunk):
+                self._line = chunk[number - first][0]
+                place = "text" if self._source is None else "line"
+                self._counts.add(f"{place} {self._line}", self._notices(answer))
+                yield number, answer
+                self._done = self._line  # whoever asks for the next has dealt with this one
+        if not self._seen:
+            raise InputError("no line of the input has any text.")
+        if self._refused == self._seen:
+            raise InputError(f"none of the {self._seen} lines could be used.")
+
+    def finish(self, *, said: bool) -> None:
+        """Sum up the notices, and raise an error if there were lines that could not be used.
+
+        ``said``: the output itself holds the notices, so those of a single text need no repeating.
+        """
+        if not said or self._seen > 1:
+            for sentence in self._counts.sentences():
+                error_console().print(sentence, markup=False, highlight=False)
+        if self._refused:
+            raise InputError(f"{self._refused} of {self._seen} lines could not be used.")
+
+    def how_to_go_on(self) -> str:
+        """Say which lines are done with, and how to get the others answered."""
+        if self._source is None:
+            return ""
+        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self._source))}"
+        if self._source == "-":
+            return f"Go on with line {self._done + 1} of the input."
+        return f"Go on with line {self._done + 1}: {rest} | limelight … --lines"
+
+    def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
+        strict = self._source is None
+        if strict or not any(_ESCAPED.search(text) for _, text in chunk):
+            try:
+                answers = self._ask([text for _, text in chunk])
+            except InputError as error:
+                if strict or not error.one_text:
+                    raise
+            else:
+                yield from enumerate(answers, start=first)
+                return
+        for number, (line, text) in enumerate(chunk, start=first):
+            yield from self._alone(number, line, text)
+
+    def _alone(self, number: int, line: int, text: str) -> Iterator[tuple[int, Answer]]:
+        try:
+            if _ESCAPED.search(text):
+                raise _no_text()
+            (answer,) = self._ask([text])
+        except InputError as error:
+            if not error.one_text:
+                raise
+            self._refused += 1
+            error_console().print(f"Line {line}: {error}", markup=False, highlight=False)
+        else:
+            yield number, answer
+
+
+def _no_text() -> InputError:
+    error = InputError("a line must be UTF-8 text; this one is not. Convert the input first.")
+    error.one_text = True
+    return error
+
+
+def with_second(
+    pair: str | None, *, tabs: bool, lines: bool
+) -> Callable[[Sequence[str]], list[Given]]:
+    """Return how texts become what is asked about: themselves, or pairs with their second text.
+
+    ``pair`` is the second text of the only one; with ``tabs`` every line holds both texts.
+    """
+    if tabs and not lines:
+        raise InputError("--tabs is about lines, of which each holds two texts; add --lines.")
+    if pair is not None and lines:
+        raise InputError("--pair is the second text of one pair; for lines that hold both, --tabs.")
+
+    def given(texts: Sequence[str]) -> list[Given]:
+        if tabs:
+            return [_at_the_tab(line) for line in texts]
+        if pair is None:
+            return list(texts)
+        if len(texts) > 1:
+            raise InputError(f"--pair is the second text of one pair; got {len(texts)} texts.")
+        return [(text, pair) for text in texts]
+
+    return given
+
+
+def _at_the_tab(line: str) -> Given:
+    first, *second = line.split("\t")
+    if len(second) == 1:
+        return first, second[0]
+    error = InputError(
+        f"a line must hold two texts with a tab between them; this one has {len(second)} tabs."
+    )
+    error.one_text = True
+    raise error

@@ -10,9 +10,8 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from limelight.cli.console import error_console, output_console
-from limelight.cli.model_choice import chosen_model
-from limelight.cli.progress_bar import ProgressShown
+from limelight.cli.console import ProgressShown, error_console, output_console
+from limelight.cli.options import chosen_model
 
 
 def evaluate(

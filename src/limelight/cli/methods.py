@@ -1,6 +1,4 @@
-"""``limelight verify``."""
-
-__all__ = ["verify"]
+"""``limelight methods`` and ``limelight verify``."""
 
 import json
 from dataclasses import asdict
@@ -13,7 +11,34 @@ from rich.text import Text
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console
+from limelight.explainers.registry import method_table
 from limelight.models import load
+
+
+def methods(
+    *names: str,
+    model: Path | None = None,
+    format: Literal["terminal", "json"] = "terminal",
+) -> None:
+    """List the methods: what each computes, what it sees and what it cannot see.
+
+    Parameters
+    ----------
+    names
+        Show only these.
+    model
+        Say how each is computed for this model, with the settings that hold there: a folder, ours
+        or a Hugging Face classifier, or "hub:owner/name".
+    format
+        A list for people, or one JSON object per line for programs.
+    """
+    table = method_table(None if model is None else load(model), *names)
+    if format == "json":
+        for row in table:
+            print(json.dumps(row.to_dict(), ensure_ascii=False))
+        return
+    output_console().print(table)
+
 
 TEXT = (
     "The plot is predictable, but the acting is superb. I did not expect to like it, and for the "

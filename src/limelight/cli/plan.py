@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console
-from limelight.cli.question_options import QuestionOptions
-from limelight.cli.result import write
-from limelight.cli.second_text import with_second
-from limelight.cli.texts import given_texts
+from limelight.cli.options import QuestionOptions
+from limelight.cli.output import write
+from limelight.cli.texts import given_texts, with_second
 from limelight.errors import InputError
 from limelight.explainers import plan as plan_verb
 from limelight.models import load

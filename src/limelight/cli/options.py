@@ -1,7 +1,5 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
-__all__ = ["Asking", "QuestionOptions", "number_or_name"]
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -10,17 +8,54 @@ from typing import Annotated, Any, final
 
 from cyclopts import Parameter
 
-from limelight.cli.lines import Answers, answers_to
-from limelight.cli.model_choice import chosen_model
-from limelight.cli.progress_bar import ProgressShown
-from limelight.cli.result import chosen_format, parsed_settings
-from limelight.cli.second_text import with_second
+from limelight.cli.console import ProgressShown
+from limelight.cli.output import chosen_format, parsed_settings
+from limelight.cli.texts import Answers, answers_to, with_second
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.models import Model
+from limelight.files import bounded_json
+from limelight.models import Model, load
 from limelight.pages.wording import notices
 from limelight.results import Comparison
 from limelight.text import one_line
+
+
+def chosen_model(
+    model: Path | None, device: str | None, template: str | None = None, labels: str | None = None
+) -> Model:
+    """Return the model; with ``template`` and ``labels`` it is a language model that is asked.
+
+    A template that begins with a bracket is a list of chat messages as JSON.
+    """
+    if template is None and labels is None:
+        return load(model, device=device)
+    if model is None:
+        raise InputError("--template and --labels are about a language model; add --model FOLDER.")
+    if template is None or labels is None:
+        raise InputError(
+            "--template and --labels go together: one asks, the other has the answers."
+        )
+    return load(model, device=device, template=_template(template), labels=_labels(labels))
+
+
+def _template(written: str) -> Any:
+    if not written.lstrip().startswith("["):
+        return written
+    return bounded_json(written.encode(), "--template")
+
+
+def _labels(written: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in written.split(","):
+        name, sign, word = part.partition("=")
+        if not sign or not name.strip() or not word.strip() or name.strip() in found:
+            raise InputError(
+                "--labels gives each class a word, as in negative=bad,positive=good; got "
+                f"{written!r}."
+            )
+        found[name.strip()] = word.strip()
+    return found
+
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 

@@ -14,10 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.cli.console import output_console
-from limelight.cli.lines import answers_to
-from limelight.cli.model_choice import chosen_model
-from limelight.cli.result import write
-from limelight.cli.second_text import with_second
+from limelight.cli.options import chosen_model
+from limelight.cli.output import write
+from limelight.cli.texts import answers_to, with_second
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
 from limelight.models.checking import document_by

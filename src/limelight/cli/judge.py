@@ -7,11 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console
-from limelight.cli.model_choice import chosen_model
-from limelight.cli.progress_bar import ProgressShown
-from limelight.cli.question_options import number_or_name
-from limelight.cli.result import FIGURES, chosen_format, parsed_settings, show, write
+from limelight.cli.console import ProgressShown, error_console
+from limelight.cli.options import chosen_model, number_or_name
+from limelight.cli.output import FIGURES, chosen_format, parsed_settings, show, write
 from limelight.errors import InputError
 from limelight.results.judgement import Judgement
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console, timed_bar
-from limelight.cli.progress_bar import Estimate
+from limelight.cli.console import Estimate, error_console, timed_bar
 from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError, nearest
 

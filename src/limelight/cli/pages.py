@@ -1,0 +1,190 @@
+"""``limelight serve``, ``limelight export`` and ``limelight summarize``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from limelight.cli.console import error_console, output_console
+from limelight.cli.output import FIGURES, chosen_format, show, write
+from limelight.errors import InputError, MissingExtraError
+from limelight.files import is_device, write_whole
+from limelight.models import load
+from limelight.results.summary import RunDifference, RunSummary
+
+if TYPE_CHECKING:
+    from limelight.serving import Serving
+
+
+def serve(
+    *,
+    model: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    run: Path | None = None,
+    judgement: Path | None = None,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    seconds: float = 120,
+    open: Annotated[bool, Parameter(negative=())] = False,
+    device: str | None = None,
+) -> None:
+    """Open a page on this machine: type a text and see, or look through a data set.
+
+    Ctrl-C ends it.
+
+    Parameters
+    ----------
+    model
+        Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
+        Given twice, two models are compared.
+    run
+        Folder of a run, which "limelight explain --data … --output FOLDER" wrote.
+    judgement
+        JSON file of a judgement, which "limelight judge --output FILE.json" wrote.
+    port
+        By default one that is free.
+    host
+        Address to serve on; by default only this machine can open the page.
+    seconds
+        What a question may take before it is given up.
+    open
+        Open the page in the browser.
+    device
+        Where to compute, as torch names it, such as "cuda".
+    """
+    try:
+        from limelight import serving
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn"):
+            raise
+        raise MissingExtraError(f"limelight serve needs {package}", "serve") from None
+
+    with serving.serve(
+        [load(place, device=device) for place in model] or None,
+        run=run,
+        judgement=judgement,
+        host=host,
+        port=port,
+        seconds=seconds,
+    ) as page:
+        try:
+            _announce(page, host)
+            if open:
+                _open(page.url)
+            page.wait()
+        except KeyboardInterrupt as stop:
+            if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
+                raise
+            error_console().print("Stopped.", markup=False)
+
+
+def _open(url: str) -> None:
+    import webbrowser
+
+    webbrowser.open(url)
+
+
+def _announce(page: "Serving", host: str) -> None:
+    output_console().print(page.url, markup=False, soft_wrap=True)
+    said = "Open this address in a browser; Ctrl-C ends it."
+    if not page.is_local:
+        said += f" Whoever reaches {host} and has the address can use the model."
+        if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
+            said += f" On another machine, put the IP address of this one in place of {host}."
+    error_console().print(said, markup=False)
+
+
+def export(
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    model: Path | None = None,
+    precision: Literal["float32", "float16"] = "float32",
+    title: str | None = None,
+    text: str | None = None,
+) -> None:
+    """Write a model as one offline page that predicts and explains exactly while you type.
+
+    Parameters
+    ----------
+    output
+        File to write, an .html page that needs neither Python nor a network.
+    model
+        Folder of a model made with "limelight train"; the IMDB sentiment model that comes with the
+        package if none is given.
+    precision
+        Precision of the stored tables; "float16" is half the size, and the bounds on the page say
+        what it costs.
+    title
+        Heading of the page.
+    text
+        The text that the page starts with.
+    """
+    from limelight.live import live_page
+
+    if output.suffix.lower() not in (".html", ".htm") and not is_device(output):
+        raise InputError(
+            f"the output of export is a page; its name must end in .html; got '{output}'."
+        )
+    given = {"title": title, "text": text}
+    said = {name: value for name, value in given.items() if value is not None}
+    page = live_page(load(model), precision=precision, **said)
+    write_whole(output, page)
+    size = len(page.encode()) / 1e6
+    error_console().print(f"{output}: {size:.1f} MB, open it in a browser", markup=False)
+
+
+def summarize(
+    run: Path,
+    *,
+    method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
+    by: str = "length",
+    top: int = 20,
+    representatives: int = 8,
+    against: Path | None = None,
+    format: str | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Say what drives a model over a whole data set: words, mistakes, slices.
+
+    Parameters
+    ----------
+    run
+        Folder of a run, which "limelight explain --data … --output FOLDER" wrote.
+    method
+        Show only this method of the run; by default each has its own view.
+    by
+        What the texts are sliced by: "length", "label", a column that was carried along, or "none".
+        By a column of times, slices show drift.
+    top
+        Words on either side, phrases and mistakes that are shown.
+    representatives
+        Representative texts that are picked.
+    against
+        Folder of another run: show what differs from it instead.
+    format
+        "terminal", "json", "csv" or "html"; by default what the name of the output file says.
+    output
+        Write to this file instead of standard output.
+    """
+    from limelight.runs import Run
+
+    form = chosen_format(format, output)
+    if form in FIGURES:
+        raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
+    opened = Run(run)
+    found: RunSummary | RunDifference
+    if against is not None:
+        found = opened.against(Run(against), method)
+    else:
+        found = opened.summary(
+            method, by=None if by == "none" else by, top=top, representatives=representatives
+        )
+    match form:
+        case "json":
+            write([found.to_json() + "\n"], output)
+        case "csv":
+            write([found.to_csv()], output)
+        case "html":
+            write([found.as_html()], output)
+        case _:
+            show([found], output)
