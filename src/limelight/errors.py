@@ -1,7 +1,5 @@
 """Errors a user can cause and mend. Each message is one sentence, sometimes two."""
 
-__all__ = ["DomainError", "InputError", "MissingExtraError", "about_text", "nearest"]
-
 import contextlib
 import difflib
 from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from limelight.text import Features
 
 torch = pytest.importorskip("torch")
 
-from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, rectangle
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, rectangle  # noqa: E402
 
 from tiny_transformers import tiny  # noqa: E402
 

@@ -1,7 +1,5 @@
 """Every method against an oracle that takes another road, on the user's own model and text."""
 
-__all__ = ["Check", "verify"]
-
 from collections.abc import Iterator
 
 import numpy as np

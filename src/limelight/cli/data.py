@@ -1,7 +1,5 @@
 """``limelight data``."""
 
-__all__ = ["data"]
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal

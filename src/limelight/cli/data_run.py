@@ -1,7 +1,5 @@
 """``limelight explain --data``: a whole data set, into a folder."""
 
-__all__ = ["DataRun"]
-
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path

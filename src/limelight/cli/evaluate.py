@@ -1,7 +1,5 @@
 """``limelight evaluate``."""
 
-__all__ = ["evaluate"]
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal

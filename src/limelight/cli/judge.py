@@ -1,7 +1,5 @@
 """``limelight judge``."""
 
-__all__ = ["judge"]
-
 from pathlib import Path
 from typing import Annotated
 

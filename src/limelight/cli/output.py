@@ -1,16 +1,5 @@
 """What ``explain`` and ``compare`` share: where the result goes, and in which form."""
 
-__all__ = [
-    "ENDINGS",
-    "FIGURES",
-    "FORMATS",
-    "chosen_format",
-    "only",
-    "parsed_settings",
-    "show",
-    "write",
-]
-
 import contextlib
 import errno
 import inspect

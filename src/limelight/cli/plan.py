@@ -1,7 +1,5 @@
 """``limelight plan``."""
 
-__all__ = ["plan"]
-
 from pathlib import Path
 from typing import Annotated, Literal
 

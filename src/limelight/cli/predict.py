@@ -1,7 +1,5 @@
 """``limelight predict``."""
 
-__all__ = ["predict"]
-
 import itertools
 import json
 from collections.abc import Iterator, Sequence

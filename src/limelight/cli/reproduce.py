@@ -1,7 +1,5 @@
 """``limelight reproduce``: the command of another package, which is found by its entry point."""
 
-__all__ = ["reproduce"]
-
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``limelight train``."""
 
-__all__ = ["train"]
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """The public archive of IMDB reviews (Maas et al. 2011): downloaded, checked, unpacked."""
 
-__all__ = ["IMDB", "Archive", "fetch_imdb"]
-
 import hashlib
 import os
 import tarfile

@@ -1,16 +1,5 @@
 """How much may be spent on a text: a time or a number of calls, and what each method gets of it."""
 
-__all__ = [
-    "DEFAULT_CALLS",
-    "STEP",
-    "Budget",
-    "BudgetGiven",
-    "agreed_budget",
-    "allotted",
-    "checked_counts",
-    "seconds_of",
-]
-
 import math
 import re
 import time

@@ -1,19 +1,5 @@
 """What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
 
-__all__ = [
-    "Allowance",
-    "Chosen",
-    "Counted",
-    "Exactness",
-    "Method",
-    "Way",
-    "chosen",
-    "chosen_way",
-    "refusal",
-    "setting_defaults",
-    "setting_value",
-]
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace

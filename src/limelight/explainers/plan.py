@@ -1,7 +1,5 @@
 """How many samples LIME needs on a text, before they are drawn."""
 
-__all__ = ["plan"]
-
 import math
 from collections.abc import Collection, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """One text as a game: which words stay, and what the model answers."""
 
-__all__ = ["NO_BASE", "TextGame"]
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final

@@ -1,7 +1,5 @@
 """How often a model will be asked, and how long that takes: said before, and as it goes on."""
 
-__all__ = ["Foreseen", "foreseen", "metered_trial"]
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shares over texts, and how far they would move with other texts: the text is the unit."""
 
-__all__ = ["DRAWS", "Resampled", "holm", "resampled", "two_sided"]
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``limelight.judge``: the question, the trial, and what follows over the texts."""
 
-__all__ = ["JudgeKeywords", "judge"]
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload

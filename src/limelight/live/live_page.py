@@ -1,7 +1,5 @@
 """A classifier as one offline page that predicts and explains while somebody types."""
 
-__all__ = ["METHODS_SHOWN", "live_data", "live_page"]
-
 import json
 from pathlib import Path
 from typing import Any

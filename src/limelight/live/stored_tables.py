@@ -1,7 +1,5 @@
 """A model's tables in the precision of a page, and what storing them so may cost."""
 
-__all__ = ["StoredTables", "stored_tables"]
-
 import base64
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final

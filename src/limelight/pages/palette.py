@@ -4,25 +4,6 @@ Bluish green speaks for the target and vermillion against it (Okabe and Ito: the
 for colour-blind readers); methods without signs get one neutral hue, so that nobody reads "for".
 """
 
-__all__ = [
-    "LEVELS",
-    "PAPER",
-    "TERMINAL_INK",
-    "Rgb",
-    "Side",
-    "contrast",
-    "hex_colour",
-    "inline_colour",
-    "largest",
-    "level",
-    "mixed",
-    "palette_css",
-    "ramp",
-    "side",
-    "strengths",
-    "terminal_colour",
-]
-
 from typing import Literal
 
 import numpy as np

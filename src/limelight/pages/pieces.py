@@ -1,16 +1,5 @@
 """A text cut into features, the text between them, and what the model never read."""
 
-__all__ = [
-    "SHOWN_REST",
-    "Piece",
-    "occurrences",
-    "pieces",
-    "shortened",
-    "token_strings_of",
-    "visible",
-    "writable",
-]
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

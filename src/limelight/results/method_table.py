@@ -1,7 +1,5 @@
 """The methods as a table: what each computes, for which models, with which settings."""
 
-__all__ = ["MethodRow", "MethodTable", "SettingRow", "WayRow"]
-
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 

@@ -1,7 +1,5 @@
 """Explanations as rows: CSV text and pandas frames."""
 
-__all__ = ["CSV_COLUMNS", "csv_line", "explanations_csv", "frame_of"]
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Every text of a run as one row of a few columns: what a table of texts shows and sorts by."""
 
-__all__ = ["RunColumns", "run_columns"]
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 

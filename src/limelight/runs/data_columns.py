@@ -1,7 +1,5 @@
 """Which column of a data set is what, by name or by guess."""
 
-__all__ = ["chosen_columns", "is_text"]
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

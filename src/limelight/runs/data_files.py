@@ -1,7 +1,5 @@
 """Data files, read a few rows at a time: Parquet, csv, tsv and lines of JSON."""
 
-__all__ = ["ENDINGS", "DataFile", "data_file", "data_table"]
-
 import contextlib
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """The texts of a data set, in order, as shards: read from its files and never kept."""
 
-__all__ = ["DataSet", "opened_data"]
-
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ Scores of two methods have no common unit: between methods, :math:`a_j` stands f
 :math:`a_j / \sum_k |a_k|` of its text.
 """
 
-__all__ = ["compared_runs"]
-
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np

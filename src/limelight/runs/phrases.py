@@ -12,8 +12,6 @@ its words carry: each is in the quarter of words that carry most, all are on one
 less than a fifth of the sum. Most phrases would otherwise be a strong word after an article.
 """
 
-__all__ = ["FEWEST", "PhraseCounts", "carrying", "phrase_words", "phrases_of"]
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 

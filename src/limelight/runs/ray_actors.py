@@ -1,7 +1,5 @@
 """Shards on a Ray cluster: actors that hold the model, placed by what they need."""
 
-__all__ = ["RayActors"]
-
 from collections.abc import Generator
 from typing import Any, final
 

@@ -1,19 +1,5 @@
 """``run.json``: what a run is about, so that only the same question may go on with it."""
 
-__all__ = [
-    "RUN_SCHEMA",
-    "DataColumns",
-    "DataFileRecord",
-    "DataRecord",
-    "MethodRecord",
-    "ModelRecord",
-    "RunRecord",
-    "ShardPlan",
-    "difference",
-    "read_record",
-    "write_record",
-]
-
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path

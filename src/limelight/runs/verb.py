@@ -1,7 +1,5 @@
 """Explain a whole data set, and go on where it was left."""
 
-__all__ = ["explain_data"]
-
 import os
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor

@@ -1,13 +1,5 @@
 """Short texts: where a sample would ask as much, ask every mask and have no sampling error."""
 
-__all__ = [
-    "affordable",
-    "banzhaf_of_all_masks",
-    "lime_of_all_masks",
-    "pairs_of_all_masks",
-    "shapley_of_all_masks",
-]
-
 from typing import NamedTuple
 
 import numpy as np

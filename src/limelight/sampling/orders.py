@@ -1,7 +1,5 @@
 """Shapley values by random orders of the words, each with its reverse."""
 
-__all__ = ["FEWEST", "ShapleySample", "permutation_shapley"]
-
 import math
 from typing import NamedTuple
 

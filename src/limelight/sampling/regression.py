@@ -1,7 +1,5 @@
 """Weighted ridge regression on a sample, with standard errors that trust no noise model."""
 
-__all__ = ["RidgeFit", "left_out_residuals", "ridge_coefficients", "ridge_fit"]
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

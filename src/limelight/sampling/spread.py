@@ -1,7 +1,5 @@
 """How far a sum of independent draws may be off, said so that few draws and rare effects count."""
 
-__all__ = ["SPIKE", "Spread", "half_quantile", "unseen_error"]
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a page shows of a text when a reader looks closer: curves, pairs, heads, disagreement."""
 
-__all__ = ["FILES", "PARTS", "compared_parts", "made_file"]
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The frames of the pages: a head, the way to other views, and places that scripts fill."""
 
-__all__ = ["navigation", "texts_page", "trouble_page", "typing_page", "waiting_page"]
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What a page may ask, with limits: everything else is refused before any work."""
 
-__all__ = ["MOST_BYTES", "MOST_CHARACTERS", "TextQuestion", "question_of"]
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -6,19 +6,6 @@ way, and a newer question of the same asker drops the older one, waiting or begu
 the same of different texts, they are answered together, which costs little more than one.
 """
 
-__all__ = [
-    "Alike",
-    "Desk",
-    "Event",
-    "Failed",
-    "Found",
-    "Job",
-    "Report",
-    "Share",
-    "Superseded",
-    "Ticket",
-]
-
 import asyncio
 import contextlib
 import contextvars

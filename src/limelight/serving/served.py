@@ -1,7 +1,5 @@
 """What a server shows: models, and a run or a judgement if there are any."""
 
-__all__ = ["Served", "ServedModel", "model_facts"]
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 

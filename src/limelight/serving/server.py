@@ -1,7 +1,5 @@
 """A server on this machine: its socket, its token, its thread, and its end."""
 
-__all__ = ["Serving", "started"]
-
 import contextlib
 import errno
 import html

@@ -1,14 +1,5 @@
 """What a page shows of a text: the prediction, what each method says, and what a change does."""
 
-__all__ = [
-    "alike",
-    "changed_reading",
-    "question_reading",
-    "shown_text",
-    "shown_texts",
-    "writable_explanation",
-]
-
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What an explanation scores: words, positions, sentences, or any groups of tokens."""
 
-__all__ = ["FEATURES", "Features", "features_of"]
-
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise

@@ -6,8 +6,6 @@ mean over heads. Removing a feature replaces the logits and values of its positi
 takes the positions out, so that the rest is renormalised: b = B = 0.
 """
 
-__all__ = ["pooling_game"]
-
 from typing import Any
 
 import numpy as np

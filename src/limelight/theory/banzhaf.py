@@ -1,7 +1,5 @@
 """Banzhaf values: the mean change of f when word j comes in, over all sets of the others."""
 
-__all__ = ["banzhaf", "mean_changes"]
-
 import numpy as np
 
 from limelight.shapes import Array, Float

@@ -14,8 +14,6 @@ with the integral replaced by a certified sum of exponentials (`reciprocal_sum`)
 node (p, λ) for all d words.
 """
 
-__all__ = ["Expectations", "expectations", "grouped_by_rule", "product"]
-
 import math
 import threading
 from collections.abc import Iterator, Sequence

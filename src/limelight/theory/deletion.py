@@ -5,8 +5,6 @@ before it, and the chain of `subset_chain` over words and numbers kept knows bot
 position depends on which words were kept: sample instead.
 """
 
-__all__ = ["DeletionGame", "deletion_range", "lime_under_deletion"]
-
 import sys
 from dataclasses import dataclass
 from typing import final

@@ -3,19 +3,6 @@
 Slow, plain, and the oracle of everything else here.
 """
 
-__all__ = [
-    "all_keeps",
-    "banzhaf_by_enumeration",
-    "banzhaf_interactions_by_enumeration",
-    "banzhaf_weights",
-    "lime_by_enumeration",
-    "lime_weights",
-    "ridge_solution",
-    "shapley_by_enumeration",
-    "shapley_interactions_by_enumeration",
-    "shapley_weights",
-]
-
 import math
 from typing import NamedTuple
 

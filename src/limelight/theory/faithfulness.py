@@ -8,20 +8,6 @@ large where the words that carry f go first. Its mean over all orders (chance) i
 E_p f, and Dinkelbach's method bounds it for all orders together (ceiling).
 """
 
-__all__ = [
-    "Certified",
-    "SizeExtremes",
-    "certified_value",
-    "change_area",
-    "deletion_area",
-    "deletion_curves",
-    "greedy_order",
-    "insertion_area",
-    "mean_removed_value",
-    "size_extremes",
-    "without_first",
-]
-
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple

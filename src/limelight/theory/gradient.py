@@ -1,13 +1,5 @@
 r"""The gradient of the model at every embedded token (Theorem 4.1, and the row it leaves out)."""
 
-__all__ = [
-    "gradient",
-    "gradient_summary",
-    "gradient_times_input",
-    "head_gradients",
-    "token_gradients",
-]
-
 from limelight.errors import InputError, nearest
 from limelight.shapes import Array, Float
 from limelight.theory.attention import HiddenUnits, head_outputs

@@ -9,8 +9,6 @@ so that e^{−λD} needs only factors e^{−λδ} ≤ 1, and small probabilities
 their relative accuracy although δ may be 1e7 times the denominator of the others.
 """
 
-__all__ = ["HeavyForm", "heavy_form"]
-
 import math
 import sys
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 r"""Integrated gradients along UNK → token, one analytic integral per head."""
 
-__all__ = ["IntegratedGradients", "integrated_gradients"]
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final

@@ -11,8 +11,6 @@ difference under independent removals is
     ∫ P [R ζ_j ζ_k + θ_j ζ_k + ζ_j θ_k] dλ.
 """
 
-__all__ = ["Pairs", "banzhaf_interactions", "shapley_interactions"]
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Leave-one-out: what f loses when word j alone is removed. Closed form, O(d)."""
 
-__all__ = ["leave_one_out"]
-
 from limelight.shapes import Array, Float
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.namespace import array_namespace

@@ -11,8 +11,6 @@ Where no mixture serves (few words and a small bandwidth), the answer comes from
 within the same tolerance.
 """
 
-__all__ = ["Lime", "LimePlan", "ends", "lime", "lime_plan"]
-
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple

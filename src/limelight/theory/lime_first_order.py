@@ -8,8 +8,6 @@ exactly. Where D(1)/D(Z) is near 1, f is nearly linear with coefficients h_j, an
 penalty returns the coefficients of a linear function.
 """
 
-__all__ = ["first_order_bound", "lime_first_order"]
-
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame

@@ -9,8 +9,6 @@ and removed and R, R' the tilted means of N, N',
 The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + χ (Σβ)².
 """
 
-__all__ = ["Fit", "lime_fit"]
-
 from typing import Any, NamedTuple
 
 import numpy as np

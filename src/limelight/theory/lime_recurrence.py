@@ -5,8 +5,6 @@ hence its oracle, and its stand-in where d and the bandwidth are so small that n
 Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 """
 
-__all__ = ["lime_by_recurrence"]
-
 import numpy as np
 from array_api_compat import device
 

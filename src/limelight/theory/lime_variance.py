@@ -12,8 +12,6 @@ the tilted probabilities that a word is kept and removed and Γ = A − B,
     E_p[Z_j N N'/(D D')] = ∬ P t_j [(R + τ_j Γ_j)(R' + τ_j Γ'_j) + Σ_{k≠j} t_k τ_k Γ_k Γ'_k].
 """
 
-__all__ = ["lime_variance"]
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ Moments of this design:
 Each coefficient is a functional β_j = E[ψ κ_j f], in which κ_j depends on Z_j and s alone.
 """
 
-__all__ = ["LimeDesign", "lime_design", "size_weight"]
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -8,8 +8,6 @@ hidden units make it
 Statement and proof of the bounds: ``docs/theorems/integrated-gradients.md``.
 """
 
-__all__ = ["LogitPath", "Reach", "UnitPath"]
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -10,13 +10,6 @@ the variance of its Z_j. Cost O(d): two integrals for each head serve all words.
 from the second order, which is exact in all but one term.
 """
 
-__all__ = [
-    "lime_mean_field",
-    "lime_mean_field_bound",
-    "shapley_mean_field",
-    "shapley_mean_field_bound",
-]
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The functions that fit an array: NumPy's own, or those of array-api-compat."""
 
-__all__ = ["array_like", "array_namespace", "host_array"]
-
 from typing import Any
 
 import array_api_compat

@@ -11,8 +11,6 @@ With 1/D = ∫ e^{−λD} dλ these are three quadratures. A whole group H contr
 sum over p is taken first and serves all nodes q.
 """
 
-__all__ = ["owen"]
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -1,15 +1,5 @@
 """From documents to heads and back: numbers of words, node tables, means over heads."""
 
-__all__ = [
-    "heads_mean",
-    "in_order",
-    "of_documents",
-    "of_each_head",
-    "one_document",
-    "sizes_of",
-    "stacked",
-]
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 

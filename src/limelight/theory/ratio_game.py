@@ -7,21 +7,6 @@ Words are kept (Z_j = 1) or removed (Z_j = 0). For each head
 and the value of the game is the mean over the heads. The C classes share the denominators.
 """
 
-__all__ = [
-    "RatioGame",
-    "Valued",
-    "denominator_range",
-    "empty_value",
-    "full_value",
-    "head_values",
-    "of_heads",
-    "of_outputs",
-    "shifted",
-    "value",
-    "value_range",
-    "word_mask",
-]
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ ingredients: Braess & Hackbusch 2005, Beylkin & Monzón 2005). The fit is then j
 grid points included.
 """
 
-__all__ = ["MOST_RATIO", "ReciprocalSum", "certified_error", "need_tolerance", "reciprocal_sum"]
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

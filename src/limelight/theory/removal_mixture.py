@@ -5,8 +5,6 @@ Binom(s; n, p). A mixture Σ_m ω_m Binom(s; n, p_m) of a few such laws reproduc
 on the sizes s = 0..n.
 """
 
-__all__ = ["RemovalMixture", "removal_mixture", "size_probabilities"]
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

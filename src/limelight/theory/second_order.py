@@ -12,17 +12,6 @@ the mean over the words off Γ = A − B and Δ = a − b, L = Σ_j Z_j h̃_j an
 exactly. What v makes of the first three terms follows from moments of Z; the last one is bounded.
 """
 
-__all__ = [
-    "SymmetricValue",
-    "distance_bound",
-    "lime_distance_bound",
-    "lime_second_order",
-    "lime_value",
-    "second_order",
-    "shapley_second_order",
-    "shapley_value",
-]
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple

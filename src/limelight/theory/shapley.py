@@ -1,7 +1,5 @@
 """Shapley values: Sh_j = ∫₀¹ (E_p[f | j kept] − E_p[f | j removed]) dp (Owen 1972)."""
 
-__all__ = ["shapley"]
-
 from functools import lru_cache
 
 import numpy as np

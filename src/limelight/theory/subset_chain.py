@@ -10,8 +10,6 @@ keep their relative accuracy. Cost O(d²) per node λ for all words.
 # could also divide its factor out of a single forward pass, which is stable only from one side of k
 # or the other; the backward pass costs as much and needs no care.
 
-__all__ = ["ChainSums", "Steps", "chain_sums"]
-
 from typing import NamedTuple
 
 from array_api_compat import device

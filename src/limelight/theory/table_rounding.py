@@ -11,8 +11,6 @@ at most as they are, and adds its own (``unit_logit_error``).
 Statement and proof: ``docs/theorems/table-rounding.md``.
 """
 
-__all__ = ["ROUNDING", "average_error", "product_error", "unit_logit_error"]
-
 import sys
 
 from limelight.shapes import Array, Float

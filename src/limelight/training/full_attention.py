@@ -3,8 +3,6 @@
 Slow for the sake of clarity; tests compare with it and benchmarks measure against it.
 """
 
-__all__ = ["FullAttention"]
-
 from typing import Any, final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The loop: steps, epochs, validation, checkpoints."""
 
-__all__ = ["Progress", "fit", "learning_rate", "share_right"]
-
 import contextlib
 import math
 import time

@@ -1,7 +1,5 @@
 """Everything that decides how a model is trained, in one frozen value."""
 
-__all__ = ["RECIPES", "Recipe", "recipe_named"]
-
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, final, get_args, get_origin

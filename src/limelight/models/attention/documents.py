@@ -1,7 +1,5 @@
 """Texts as the attention classifier reads them: vocabulary rows inside a fixed window."""
 
-__all__ = ["Encoded", "encoded", "padded_ids", "read_document"]
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A model as a folder: ``config.json``, ``vocab.txt``, ``model.safetensors``. Never pickle."""
 
-__all__ = ["load_folder", "save_folder"]
-
 import json
 import os
 from pathlib import Path

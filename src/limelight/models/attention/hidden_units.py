@@ -5,8 +5,6 @@ same for every document, so what a unit is given splits into a part of the word 
 position; its tanh does not, and is taken where a word meets a place.
 """
 
-__all__ = ["UnitDirections", "UnitTables", "unit_directions", "unit_errors", "unit_tables"]
-
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import final

@@ -2,8 +2,6 @@
 and only where a device is asked for.
 """
 
-__all__ = ["DeviceTables", "device_tables"]
-
 from dataclasses import replace
 from typing import Any, final
 

@@ -1,7 +1,5 @@
 """Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
-__all__ = ["aimed", "differentiated", "embedded", "given_ids", "outputs_at", "times_input"]
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, final

@@ -1,7 +1,5 @@
 """What the outputs of a transformers network are called, and what they are."""
 
-__all__ = ["class_names", "compared_notice", "link_of", "why_not_choosing"]
-
 from typing import Any
 
 from limelight.models.protocol import Link
