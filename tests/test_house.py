@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Literal, get_args, get_type_hints
@@ -21,13 +20,50 @@ VERBS = [name for name in limelight.__all__ if name[0].islower()]
 FORK = re.compile(r"(hasattr|isinstance|getattr)\((\w+\.)*model\b")
 
 
-def test_no_two_modules_bear_the_same_name():
-    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
-    assert [name for name, count in names.items() if count > 1] == []
+MOST = {"theory": 34}  # one result, one module
+MODULES_OF = {
+    package: [path for path in MODULES if path.parent == package and path.stem[:2] != "__"]
+    for package in {path.parent for path in MODULES}
+}
+IMPORT = re.compile(r"^\s*(?:from|import) (limelight[\w.]*)(?: import \(?(\w+))?", re.MULTILINE)
 
 
-def test_no_module_and_no_package_bears_the_name_of_a_verb():
-    taken = {path.stem for path in MODULES} | {path.parent.name for path in MODULES}
+def test_a_package_can_be_seen_at_a_glance():
+    sizes = {package.name: len(paths) for package, paths in MODULES_OF.items()}
+    assert len(sizes) > 15
+    assert {name: n for name, n in sizes.items() if n > MOST.get(name, 15)} == {}
+
+
+def name_of(path):
+    parts = path.relative_to(HOME.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def importers():
+    """Modules that import each module, at whatever depth the import stands."""
+    found = {name_of(path): set() for path in MODULES}
+    for path in MODULES:
+        for module, name in IMPORT.findall(path.read_text("utf-8")):
+            whole = f"{module}.{name}"
+            found[whole if whole in found else module].add(name_of(path))
+    return found
+
+
+def test_no_small_module_serves_a_single_neighbour():
+    by = importers()
+    lonely = []
+    for paths in MODULES_OF.values():
+        for path in paths:
+            users = by[name_of(path)]
+            neighbours = {user.rpartition(".")[0] for user in users}
+            small = len(path.read_text("utf-8").splitlines()) < 60
+            if small and len(users) == 1 and neighbours == {name_of(path).rpartition(".")[0]}:
+                lonely.append(name_of(path))
+    assert lonely == []
+
+
+def test_no_top_level_module_or_package_bears_the_name_of_a_verb():
+    taken = {path.relative_to(HOME).parts[0].removesuffix(".py") for path in MODULES}
     assert len(VERBS) > 8
     assert not taken & set(VERBS)
 
