@@ -7,12 +7,12 @@ import jsonschema
 import pytest
 
 from limelight.explainers import METHODS
+from limelight.explainers.registry import COMPARED
 from limelight.models.attention import save_folder
 from limelight.pages.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.codec import SCHEMAS
 from limelight.results.plan import SamplingPlan
-from limelight.verbs import COMPARED
 
 from tiny_models import tiny_model
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import limelight
 from limelight import Explanation, InputError
 from limelight.explainers import METHODS, read
-from limelight.verbs import COMPARED
+from limelight.explainers.registry import COMPARED
 
 from tiny_models import random_texts, tiny_model
 

@@ -19,44 +19,44 @@ from limelight.errors import InputError, nearest
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
-    "explain": ("explain_texts", "Show which words of a text move the model, by one method."),
+    "explain": ("explain", "Show which words of a text move the model, by one method."),
     "compare": (
-        "compare_methods",
+        "explain",
         "Show what several methods say about the same text, and where they disagree.",
     ),
     "judge": (
-        "judge_methods",
+        "judge",
         "Say which methods are faithful to a model on your texts, between chance and ceiling.",
     ),
     "plan": (
-        "plan_samples",
+        "plan",
         "Say how many samples LIME needs on a text to come within an error of its limit.",
     ),
     "summarize": (
-        "summarize_run",
+        "pages",
         "Say what drives a model over a whole data set: words, mistakes, slices.",
     ),
     "serve": (
-        "serve_page",
+        "pages",
         "Open a page on this machine: type a text and see, or look through a data set.",
     ),
     "methods": (
-        "list_methods",
+        "methods",
         "List the methods: what each computes, what it sees and what it cannot see.",
     ),
-    "verify": ("verify_model", "Check every method on a model and a text against an oracle."),
-    "predict": ("predict_texts", "Say which class the model gives to a text, and how sure it is."),
+    "verify": ("methods", "Check every method on a model and a text against an oracle."),
+    "predict": ("predict", "Say which class the model gives to a text, and how sure it is."),
     "evaluate": (
-        "evaluate_model",
+        "evaluate",
         "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     ),
-    "train": ("train_model", "Train the paper's classifier on labelled texts."),
+    "train": ("train", "Train the paper's classifier on labelled texts."),
     "export": (
-        "export_model",
+        "pages",
         "Write a model as one offline page that predicts and explains while you type.",
     ),
-    "data": ("download_data", "Download and check a public data set."),
-    "reproduce": ("reproduce_paper", "Run the paper's experiments again and write a report."),
+    "data": ("data", "Download and check a public data set."),
+    "reproduce": ("reproduce", "Run the paper's experiments again and write a report."),
 }
 _PLACES = ("--file", "-f", "--output", "-o")
 

@@ -1,5 +1,16 @@
 """Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
 
+__all__ = [
+    "attention_figure",
+    "bar_chart",
+    "canvas",
+    "colour_map",
+    "coloured_sentence",
+    "gradient_heatmap",
+    "interaction_heatmap",
+    "save_figure",
+]
+
 import io
 import os
 import re

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+Interval = tuple[float, float]
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,9 +237,6 @@ def marked_cells(found: Plausibility | None, text: int, method: int) -> dict[str
         "token_f1": marked.token_f1.methods[method] if marked.token_f1 else None,
         "rationale_reason": marked.reason,
     }
-
-
-Interval = tuple[float, float]
 
 
 @final

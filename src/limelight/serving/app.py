@@ -39,7 +39,7 @@ _SHEETS = ("words.css", "page.css", "elements/elements.css")
 @cache
 def page_files() -> dict[str, tuple[str, bytes]]:
     """Return the type and content of every file by its place in the page's address."""
-    elements = Path(__file__).parents[1] / "render" / "page" / "elements"
+    elements = Path(__file__).parents[1] / "pages" / "page" / "elements"
     scripts = {f"elements/{path.name}": path for path in elements.glob("*.js")}
     scripts |= {path.name: path for path in _OWN.glob("*.js")}
     found = {
