@@ -13,7 +13,7 @@ from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Collapses, Freezes, Model, checked_model, why_not
-from limelight.models.checking import checked_given
+from limelight.models.checking import checked_text_or_pair
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling import watched
 from limelight.text import Given, Pair
@@ -175,7 +175,7 @@ def is_one(text: Any) -> bool:
 def listed(text: Any) -> list[Any]:
     """Return one text, one pair of texts, or a list of either, as a list."""
     if is_one(text):
-        return [text if isinstance(text, str) else checked_given(text)]
+        return [text if isinstance(text, str) else checked_text_or_pair(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)

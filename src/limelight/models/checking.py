@@ -82,7 +82,7 @@ def checked_text(text: Any) -> str:
     return text
 
 
-def checked_given(given: Any) -> Given:
+def checked_text_or_pair(given: Any) -> Given:
     """Return ``given`` if it is a text or a pair of them; any other tuple is refused."""
     if not isinstance(given, tuple):
         return checked_text(given)
@@ -103,13 +103,13 @@ def check_listed(texts: Any) -> None:
         if not isinstance(text, str | tuple):
             raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
         with about_text(i if len(texts) > 1 else None):
-            checked_given(text)
+            checked_text_or_pair(text)
 
 
 def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
     """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts."""
     if isinstance(given, tuple):
-        checked_given(given)
+        checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
     return model.read(given, pieces=pieces)

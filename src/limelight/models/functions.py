@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.models.checking import checked_given
+from limelight.models.checking import checked_text_or_pair
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
 from limelight.sampling import Game
@@ -213,7 +213,7 @@ class Function:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
-        whole, parts = joined(checked_given(text))
+        whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [
             (start + a, start + b)

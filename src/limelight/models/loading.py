@@ -137,7 +137,7 @@ def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
     try:
         from limelight.models.hugging_face.loading import Asked, from_pretrained
-    except ModuleNotFoundError:
+    except ImportError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None

@@ -94,8 +94,8 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     named = {"classes": [str(name) for name in classes], "name": name, **options}
     answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
-    probe = ("a text", "another") if options.get("pairs") else "a text"
-    _check_reads_texts(pipeline, answer or pipeline.decision_function, probe)
+    example = ("a text", "another") if options.get("pairs") else "a text"
+    _check_reads_texts(pipeline, answer or pipeline.decision_function, example)
     if answer is not None:
         return wrapped_function(answer, **{"scale": "probability", **named})
 
@@ -107,9 +107,9 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     return wrapped_function(decision, **{"scale": "score", **named})
 
 
-def _check_reads_texts(pipeline: Any, answer: Any, probe: Any) -> None:
+def _check_reads_texts(pipeline: Any, answer: Any, example: Any) -> None:
     try:
-        answer([probe])
+        answer([example])
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(

@@ -23,14 +23,6 @@ def joined(given: Given) -> tuple[str, tuple[Span, ...]]:
     return f"{first}\n{second}", ((0, len(first)), (start, start + len(second)))
 
 
-def given_again(text: str, parts: tuple[Span, ...]) -> Given:
-    """Return what :func:`joined` joined."""
-    if not parts:
-        return text
-    (a, b), (c, d) = parts
-    return text[a:b], text[c:d]
-
-
 def side_at(place: int, parts: tuple[Span, ...]) -> int:
     """Return the number of the part in which a character stands; 0 where there are no parts."""
     return sum(start <= place for start, _ in parts[1:])
@@ -78,5 +70,8 @@ class Document:
 
     @property
     def given(self) -> Given:
-        """What was read: the text, or the pair of texts."""
-        return given_again(self.text, self.parts)
+        """What was read: the text, or the pair of texts that :func:`joined` joined."""
+        if not self.parts:
+            return self.text
+        (a, b), (c, d) = self.parts
+        return self.text[a:b], self.text[c:d]

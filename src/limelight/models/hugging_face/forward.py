@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
+import torch
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import failing_text, out_of_memory
@@ -39,8 +40,6 @@ def network_input(
 
     Segments are given only where there are several, to networks that tell them apart.
     """
-    import torch
-
     given = torch.as_tensor(rows).to(network.device)
     there = given >= 0
     padding = (network.config.pad_token_id or 0) if filler is None else filler
@@ -87,7 +86,7 @@ _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers i
 
 
 @contextlib.contextmanager
-def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
+def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
     """Run a block in evaluation mode, then restore every mode, whatever happened.
 
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
@@ -115,7 +114,7 @@ def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
 
 
 @contextlib.contextmanager
-def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
+def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
     """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew."""
     backend = tokenizer.backend_tokenizer
     truncation, padding = backend.truncation, backend.padding
@@ -130,8 +129,6 @@ def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
 
 def _embeddings(model: Any) -> list[Any]:
     """The input embedding, and others that share its weight: those of encoder and decoder."""
-    import torch
-
     first = input_table(model)
     weight = getattr(first, "weight", None)
     tied = [
@@ -179,10 +176,8 @@ def network_outputs(
     ``filler`` is the token at places that attention does not see, by default the padding. A
     network that is ``ours`` needs no care: it stays in evaluation mode.
     """
-    import torch
-
     given = network_input(network, ids, filler=filler)
-    care = contextlib.nullcontext() if ours else untouched(network)
+    care = contextlib.nullcontext() if ours else restoring(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
     if found.shape[1] != (labels := len(network.config.id2label)):
@@ -235,8 +230,6 @@ def changes(tensor: Any) -> tuple[Any, ...]:
 
 
 def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
-    import torch
-
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -112,7 +112,7 @@ class MaskedText:
         return np.split(games[0].engine.rows(sizes, answer), starts[1:])
 
 
-def standing_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
+def replacement_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
     """Return the tokens that may stand in the place of another, by name."""
     pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
     known = {

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
+import torch
 
 from limelight.errors import InputError
 from limelight.models.checking import check_listed
@@ -36,10 +37,10 @@ from limelight.models.hugging_face.masking import (
     ids_moved,
     nothing_token,
     replaced,
-    standing_tokens,
+    replacement_tokens,
 )
 from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
-from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, probe_of
+from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -87,8 +88,6 @@ def shuffled_network(network: Any, seed: int) -> Any:
     The sizes of the weights stay what they were, so the network answers numbers of the usual size,
     which fresh weights need not do. Weights that layers share stay shared.
     """
-    import torch
-
     twin = copy.deepcopy(network)
     drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
     with torch.no_grad():
@@ -196,8 +195,8 @@ class HuggingFace:
     def check(self) -> NetworkCheck:
         """What a few calls showed about the network."""
         self._forward.renew()
-        probe = probe_of(self.network, self.tokenizer, self.limit)
-        return checked_network(self.network, probe, self._tokens, asked=self._forward)
+        example = example_ids(self.network, self.tokenizer, self.limit)
+        return checked_network(self.network, example, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -268,7 +267,7 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return standing_tokens(self.network, self.tokenizer)
+        return replacement_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""

@@ -8,9 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.checking import checked_given
+from limelight.models.checking import checked_text_or_pair
 from limelight.models.engine import said
-from limelight.models.hugging_face.forward import untouched_tokenizer, with_segments
+from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
 from limelight.models.hugging_face.labels import compared_notice
 from limelight.shapes import Bool, Int
 from limelight.text import SIDES, Document, Features, Given, Span, Tokens, joined, one_line, side_at
@@ -232,7 +232,7 @@ def pieces_of(
 
     Words that the model reads come first, in the order of the text, then those that are cut off.
     """
-    text, parts = joined(checked_given(given))
+    text, parts = joined(checked_text_or_pair(given))
     encoded = _encoded(tokenizer, given)
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     sides = [side or 0 for side in encoded.sequence_ids()] if parts else [0] * len(ids)
@@ -287,7 +287,7 @@ def _encoded(tokenizer: Any, given: Given) -> Any:
     """Return what the tokenizer makes of a text; it may fail on one where it reads others."""
     texts = (given,) if isinstance(given, str) else given
     try:
-        with untouched_tokenizer(tokenizer):
+        with restoring_tokenizer(tokenizer):
             return tokenizer(*texts, return_offsets_mapping=True, truncation=False, verbose=False)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
