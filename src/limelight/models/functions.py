@@ -65,6 +65,7 @@ def _numbers(found: Any) -> np.ndarray:
     """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
     if hasattr(found, "detach") and hasattr(found, "cpu"):
         found = found.detach().cpu().double()
+    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
     given = np.asarray(found)
     if given.dtype.kind not in "biuf":
         raise TypeError(given.dtype)
@@ -132,6 +133,8 @@ def _check_probabilities(
 
 def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
+    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
     held = np.clip(chances, _LEAST, 1 - _LEAST)
     return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
@@ -172,6 +175,8 @@ class Function:
     @property
     def link(self) -> Link:
         """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        # Not by a softmax, which would take logarithms of probabilities: those of a class near 1
+        # hardly move, and a method that explains them would see nothing.
         if self.scale == "score":
             return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
@@ -257,7 +262,7 @@ class Function:
         sides = _segments(document)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            stays = np.append(keep, True)[features.of_token]
+            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
             texts = tuple(one.without(stays, mask) for one in sides)
             return texts if len(texts) == 2 else texts[0]
 

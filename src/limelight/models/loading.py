@@ -36,6 +36,7 @@ class ModelSource(NamedTuple):
         return load(self.path, device=self.device, template=self.template, labels=self.labels)
 
 
+# Beside the models and not in them: one may be frozen, or anybody's class.
 _SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
 
 
@@ -82,6 +83,7 @@ def load(
     model = _loaded(path, device, None if asked == (None, None) else asked)
     place = None if path is None else os.fspath(path)
     if place is not None and not place.startswith(_HUB):
+        # Absolute: another process, which may load it again, need not stand in the same folder.
         place = str(Path(place).resolve())
     _SOURCES[model] = ModelSource(place, device, template, labels)
     return model

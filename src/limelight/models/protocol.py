@@ -331,9 +331,11 @@ def class_probabilities(
             "explain the score."
         )
     if link == "sigmoid" and outputs.shape[1] > 1:
+        # 1/(1 + e^−f) overflows at f = −710; the hyperbolic tangent does nowhere.
         return 0.5 * (1 + np.tanh(outputs / 2))
     if outputs.shape[1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
+    # The largest is taken off, which a softmax does not notice, and no exponential overflows.
     weight = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return weight / weight.sum(axis=1, keepdims=True)
 

@@ -10,6 +10,10 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.functions import Function, wrapped_function
 
+# Where in memory something is: vectorizers remember their stop words by that, and it differs from
+# one process to the next, so that no run of such a pipeline could be resumed.
+_PLACES = ("_stop_words_id",)
+
 
 def object_fingerprint(thing: Any) -> str:
     """Return the SHA-256 of everything that ``thing`` holds: settings, arrays, words, functions.
@@ -23,6 +27,7 @@ def object_fingerprint(thing: Any) -> str:
 
 
 def _add(digest: Any, thing: Any, path: list[int]) -> None:
+    # The type is part of it, and the end is marked: [1, [2]] and [[1], 2] hold the same numbers.
     digest.update(f"<{type(thing).__module__}.{type(thing).__qualname__}>".encode())
     if id(thing) in path:  # it holds itself
         return
@@ -49,7 +54,7 @@ def _parts(thing: Any) -> list[Any]:
     match thing:
         case Mapping():
             by_key = sorted(thing.items(), key=lambda item: repr(item[0]))
-            return [part for item in by_key for part in item]
+            return [part for item in by_key if item[0] not in _PLACES for part in item]
         case set() | frozenset():
             return sorted(thing, key=repr)
         case list() | tuple():
