@@ -50,6 +50,8 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
             f"{type(network).__name__} does not show the attention of a single stack of layers; "
             "use 'lime', 'shapley' or 'loo'."
         )
+    # Longformer shows windows, and Funnel fewer positions from layer to layer: such numbers are no
+    # weights of words.
     shapes = {tuple(layer.shape[-2:]) for layer in layers}
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(

@@ -16,6 +16,8 @@ from limelight.errors import DomainError, InputError
 from limelight.models.engine import failing_text, out_of_memory
 from limelight.shapes import Float, Int
 
+# A segment travels in the upper half of its id: a row stays one array of integers, so that masks,
+# batches, cache keys and paddings need not know that there are segments.
 _BITS = 32
 _TOKEN = (1 << _BITS) - 1
 
@@ -55,6 +57,7 @@ def network_input(
 
 def tells_apart(network: Any, most: int) -> bool:
     """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
+    # The table itself where there is one, rather than what a configuration says of it.
     weights = network.named_parameters()
     tables = [len(one) for name, one in weights if name.endswith("token_type_embeddings.weight")]
     if tables:
@@ -92,6 +95,7 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
     embedded input.
     """
+    # Module by module: somebody may train the head of a network whose body is in evaluation mode.
     before = [(module, module.training, _hooks(module)) for module in model.modules()]
     usual = model.config._attn_implementation
     handles = []
@@ -141,6 +145,7 @@ def _embeddings(model: Any) -> list[Any]:
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
     """What runs after the module, and whether transformers has put recorders of its own there."""
+    # Recorders would stay on somebody's network for good once its attention was asked for.
     return dict(module._forward_hooks), _INSTALLED in module.__dict__
 
 

@@ -54,6 +54,7 @@ def differentiated(
                 seen(logits)
             now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
             (gradient,) = torch.autograd.grad(aimed(logits, now), here)
+        # Added up in double precision: sums over a path of many points keep their digits.
         gradients.append(gradient.double().cpu().numpy())
         outputs.append(logits.detach().double().cpu().numpy())
         done += len(here)
@@ -94,6 +95,7 @@ def outputs_at(
 
 def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
+    # Heads that look for the last piece refuse batches if they do not know the padding.
     alone = network.config.pad_token_id is None
     step = 1 if alone else max(1, _POINTS // points.shape[1])
     weight = input_table(network).weight
@@ -106,6 +108,8 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
 
 
 def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
+    # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
+    # and an encoder with a decoder embeds its text twice.
     embedding = _InPlace(network, given["input_ids"], here)
     with restoring(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
@@ -166,5 +170,6 @@ def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str
 
 def aimed(logits: Any, weigh: Weigh) -> Any:
     """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
+    # One backward pass whatever F is: the weights are its slopes at these outputs.
     weights = weigh(logits.detach().double().cpu().numpy())
     return (logits * logits.new_tensor(np.ascontiguousarray(weights))).sum()

@@ -199,6 +199,7 @@ def _activation(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, A
     x = args[0] if args else given.pop("input")
     given.pop("inplace", None)  # what is asked in place is returned: the input stays as it is
     rest = [one for one in args[1:] if not isinstance(one, bool)]
+    # Near zero act(x)/x is its limit; the root of the least float, for its square must not vanish.
     small = math.sqrt(torch.finfo(x.dtype).tiny)
     near = x.detach().masked_fill(x.detach() == 0, small)
     return _marked(x * (func(near, *rest, **given) / near), "gate")
@@ -328,6 +329,7 @@ def not_affine(output: Any) -> str | None:
 
     Whatever is differentiable counts as depending on the input.
     """
+    # Parameters were made constants, so what a graph still reaches comes from the text.
     seen, waiting = {output.grad_fn}, [output.grad_fn]
     while waiting:
         node = waiting.pop()

@@ -178,6 +178,7 @@ class HuggingFace:
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
+        # What was seen wins over what the family usually has.
         refused = self.check.refused
         frozen = refused.get("differentiates") or self._why_not_frozen
         own: dict[Capability, str | None] = {

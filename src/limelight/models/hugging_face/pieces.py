@@ -125,6 +125,7 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     """
     sides = pieces.side_of_word or (0,) * len(pieces.strings)
     words = list(zip(sides, pieces.strings, strict=True))
+    # Words that are read come first among ``strings``, so that features pair with their beginning.
     count = len(features.of_token)
     row = dict(zip(words[:count], features.of_token.tolist(), strict=True))
     later = [row.get(word, -1) if features.unit == "words" else -1 for word in words[count:]]
@@ -234,6 +235,7 @@ def pieces_of(
     """
     text, parts = joined(checked_text_or_pair(given))
     encoded = _encoded(tokenizer, given)
+    # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     sides = [side or 0 for side in encoded.sequence_ids()] if parts else [0] * len(ids)
     starts = [start for start, _ in parts] or [0]
@@ -247,6 +249,7 @@ def pieces_of(
     before = next((i for i, s in enumerate(special) if not s), len(special))
     after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
     strings = [text[start:end] for start, end in spans]
+    # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     if lowers(tokenizer):
         strings = [string.lower() for string in strings]
     if not parts:

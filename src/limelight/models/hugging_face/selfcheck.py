@@ -114,7 +114,7 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     def around(some: list[int]) -> Int[np.ndarray, " _"]:
         return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
 
-    rolled = known[1:short] + known[:1]
+    rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
         ids=around(known[:short]),
         other=around(rolled),
@@ -196,6 +196,7 @@ def _withdrawn(
 
 def _masks(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Whether a piece that is masked out has no say: whatever it is, the answer is the same."""
+    # Two texts that differ only where nobody should look.
     hidden = example.ids.copy()
     hidden[example.middle] = MASKED_OUT
     # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.

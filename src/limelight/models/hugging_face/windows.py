@@ -269,6 +269,8 @@ def window_ends(
     """
     ends, start = [], 0
     while (rest := total - start) > room:
+        # An equal share of what is left: a full window and a rest of three words would give those
+        # three as much say as all the others.
         share = start + rest / -(-rest // room)
         half, most = start + room // 2, start + room
         for choices in (sentences, words):
