@@ -11,8 +11,8 @@ import pytest
 
 import limelight
 from limelight.explainers import METHODS
-from limelight.explainers.question import Settings
 from limelight.models import Capability
+from limelight.question import Settings
 
 HOME = Path(limelight.__file__).parent
 MODULES = sorted(HOME.rglob("*.py"))

@@ -12,7 +12,7 @@ import pytest
 import limelight
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
-from limelight.explainers.question import Question
+from limelight.question import Question
 from limelight.verbs import Keywords
 
 from tiny_models import tiny_model

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import limelight
-from limelight.explainers.question import Question
 from limelight.explainers.registry import configured
+from limelight.question import Question
 from limelight.runs.record import (
     DataColumns,
     DataFileRecord,

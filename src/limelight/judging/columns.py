@@ -142,7 +142,7 @@ def text_columns(
     found: list[TextColumn] = []
     scores = of_text.scores
     if "additivity" in wanted:
-        most = _SETS if one.collapses else _SETS_ASKED
+        most = _SETS_ASKED if one.remembers else _SETS
         found.append(_additivities(ground, scores, signed, drawn_sets(ground.d, rng, most=most)))
     if "loo_tau" in wanted:
         found.append(_taus(ground, scores, signed))

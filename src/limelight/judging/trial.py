@@ -11,8 +11,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.explainers.question import Question, target_indices
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Reading, has_exact_game, reading_of
 from limelight.explainers.text_game import TextGame
 from limelight.judging.agreement import Tallies
 from limelight.judging.areas import Areas, Frame, Ground, Judged, Level, text_ground
@@ -27,6 +26,7 @@ from limelight.judging.orders import (
     tied_groups,
 )
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
+from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float
@@ -214,8 +214,7 @@ class Trial:
         """Whether areas are sums over tables, so that nothing has to be asked."""
         # The tables' game replaces words the model's own way, and is of its outputs themselves.
         own_way = self.replacements == (self.model.replacements[0],)
-        on_probabilities = self.question.scale == "probability"
-        return why_not(self.model, "collapses") is None and own_way and not on_probabilities
+        return own_way and has_exact_game(self.model, self.question.scale)
 
     @cached_property
     def _twin(self) -> Model | None:

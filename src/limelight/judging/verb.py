@@ -8,7 +8,6 @@ from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.explainers.question import Question, Settings
 from limelight.judging.agreement import Tallies
 from limelight.judging.candidates import candidates_of
 from limelight.judging.columns import wanted_columns
@@ -17,6 +16,7 @@ from limelight.judging.rows import greedy_row, method_rows, pair_rows
 from limelight.judging.trial import Trial
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement
 from limelight.text import Given, joined
 

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven
-from limelight.explainers.question import Question, Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
+from limelight.question import Question, Settings
 from limelight.runs.data_set import opened_data
 from limelight.runs.engines import GivenExecutor, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Meter, Watcher

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from limelight.errors import InputError
-from limelight.explainers.question import Question
+from limelight.question import Question
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text

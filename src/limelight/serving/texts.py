@@ -10,12 +10,12 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations, metered, readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.pages.pieces import writable
 from limelight.pages.wording import Outcome, notices, outcomes
+from limelight.question import Question
 from limelight.results import Explanation
 from limelight.serving.questions import TextQuestion
 from limelight.serving.queue import Report
