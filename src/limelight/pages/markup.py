@@ -9,6 +9,7 @@ from pathlib import Path
 
 from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
+from limelight.results.table import Cell, Column, Table
 
 _PAGE = Path(__file__).parent / "page"
 
@@ -91,6 +92,29 @@ def plain_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, label
         for first, *rest in rows
     ]
     return scrolling(headed_table(heads, body), label)
+
+
+def table_html(table: Table, *, class_: str = "numbers") -> Html:
+    """Return any table; its title is the caption, and what stands first in a row names the row."""
+    several = [(i, column) for i, column in enumerate(table.columns) if not column.room]
+    rows = [
+        element("tr", *(_cell(row[i], column, first=i == 0) for i, column in several))
+        for row in table.rows
+    ]
+    heads = [column.heading for _, column in several]
+    caption = table.title or None
+    more = element("p", f"and {table.left_out:,} more", class_="note") if table.left_out else raw()
+    return raw(headed_table(heads, rows, caption=caption, class_=class_), more)
+
+
+def _cell(value: object, column: Column, *, first: bool) -> Html:
+    value, mark = value if isinstance(value, Cell) else (value, column.mark)
+    written = column.text(value)
+    shown: object = written.replace("-", "−") if column.number else written
+    if column.words:
+        shown = element("bdi", shown)
+    class_ = {"dim": "note", "bold": None}.get(mark, mark) or None
+    return element("th" if first else "td", shown, scope="row" if first else None, class_=class_)
 
 
 def scrolling(table: Html, label: str) -> Html:
