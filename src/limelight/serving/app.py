@@ -19,8 +19,9 @@ from starlette.routing import Route
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
+from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement_html import judgement_page
-from limelight.pages.markup import Html, resource
+from limelight.pages.markup import Html, resource, resource_path
 from limelight.pages.palette import palette_css
 from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
@@ -33,19 +34,18 @@ from limelight.serving.served import Served, ServedModel
 from limelight.serving.texts import alike, shown_text, shown_texts
 
 _OWN = Path(__file__).parent / "page"
-_SHEETS = ("words.css", "page.css", "elements/elements.css")
+_SHEETS = ("words.css", "page.css", "elements.css")
 
 
 @cache
 def page_files() -> dict[str, tuple[str, bytes]]:
     """Return the type and content of every file by its place in the page's address."""
-    elements = Path(__file__).parents[1] / "pages" / "page" / "elements"
-    scripts = {f"elements/{path.name}": path for path in elements.glob("*.js")}
-    scripts |= {path.name: path for path in _OWN.glob("*.js")}
+    scripts = (*_OWN.glob("*.js"), resource_path("theme.js"))
     found = {
-        f"page/{name}": ("text/javascript", path.read_bytes()) for name, path in scripts.items()
+        f"page/{path.name}": ("text/javascript", bundled(path).encode())
+        for path in scripts
+        if path in ENTRIES
     }
-    found["page/theme.js"] = ("text/javascript", resource("theme.js").encode())
     style = [palette_css(), *map(resource, _SHEETS), (_OWN / "serving.css").read_text("utf-8")]
     found["page/style.css"] = ("text/css", "\n".join(style).encode())
     return found
