@@ -63,6 +63,11 @@ def resource_path(name: str | Path) -> Path:
     return _PAGE / name
 
 
+def style_sheet(*sheets: str | Path) -> str:
+    """Return the colours and the ``sheets`` as one sheet."""
+    return "\n".join((palette_css(), *map(resource, sheets)))
+
+
 def headed_table(
     heads: Iterable[object],
     rows: Iterable[Html],
@@ -116,7 +121,7 @@ def whole_page(
     script run, by their digests, and with ``images`` pictures that the page itself holds. ``above``
     ends the header: the way to other pages, where there are any.
     """
-    style = "\n".join((palette_css(), *map(resource, sheets)))
+    style = style_sheet(*sheets)
     program = "\n".join(bundled(resource_path(name)) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
