@@ -9,7 +9,17 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Annotated, Any, TypedDict, TypeVar, cast, final, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -246,6 +256,24 @@ class Question:
         return cast(Cuts, model).in_windows(self.window)
 
 
+class AskedField(NamedTuple):
+    """A field of a question that may be asked by name: in Python, in a command, on the page."""
+
+    name: str
+    default: Any
+    hint: Any
+    means: str  # to somebody who types a command
+
+
+FIELDS = tuple(
+    AskedField(one.name, one.default, *get_args(hint))
+    for one, hint in zip(
+        fields(Question), get_type_hints(Question, include_extras=True).values(), strict=True
+    )
+    if one.name != "all_classes"  # which is a verb of its own, or an option of a command's
+)
+
+
 class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
@@ -294,16 +322,12 @@ def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
 
     They take the place of ``**asked``, or come before ``**settings``.
     """
-    hints = get_type_hints(Question)
     named = [
         inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.hint
         )
-        for field in fields(Question)
-        if field.name in asked.__annotations__
+        for one in FIELDS
+        if one.name in asked.__annotations__
     ]
 
     def shown(verb: _Verb) -> _Verb:

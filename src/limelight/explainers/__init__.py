@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from limelight.explainers.method import Chosen, Method, Way, settings_class
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
+from limelight.explainers.target_game import TargetGame
 from limelight.explainers.text_game import TextGame
 from limelight.question import Targets
 
@@ -62,6 +63,7 @@ __all__ = [
     "ShapleyMeanField",
     "Surrogate",
     "SurrogateGame",
+    "TargetGame",
     "Targets",
     "TextGame",
     "Way",

@@ -83,12 +83,12 @@ def settings_class(cls: _Class) -> _Class:
         if further is not None:
             further(self)
 
-    made: Any = cls
-    made.__post_init__ = check
-    made = dataclass(frozen=True, kw_only=True)(made)
-    hints = get_type_hints(made, include_extras=True)
-    made.declared = tuple(_declared(one.name, one.default, hints[one.name]) for one in fields(made))
-    return made
+    own: Any = cls
+    own.__post_init__ = check
+    own = dataclass(frozen=True, kw_only=True)(own)
+    hints = get_type_hints(own, include_extras=True)
+    own.declared = tuple(_declared(one.name, one.default, hints[one.name]) for one in fields(own))
+    return own
 
 
 def _declared(name: str, default: Any, hint: Any) -> Declared:
@@ -117,6 +117,12 @@ def _check_values(settings: Any) -> None:
                     raise InputError(nearest(name, value, one.known))
             elif not one.holds(value):
                 raise InputError(f"{name} must {one.said}; got {value}.")
+
+
+def made(cls: type[Any], **given: Any) -> Any:
+    """Return settings of the class with what was ``given``: 100.0 samples are 100."""
+    kinds = {one.name: one.allowed for one in cls.declared}  # type: ignore[attr-defined]
+    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
 def setting_value(name: str, hint: Any, value: Any) -> Any:
@@ -293,7 +299,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     """
     if isinstance(given, Mapping):
         _check_names(method, way, given)
-        settings = method.settings(**given)
+        settings = made(method.settings, **given)
     else:
         settings = given
         set_ = [one.name for one in given.declared if getattr(given, one.name) != one.default]

@@ -15,6 +15,7 @@ from limelight.explainers.method import (
     OneOf,
     Positive,
     Range,
+    made,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -61,7 +62,8 @@ def plan(
     `lime` package), "balanced" or by "importance"; the defaults are its own. The other arguments
     are those of :func:`limelight.explain`.
     """
-    planned = _Planned(
+    planned: _Planned = made(
+        _Planned,
         error=error,
         bandwidth=bandwidth,
         ridge=ridge,
