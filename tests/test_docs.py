@@ -41,6 +41,13 @@ NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize", "serve")
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
 
 
+@pytest.fixture(autouse=True)
+def only_our_methods(monkeypatch):
+    """Forget what a page registers."""
+    for known in ("_known", "_by_settings"):
+        monkeypatch.setattr(METHODS, known, dict(getattr(METHODS, known)))
+
+
 def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 

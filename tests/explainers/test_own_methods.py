@@ -11,7 +11,7 @@ import pytest
 
 import limelight
 from limelight import InputError
-from limelight.explainers import METHODS, Lime, Method, registry
+from limelight.explainers import METHODS, Lime, Method, registry, settings_class
 
 from tiny_models import tiny_model
 
@@ -66,10 +66,22 @@ def test_a_method_that_is_registered_explains(methods, alone):
         limelight.explain(model, "w1 w2 w3", "alone", seed=1)
 
 
-def test_the_same_method_may_be_registered_again(methods, alone):
+def test_the_same_method_may_be_registered_again_and_another_not(methods, alone):
     limelight.register(alone)
-    limelight.register(alone)
+    changed = replace(alone, label="Alone, corrected", settings=settings_class(copied(alone)))
+    limelight.register(changed)  # as a cell of a notebook does that is run again
     assert list(methods)[-2:] == ["anchors", "alone"]
+    assert methods["alone"] is changed
+    changed.settings.__module__ = "elsewhere"
+    with pytest.raises(InputError, match="there is a method 'alone' already"):
+        limelight.register(alone)
+
+
+def copied(method):
+    """The class of its settings as it is written, made once more."""
+    old = method.settings
+    own = {"__module__": old.__module__, "__qualname__": old.__qualname__, "replacement": "auto"}
+    return type(old.__name__, (), own | {"__annotations__": {"replacement": str}})
 
 
 @pytest.mark.parametrize(

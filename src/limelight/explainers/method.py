@@ -121,7 +121,7 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
-    kinds = {one.name: one.allowed for one in cls.declared}  # type: ignore[attr-defined]
+    kinds = {one.name: one.allowed for one in cls.declared}
     return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 

@@ -77,11 +77,13 @@ class Registry(Mapping[str, Method]):
 
     def add(self, method: Method) -> None:
         """Take in a method of somebody else; see :func:`register`."""
-        if self._known.get(method.id) is method:
-            return
-        if method.id in _HOME or method.id in self._known:
+        known = None if method.id in _HOME else self._known.get(method.id)
+        # A cell of a notebook that is run again defines the same method again.
+        again = known is not None and _place(known) == _place(method)
+        if not again and method.id in self:
             raise InputError(f"there is a method {method.id!r} already; give yours another id.")
-        if (other := self.of_settings(method.settings)) is not None:
+        other = self.of_settings(method.settings)
+        if other is not None and other.id != method.id:
             raise InputError(
                 f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
                 "a class of its own."
@@ -110,6 +112,10 @@ class Registry(Mapping[str, Method]):
                         f"the method {point.name!r} of the package {package!r} cannot be used: "
                         f"{why.rstrip('.')}."
                     )
+
+
+def _place(method: Method) -> tuple[str, str]:
+    return method.settings.__module__, method.settings.__qualname__
 
 
 METHODS = Registry()
