@@ -150,7 +150,8 @@ def judge(
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:
         estimate(ahead)
-    outcomes = list(metered(setup, given, progress))
+    heard = setup.outcomes(given) if progress is None else metered(setup, given, progress)
+    outcomes = list(heard)
     found, *others = (
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)
