@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from kill_runs import contents
 
 from limelight.runs import Run
-from limelight.runs.data_set import DataSet, opened_data
+from limelight.data.columns import DataSet, opened_data
 from limelight.runs.job import RunJob
 from limelight.runs.record import ShardPlan
 from limelight.runs.run import RunFolder
