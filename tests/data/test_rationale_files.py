@@ -59,7 +59,7 @@ def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
 
 def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
-    with pytest.raises(InputError, match=r"no column 'rationales'.* meant: rationales"):
+    with pytest.raises(InputError, match=r"no column 'rationales'.* meant: column .--rationales"):
         read_rationales(path)
     with pytest.raises(InputError, match="no column 'tokens'"):
         read_rationales(path, "why")

@@ -119,7 +119,7 @@ def test_rows_are_spread_evenly(tmp_path, data):
     lines.write_text('{"text": "x y"}\n\n{"text": "z"}\n')
     assert read_texts(lines) == ["x y", "z"]
     lines.write_text('{"text": "x y"}\n[1]\n')
-    with pytest.raises(InputError, match="row 2 of .*: there is no text in this row"):
+    with pytest.raises(InputError, match=r"row 2 of .*: there is no text in this row"):
         read_texts(lines)
     with pytest.raises(InputError, match="limit must be at least 1"):
         read_texts(data, limit=0)
@@ -159,7 +159,7 @@ def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
     assert "within the text" in output.read_text("utf-8").splitlines()[-1]
     missing = limelight(*asked, "--rationales", "marks")
     assert missing.code == 2
-    assert "no column 'marks'; it has 'text', 'why'. Name another by --rationales." in missing.err
+    assert "no column 'marks'; it has 'text', 'why'" in missing.err
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])

@@ -11,7 +11,7 @@ from limelight.errors import InputError
 from limelight.files import bounded_json
 from limelight.text import Span, one_line
 
-_EVIDENCES = "evidences"
+_EVIDENCES, _OPTION = "evidences", "column (--rationales)"
 
 
 class RationaleTexts(NamedTuple):
@@ -41,14 +41,14 @@ def read_rationales(
     data = opened_data(path, text=text_column)
     if data.columns.pair is not None:
         raise InputError("rationales are marked in one text; name its column by --text-column.")
-    check_column(data.files[0], column, "rationales")
+    check_column(data.files[0], column, _OPTION)
     counted = all("tokens" in file.columns for file in data.files)
     found = RationaleTexts([], [])
     for text, cells, where in data.rows(column, *["tokens"] * counted, limit=limit):
         marked, *tokens = (_parsed(cell, where) for cell in cells)
         if isinstance(marked, list) and any(isinstance(one, Mapping) for one in marked):
             if not counted:
-                check_column(data.files[0], "tokens", "rationales")
+                check_column(data.files[0], "tokens", _OPTION)
             places = _places(cast(str, text), tokens[0] or (), where)
             marked = _spans(marked, ("start", "end"), places, where)
         found.texts.append(text)
@@ -109,7 +109,7 @@ def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
 def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     """Read ERASER's own files: each line has groups of evidence in a document of its own."""
     data, found = opened_data(path, text="annotation_id"), RationaleTexts([], [])
-    check_column(data.files[0], _EVIDENCES, "rationales")
+    check_column(data.files[0], _EVIDENCES, _OPTION)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
         evidence = _evidence(_parsed(groups, where), where)
