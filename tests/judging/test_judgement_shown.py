@@ -11,7 +11,7 @@ from limelight import Judgement, judge, wrap
 from limelight.cli.judge import _say_estimate
 from limelight.data import read_texts
 from limelight.errors import InputError
-from limelight.judging.estimate import Foreseen
+from limelight.judging.estimate import Estimate
 
 from tiny_models import random_texts, tiny_model
 
@@ -126,11 +126,11 @@ def test_rows_are_spread_evenly(tmp_path, data):
 
 
 def test_a_terminal_hears_what_it_will_take(capsys):
-    _say_estimate(Foreseen(613_482, 5_000.0), bounded=False)
+    _say_estimate(Estimate(613_482, 5_000.0), bounded=False)
     assert " ".join(capsys.readouterr().err.split()) == (
         "About 610,000 questions to the model, about 83 minutes; --budget TIME shortens the search."
     )
-    _say_estimate(Foreseen(613_482, 5_000.0), bounded=True)
+    _say_estimate(Estimate(613_482, 5_000.0), bounded=True)
     assert " ".join(capsys.readouterr().err.split()) == (
         "About 610,000 questions to the model, about 83 minutes."
     )

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
 from limelight.results import codec as written
-from limelight.results.table import CSV_COLUMNS, explanations_csv
+from limelight.results.explanation import FEATURE_COLUMNS, explanations_csv
 
 
 def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
@@ -94,10 +94,10 @@ def test_the_strongest_come_first():
 def test_a_frame_and_csv_have_one_row_per_feature():
     e = explanation()
     frame = e.to_frame()
-    assert list(frame.columns) == list(CSV_COLUMNS)
+    assert list(frame.columns) == list(FEATURE_COLUMNS)
     assert len(frame) == 3
     lines = "".join(explanations_csv([(4, e)])).splitlines()
-    assert lines[0] == ",".join(CSV_COLUMNS)
+    assert lines[0] == ",".join(FEATURE_COLUMNS)
     assert lines[1] == "4,lime,positive,word0,0.5,,,0:5,"
 
 

@@ -3,21 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.explanation import Explanation
+from limelight.results.explanation import Explanation, feature_rows
+from limelight.results.faces import Page, Stored, Tabular
+from limelight.results.table import Table
 from limelight.results.values import equal_fields
 from limelight.shapes import Float
 from limelight.text import one_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import RenderableType
-
 
 Number = TypeVar("Number", int, float)
 TOP = 3
@@ -132,13 +128,18 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
+class Comparison(Page, Tabular, Stored):
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]
     first); they belong to the picture and are not stored in JSON. ``notices`` says which methods
     were left out and why.
     """
+
+    _terminal = "terminal.comparison_text"
+    _page = "html.comparison_page"
+    _fragment = "html.comparison_fragment"
+    _record = "codec.ComparisonRecord"
 
     explanations: tuple[Explanation, ...]
     attention: Float[np.ndarray, "K T T"] | None = None
@@ -191,48 +192,5 @@ class Comparison:
                 return explanation
         raise KeyError(method)
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the comparison as JSON, without loss, except for the attention matrices."""
-        from limelight.results.codec import comparison_to_json
-
-        return comparison_to_json(self, indent=indent)
-
-    @staticmethod
-    def from_json(content: str | bytes) -> "Comparison":
-        """Return the comparison that :meth:`to_json` wrote."""
-        from limelight.results.codec import comparison_from_json
-
-        return comparison_from_json(content)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per method and feature."""
-        from limelight.results.table import frame_of
-
-        return frame_of(self.explanations)
-
-    def to_html(self, *, fragment: bool = False) -> str:
-        """Return one self-contained HTML page, or a ``fragment`` to put into another page.
-
-        A fragment has no script and styles that touch nothing around it: for apps and mails.
-        """
-        from limelight.pages.html import comparison_fragment, comparison_page
-
-        return comparison_fragment(self) if fragment else comparison_page(self)
-
-    def as_html(self) -> str:
-        """Return :meth:`to_html`, under the name that the ``lime`` package has for it."""
-        return self.to_html()
-
-    def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`to_html` to a file, whole or not at all."""
-        from limelight.files import write_whole
-
-        write_whole(path, self.to_html())
-
-    def _repr_html_(self) -> str:
-        return self.to_html(fragment=True)
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal import comparison_text
-
-        return comparison_text(self)
+    def _table(self) -> Table:
+        return feature_rows(self)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 
 from limelight.pages.markup import Html, data_block, element, raw, section
-from limelight.serving.questions import MOST_CHARACTERS
 from limelight.serving.served import Served, model_facts
+from limelight.serving.texts import MOST_CHARACTERS
 
 
 def typing_page(served: Served) -> str:

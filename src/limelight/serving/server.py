@@ -14,8 +14,8 @@ import uvicorn
 
 from limelight.errors import InputError
 from limelight.serving.app import page_app
-from limelight.serving.guard import DeadlineProtocol, Doors
-from limelight.serving.queue import Desk
+from limelight.serving.guard import DeadlineProtocol, GuardedApp
+from limelight.serving.queue import QuestionQueue
 from limelight.serving.served import Served
 
 LOOPBACK = "127.0.0.1"
@@ -31,8 +31,10 @@ class Serving:
     ``is_local`` says that only this machine can open it.
     """
 
-    def __init__(self, server: uvicorn.Server, desk: Desk, sock: socket.socket, url: str) -> None:
-        self._server, self._desk, self._socket = server, desk, sock
+    def __init__(
+        self, server: uvicorn.Server, queue: QuestionQueue, sock: socket.socket, url: str
+    ) -> None:
+        self._server, self._queue, self._socket = server, queue, sock
         self.url = url
         self.is_local = ipaddress.ip_address(sock.getsockname()[0]).is_loopback
         self._thread = threading.Thread(target=self._run, name="limelight-serve", daemon=True)
@@ -68,7 +70,7 @@ class Serving:
     def stop(self) -> None:
         """End the server; whatever a model is still computing ends with the program."""
         self._server.should_exit = True
-        self._desk.close()
+        self._queue.close()
         if self._thread.ident is not None:
             self._thread.join(5)
         with contextlib.suppress(OSError):
@@ -93,15 +95,15 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
     """Serve on ``host``; with no ``port`` on one that is free."""
     sock = _bound(host, port)
     token = secrets.token_urlsafe(24)
-    desk = Desk()
-    doors = Doors(
-        page_app(served, desk),
+    queue = QuestionQueue()
+    guarded = GuardedApp(
+        page_app(served, queue),
         token=token,
         hosts={*_LOCAL_NAMES, host.lower()},
         any_address=not ipaddress.ip_address(sock.getsockname()[0]).is_loopback,
     )
     config = uvicorn.Config(
-        doors,
+        guarded,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -115,7 +117,7 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{sock.getsockname()[1]}/{token}/"
-    return Serving(uvicorn.Server(config), desk, sock, address).start()
+    return Serving(uvicorn.Server(config), queue, sock, address).start()
 
 
 def _bound(host: str, port: int | None) -> socket.socket:
