@@ -178,11 +178,12 @@ class PlausibleMethod:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlausiblePair:
-    """How much larger the average precision of the first method is, on the texts of both.
+class JudgedPair:
+    """How much larger the share of the first method is, on the texts that both explain.
 
-    ``won`` is the part of the texts on which it is larger, a tie being half of one; ``p_holm`` is
-    corrected for the number of pairs.
+    Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
+    has the larger area, or precision, a tie being half of one; ``p_holm`` is corrected for the
+    number of pairs.
     """
 
     methods: tuple[str, str]
@@ -206,7 +207,7 @@ class Plausibility:
 
     methods: tuple[PlausibleMethod, ...]
     references: tuple[PlausibleMethod, ...]
-    pairs: tuple[PlausiblePair, ...] = ()
+    pairs: tuple[JudgedPair, ...] = ()
     texts: tuple[MarkedText, ...] = ()
     share: float = 0.0
     verdict: str = ""
@@ -347,23 +348,6 @@ class JudgedMethod:
             if one.name == column:
                 return one
         raise KeyError(column)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPair:
-    """How much larger the share of the first method is, on the texts that both explain.
-
-    ``won`` is the part of the texts on which the first has the larger area, a tie being half of
-    one; ``p_holm`` is corrected for the number of pairs.
-    """
-
-    methods: tuple[str, str]
-    difference: float
-    interval: Interval
-    p: float
-    p_holm: float
-    won: float
 
 
 @final
