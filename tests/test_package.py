@@ -113,7 +113,7 @@ def test_files_that_travel_with_the_package_are_there():
         "explanation.schema.json",
         "judgement.schema.json",
     }
-    assert (home / "pages" / "page" / "page.js").exists()
+    assert (home / "pages" / "elements" / "page.js").exists()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def paper_page(model: AttentionClassifier) -> str:
     return whole_page(
         "Figures of the paper",
         [_asked(), *(_figure(number, title) for number, title in FIGURES.items())],
-        sheets=("words.css", "page.css", "elements/elements.css", _HERE / "paper_figures.css"),
+        sheets=("words.css", "page.css", "elements.css", _HERE / "paper_figures.css"),
         script=_HERE / "paper_figures.js",
         data=json.dumps(live_data(model, "float32", TEXT), separators=(",", ":"), allow_nan=False),
     )

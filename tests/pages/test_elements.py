@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from limelight.pages.bundle import bundled
 from limelight.pages.html import score_table, words
-from limelight.pages.markup import bundled, element, resource_path, whole_page
+from limelight.pages.markup import element, resource_path, whole_page
 
 from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, explanation
 
-ELEMENTS = resource_path("elements")
+ELEMENTS = resource_path("")
 ENTRY = """\
 import "{at}/coloured_words.js";
 import "{at}/score_bars.js";
@@ -37,7 +38,7 @@ def shown(browser, tmp_path):  # noqa: F811
     entry.write_text(ENTRY.format(at=os.path.relpath(ELEMENTS, tmp_path)))
 
     def show(e, **options):
-        sheets = ("words.css", "page.css", "elements/elements.css")
+        sheets = ("words.css", "page.css", "elements.css")
         inside = [element("section", *(element(tag) for tag in TAGS))]
         page = whole_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
         file.write_text(page, "utf-8")

@@ -16,7 +16,7 @@ import limelight
 from limelight.pages.html import explanation_fragment, matrix_png, pooled
 from limelight.pages.markup import data_block, element
 from limelight.pages.pieces import writable
-from limelight.pages.terminal import against_reference, strongest_disagreements
+from limelight.pages.wording import against_reference, strongest_disagreements
 from limelight.results import Comparison, Explanation
 from limelight.text import tokenize
 

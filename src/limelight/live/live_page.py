@@ -41,7 +41,7 @@ def live_page(
     return whole_page(
         writable(title),
         _sections(),
-        sheets=("words.css", "page.css", "elements/elements.css", _PAGE / "live.css"),
+        sheets=("words.css", "page.css", "elements.css", _PAGE / "live.css"),
         script=_PAGE / "live.js",
         data=json.dumps(
             live_data(own, precision, text),

@@ -22,15 +22,10 @@ from limelight.pages.markup import (
 )
 from limelight.pages.palette import inline_colour, largest, level, palette_css, side, strengths
 from limelight.pages.pieces import SHOWN_REST, Piece, pieces, shortened, token_strings_of, writable
-from limelight.pages.terminal import (
-    Disagreement,
-    against_reference,
-    reference,
-    strongest_disagreements,
-    unranked,
-)
 from limelight.pages.wording import (
+    Disagreement,
     Outcome,
+    against_reference,
     aims,
     all_occurrences,
     anchor_sentence,
@@ -39,7 +34,10 @@ from limelight.pages.wording import (
     outcomes,
     percent,
     precision_sentence,
+    reference,
     said,
+    strongest_disagreements,
+    unranked,
     written,
 )
 from limelight.results import Comparison, Explanation, Pairs

@@ -3,14 +3,15 @@
 import base64
 import hashlib
 import html
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from limelight.pages.bundle import bundled
 from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
+from limelight.results.table import Cell, Column, Table
 
-_PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).parent / "elements"
 
 
 class Html(str):
@@ -63,6 +64,11 @@ def resource_path(name: str | Path) -> Path:
     return _PAGE / name
 
 
+def style_sheet(*sheets: str | Path) -> str:
+    """Return the colours and the ``sheets`` as one sheet."""
+    return "\n".join((palette_css(), *map(resource, sheets)))
+
+
 def headed_table(
     heads: Iterable[object],
     rows: Iterable[Html],
@@ -93,58 +99,32 @@ def plain_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, label
     return scrolling(headed_table(heads, body), label)
 
 
+def table_html(table: Table, *, class_: str = "numbers") -> Html:
+    """Return any table; its title is the caption, and what stands first in a row names the row."""
+    several = [(i, column) for i, column in enumerate(table.columns) if not column.room]
+    rows = [
+        element("tr", *(_cell(row[i], column, first=i == 0) for i, column in several))
+        for row in table.rows
+    ]
+    heads = [column.heading for _, column in several]
+    caption = table.title or None
+    more = element("p", f"and {table.left_out:,} more", class_="note") if table.left_out else raw()
+    return raw(headed_table(heads, rows, caption=caption, class_=class_), more)
+
+
+def _cell(value: object, column: Column, *, first: bool) -> Html:
+    value, mark = value if isinstance(value, Cell) else (value, column.mark)
+    written = column.text(value)
+    shown: object = written.replace("-", "−") if column.number else written
+    if column.words:
+        shown = element("bdi", shown)
+    class_ = {"dim": "note", "bold": None}.get(mark, mark) or None
+    return element("th" if first else "td", shown, scope="row" if first else None, class_=class_)
+
+
 def scrolling(table: Html, label: str) -> Html:
     """Return ``table`` where it can be scrolled sideways, by the keyboard too."""
     return element("div", table, class_="wide", tabindex=0, role="region", aria_label=label)
-
-
-_IMPORT = re.compile(r'^import (?:\{([^}]*)\} from )?"(\.{1,2}/[^"]+)";\n', re.M)
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) ([\w$]+))", re.M)
-_OTHER = re.compile(r"^(?:import|export)\b.*$", re.M)
-
-
-def bundled(entry: Path) -> str:
-    """Return the module ``entry`` and all that it imports as one script.
-
-    Every module becomes a function that is called at once, so that what it does not export stays
-    its own; what it exports is a constant of the script. Hence two modules must not export the same
-    name, and imports are ``import { a, b } from "./file.js";`` with names as they are exported.
-    """
-    done: dict[Path, tuple[str, ...]] = {}
-    parts: list[str] = []
-    _add(entry.resolve(), done, parts, ())
-    names = [name for exported in done.values() for name in exported]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"two modules export {twice[0]!r}; rename one.")
-    script = "\n".join(parts)
-    if re.search(r"</script|<!--", script, re.I):
-        raise ValueError(f"{entry.name} holds what would end its script element.")
-    return script
-
-
-def _add(
-    module: Path, done: dict[Path, tuple[str, ...]], parts: list[str], above: tuple[Path, ...]
-) -> None:
-    """Add ``module`` after all that it imports."""
-    if module in done:
-        return
-    if module in above:
-        raise ValueError(f"{module.name} imports itself by way of others.")
-    source = module.read_text("utf-8")
-    for names, place in _IMPORT.findall(source):
-        imported = (module.parent / place).resolve()
-        _add(imported, done, parts, (*above, module))
-        if unknown := {name.strip() for name in names.split(",")} - {"", *done[imported]}:
-            raise ValueError(f"{imported.name} does not export {sorted(unknown)[0]!r}.")
-    body = _IMPORT.sub("", source)
-    exported = tuple(_EXPORT.findall(body))
-    body = _EXPORT.sub("", body)
-    if other := _OTHER.search(body):
-        raise ValueError(f"{module.name} has a line that cannot be bundled: {other.group()}")
-    done[module] = exported
-    listed = ", ".join(exported)
-    head, tail = (f"const {{ {listed} }} = ", f"return {{ {listed} }};\n") if exported else ("", "")
-    parts.append(f"// {module.name}\n{head}(() => {{\n{body}{tail}}})();")
 
 
 def whole_page(
@@ -165,7 +145,7 @@ def whole_page(
     script run, by their digests, and with ``images`` pictures that the page itself holds. ``above``
     ends the header: the way to other pages, where there are any.
     """
-    style = "\n".join((palette_css(), *map(resource, sheets)))
+    style = style_sheet(*sheets)
     program = "\n".join(bundled(resource_path(name)) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "

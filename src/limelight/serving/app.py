@@ -18,9 +18,9 @@ from starlette.routing import Route
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
+from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement_html import judgement_page
-from limelight.pages.markup import Html, resource
-from limelight.pages.palette import palette_css
+from limelight.pages.markup import Html, style_sheet
 from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
 from limelight.serving.frames import navigation, texts_page, trouble_page, typing_page, waiting_page
@@ -51,7 +51,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
 
 _OWN = Path(__file__).parent / "page"
-_SHEETS = ("words.css", "page.css", "elements/elements.css")
+_SHEETS = ("words.css", "page.css", "elements.css")
 _LINES, _JSON = "application/x-ndjson", "application/json"
 _SECONDS_TO_SEND = 20.0
 _GRACE = 1.0  # seconds to the next step of a question that is given up
@@ -246,15 +246,13 @@ async def _file(request: Request) -> Response:
 @cache
 def page_files() -> dict[str, tuple[str, bytes]]:
     """Return the type and content of every file by its place in the page's address."""
-    elements = Path(__file__).parents[1] / "pages" / "page" / "elements"
-    scripts = {f"elements/{path.name}": path for path in elements.glob("*.js")}
-    scripts |= {path.name: path for path in _OWN.glob("*.js")}
     found = {
-        f"page/{name}": ("text/javascript", path.read_bytes()) for name, path in scripts.items()
+        f"page/{entry.name}": ("text/javascript", bundled(entry).encode())
+        for entry in ENTRIES
+        if entry.parent == _OWN or entry.stem == "theme"
     }
-    found["page/theme.js"] = ("text/javascript", resource("theme.js").encode())
-    style = [palette_css(), *map(resource, _SHEETS), (_OWN / "serving.css").read_text("utf-8")]
-    found["page/style.css"] = ("text/css", "\n".join(style).encode())
+    style = style_sheet(*_SHEETS, _OWN / "serving.css")
+    found["page/style.css"] = ("text/css", style.encode())
     return found
 
 

@@ -1,15 +1,15 @@
 // The page: a text, what the model says, which words speak for it, and how faithful that is. All of
 // it is computed here, at every keystroke, from the tables that the page carries.
 
-import "../../render/page/elements/class_meters.js";
-import "../../render/page/elements/colour_legend.js";
-import "../../render/page/elements/coloured_words.js";
-import "../../render/page/elements/removal_curve.js";
-import "../../render/page/elements/score_bars.js";
-import { made } from "../../render/page/elements/nodes.js";
-import { boundInWords, minus, percent, precisionSentence, written } from "../../render/page/elements/numbers_in_words.js";
-import { ringPlace } from "../../render/page/elements/tab_switch.js";
-import { visibleText } from "../../render/page/elements/text_pieces.js";
+import "../../pages/elements/class_meters.js";
+import "../../pages/elements/colour_legend.js";
+import "../../pages/elements/coloured_words.js";
+import "../../pages/elements/removal_curve.js";
+import "../../pages/elements/score_bars.js";
+import { made } from "../../pages/elements/nodes.js";
+import { boundInWords, minus, percent, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
+import { ringPlace } from "../../pages/elements/tab_switch.js";
+import { visibleText } from "../../pages/elements/text_pieces.js";
 import { Explainer } from "../engine/explainer.js";
 import { unpackedModel } from "../engine/packed_model.js";
 import { addressOf, stateOf } from "./link_state.js";

@@ -1,14 +1,14 @@
 // Looking closer: parts of the page that are computed when they are open and the reader pauses.
 
 import { Refused, ServerGone, asked } from "./asking.js";
-import { readableAttention } from "./elements/attention_cells.js";
-import { made } from "./elements/nodes.js";
-import { minus, precisionSentence, written } from "./elements/numbers_in_words.js";
-import "./elements/removal_curve.js";
-import "./elements/score_bars.js";
-import { labelOf } from "./elements/shades.js";
-import { visibleText } from "./elements/text_pieces.js";
-import "./elements/word_arcs.js";
+import { readableAttention } from "../../pages/elements/attention_cells.js";
+import { made } from "../../pages/elements/nodes.js";
+import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
+import "../../pages/elements/removal_curve.js";
+import "../../pages/elements/score_bars.js";
+import { labelOf } from "../../pages/elements/shades.js";
+import { visibleText } from "../../pages/elements/text_pieces.js";
+import "../../pages/elements/word_arcs.js";
 
 const PAUSE = 500;
 

@@ -1,16 +1,16 @@
 // The texts of a run: sorted, filtered, and any of them in full.
 
 import { GONE, showTrouble } from "./asking.js";
-import "./elements/class_meters.js";
-import "./elements/colour_legend.js";
-import "./elements/coloured_words.js";
-import { made } from "./elements/nodes.js";
-import { minus, percent, precisionSentence } from "./elements/numbers_in_words.js";
-import { scaleInWords, scoreInWords } from "./elements/score_words.js";
-import { labelOf } from "./elements/shades.js";
-import { featureName, visibleText } from "./elements/text_pieces.js";
-import "./text_table.js";
-import { stateInAddress, stateToAddress } from "./view_state.js";
+import "../../pages/elements/class_meters.js";
+import "../../pages/elements/colour_legend.js";
+import "../../pages/elements/coloured_words.js";
+import { made } from "../../pages/elements/nodes.js";
+import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
+import { labelOf } from "../../pages/elements/shades.js";
+import { featureName, visibleText } from "../../pages/elements/text_pieces.js";
+import "../../pages/elements/text_table.js";
+import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 
 const facts = JSON.parse(document.getElementById("limelight-facts").textContent);
 const byId = (id) => document.getElementById(id);

@@ -2,11 +2,11 @@
 
 import { layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
-import { made } from "./elements/nodes.js";
-import { visibleText } from "./elements/text_pieces.js";
+import { made } from "../../pages/elements/nodes.js";
+import { visibleText } from "../../pages/elements/text_pieces.js";
 import { soundState } from "./sound_state.js";
 import "./text_reading.js";
-import { stateInAddress, stateToAddress } from "./view_state.js";
+import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
 const facts = JSON.parse(document.getElementById("limelight-facts").textContent);

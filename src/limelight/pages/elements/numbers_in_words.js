@@ -1,4 +1,4 @@
-// Numbers as people read them: the same digits as in the reports (render/wording.py).
+// Numbers as people read them: the same digits as in the reports (pages/wording.py).
 
 const SMALLEST_DECIMAL = 1e-4; // below it, powers of ten read better than rows of zeros
 

@@ -8,7 +8,7 @@
 // arrow keys, Page Up and Down, Home and End, and opened with Enter; a screen reader hears of all of
 // them by their numbers. Hence a grid, in which a row may have the focus and be selected.
 
-import { defined, made } from "./elements/nodes.js";
+import { defined, made } from "./nodes.js";
 
 const HEIGHT = 36, MORE = 8; // pixels of a row; rows beyond the edges
 

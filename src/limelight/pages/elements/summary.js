@@ -1,9 +1,9 @@
 // The page reads without this script; it adds the switch between methods, the texts of a word,
 // the rows that wait for a click, and the theme.
 
-import { made } from "./elements/nodes.js";
-import { written } from "./elements/numbers_in_words.js";
-import { switchedTabs } from "./elements/tab_switch.js";
+import { made } from "./nodes.js";
+import { written } from "./numbers_in_words.js";
+import { switchedTabs } from "./tab_switch.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];

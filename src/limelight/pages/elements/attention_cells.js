@@ -1,4 +1,4 @@
-// The attention matrices of a page (render/html_attention.py): point at a cell to read its value.
+// The attention matrices of a page (pages/html.py): point at a cell to read its value.
 
 function valuesOf(image) {
   const canvas = document.createElement("canvas"), size = image.naturalWidth;

@@ -1,9 +1,9 @@
 // The page reads without this script; it adds the table of texts and the curves of any of them.
 // Nothing that came from a text is ever read as markup: textContent only.
 
-import { drawn, made } from "./elements/nodes.js";
-import { minus, written } from "./elements/numbers_in_words.js";
-import { HUES } from "./elements/shades.js";
+import { drawn, made } from "./nodes.js";
+import { minus, written } from "./numbers_in_words.js";
+import { HUES } from "./shades.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const byId = (id) => document.getElementById(id);

@@ -2,7 +2,7 @@
 //
 //   words.explanation = {…}   one explanation, as limelight.explanation/1 has it
 //
-// The markup is that of the reports (render/html_words.py), so one style sheet serves both. Words
+// The markup is that of the reports (pages/html.py), so one style sheet serves both. Words
 // can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
 // {feature}, null when the pointer leaves, and "limelight-choose" on a click or Enter.
 

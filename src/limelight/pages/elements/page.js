@@ -1,12 +1,12 @@
 // The page reads without this script; it adds the switch between methods, numbers on hover and
 // focus, arrow keys, the theme, and the values of the attention matrices.
 
-import { readableAttention } from "./elements/attention_cells.js";
-import { made } from "./elements/nodes.js";
-import { scoreInWords } from "./elements/score_words.js";
-import { labelOf } from "./elements/shades.js";
-import { switchedTabs } from "./elements/tab_switch.js";
-import { featureName, visibleText } from "./elements/text_pieces.js";
+import { readableAttention } from "./attention_cells.js";
+import { made } from "./nodes.js";
+import { scoreInWords } from "./score_words.js";
+import { labelOf } from "./shades.js";
+import { switchedTabs } from "./tab_switch.js";
+import { featureName, visibleText } from "./text_pieces.js";
 
 const data = JSON.parse(document.getElementById("limelight-data").textContent);
 const methods = data.explanations ?? [data];
