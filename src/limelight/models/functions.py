@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.models.checking import checked_text_or_pair
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
 from limelight.sampling import Game
@@ -23,6 +22,7 @@ from limelight.text import (
     Given,
     Span,
     Tokens,
+    checked_text_or_pair,
     few_names,
     joined,
     one_line,

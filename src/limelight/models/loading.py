@@ -11,9 +11,8 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.checking import checked_model
 from limelight.models.functions import wrapped_function
-from limelight.models.protocol import Model
+from limelight.models.protocol import Model, checked_model
 from limelight.models.scikit import from_scikit
 from limelight.text import Span
 

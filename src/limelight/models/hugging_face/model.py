@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from limelight.errors import InputError
-from limelight.models.checking import check_listed
 from limelight.models.engine import Engine, naming
 from limelight.models.hugging_face.attention import attended
 from limelight.models.hugging_face.forward import (
@@ -52,7 +51,7 @@ from limelight.models.protocol import (
 )
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Given, few_names, one_line
+from limelight.text import Document, Features, Given, check_listed, few_names, one_line
 
 
 def check_parts(network: Any, tokenizer: Any) -> None:

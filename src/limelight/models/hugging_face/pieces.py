@@ -8,12 +8,22 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.checking import checked_text_or_pair
 from limelight.models.engine import said
 from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
 from limelight.models.hugging_face.labels import compared_notice
 from limelight.shapes import Bool, Int
-from limelight.text import SIDES, Document, Features, Given, Span, Tokens, joined, one_line, side_at
+from limelight.text import (
+    SIDES,
+    Document,
+    Features,
+    Given,
+    Span,
+    Tokens,
+    checked_text_or_pair,
+    joined,
+    one_line,
+    side_at,
+)
 
 
 @final
