@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from limelight.pages.markup import Html, element
+from limelight.pages.markup import Grid, part
 from limelight.pages.pieces import visible
 from limelight.results.method_table import MethodRow, SettingRow, WayRow
 from limelight.results.plan import SamplingPlan
@@ -84,17 +84,14 @@ def method_list(rows: Sequence[MethodRow]) -> RenderableType:
 
 def method_html(rows: Sequence[MethodRow]) -> str:
     """Return the methods as an HTML table."""
-    names = ("method", "computes", "sees", "cannot see", "how", "settings")
-    head = element("tr", *(element("th", name) for name in names))
-    return element("table", element("thead", head), element("tbody", *map(_html_row, rows)))
-
-
-def _html_row(row: MethodRow) -> Html:
-    settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
-    how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
-    cells = (row.formula, row.sees, row.blind, how, ", ".join(settings))
-    name = element("td", element("b", row.id), f" {row.label}")
-    return element("tr", name, *(element("td", cell) for cell in cells))
+    heads = ("method", "computes", "sees", "cannot see", "how", "settings")
+    table = []
+    for row in rows:
+        settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
+        how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
+        cells = (row.formula, row.sees, row.blind, how, ", ".join(settings))
+        table.append((f"{row.id} {row.label}", *cells))
+    return str(part("table", Grid(heads, table)))
 
 
 def _entry(row: MethodRow) -> RenderableType:
