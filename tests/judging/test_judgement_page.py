@@ -10,11 +10,12 @@ import pytest
 from limelight import InputError, Judgement, judge
 from limelight.pages.figures import curve_figure, judgement_figure
 from limelight.pages.judgement_html import CURVES_SHOWN
-from limelight.results.codec import SCHEMAS, schema_of
+from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import RemovalCurve
 from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from schema_files import schema_of
 from tiny_models import random_texts, tiny_model
 
 TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]

@@ -12,7 +12,7 @@ from rich.console import Console
 from limelight.errors import InputError
 from limelight.pages.pieces import pieces
 from limelight.results import Comparison, Explanation
-from limelight.results.table import explanations_csv
+from limelight.results.explanation import explanations_csv
 
 SIDES = ("A dog <b>", "a dog; no cat")
 TEXT = "\n".join(SIDES)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight
-from limelight.data.labelled import chosen_pair, usual_pair
+from limelight.data.columns import chosen_pair, usual_pair
 from limelight.errors import InputError
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
@@ -149,7 +149,7 @@ def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
     assert alone.texts == tuple(HYPOTHESES)
     with pytest.raises(InputError, match="this function takes pairs"):
         limelight.evaluate(model(), alone)
-    with pytest.raises(InputError, match="lacks the column 'second'"):
+    with pytest.raises(InputError, match="has no column 'second'"):
         limelight.read_labelled(path, text_column="premise", pair_column="second")
 
 

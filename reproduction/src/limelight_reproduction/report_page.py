@@ -119,12 +119,14 @@ def _section(row: Row, figures: Path) -> dict[str, Any]:
             (_address(figures / f"{name}.svg"), caption) for name, caption in row.figures.items()
         ],
         "table": table,
-        "lines": [
-            [(shown(cell, table.digits), isinstance(cell, int | float)) for cell in line]
-            for line in (table.rows if table else ())
-        ],
+        "lines": [] if table is None else [[_cell(x, table.digits) for x in r] for r in table.rows],
         "source": row.source,
     }
+
+
+def _cell(value: Any, digits: int) -> tuple[str, bool]:
+    """Return a cell as people read it, and whether it is a number."""
+    return shown(value, digits), isinstance(value, int | float)
 
 
 def _address(path: Path) -> str:

@@ -27,9 +27,9 @@ class DataRun:
     Parameters
     ----------
     data
-        Explain every row of this file (.parquet, .csv, .tsv, .jsonl) or of the files of this
-        folder; --output then names the folder of the run. May be repeated. The same command goes
-        on where an earlier one was interrupted.
+        Explain every row of this file (.parquet, .csv, .tsv, .jsonl, the last three also .gz) or of
+        the files of this folder; --output then names the folder of the run. May be repeated. The
+        same command goes on where an earlier one was interrupted.
     text_column
         Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column

@@ -17,7 +17,7 @@ def evaluate(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     text_column: str | None = None,
     pair_column: str | None = None,
-    label_column: str = "label",
+    label_column: str | None = None,
     model: Path | None = None,
     device: str | None = None,
     template: str | None = None,
@@ -32,15 +32,15 @@ def evaluate(
     Parameters
     ----------
     data
-        File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
-        which the test reviews are taken.
+        File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
+        of them, or the aclImdb folder, of which the test reviews are taken.
     text_column
-        The column of the texts; by default "text".
+        Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column
-        The column of the second text of each pair. Two columns of usual names, such as premise and
-        hypothesis or sentence1 and sentence2, are found without these options.
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     label_column
-        The column of the labels.
+        Column of the labels; by default one of a usual name, such as "label" or "class".
     model
         Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
         sentiment model that comes with the package if none is given.

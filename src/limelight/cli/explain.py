@@ -13,7 +13,7 @@ from limelight.cli.output import only, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
 from limelight.results import Explanation
-from limelight.results.table import explanations_csv
+from limelight.results.explanation import explanations_csv
 
 
 def explain(

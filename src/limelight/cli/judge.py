@@ -42,15 +42,15 @@ def judge(
     Parameters
     ----------
     data
-        File of texts: .parquet, .csv, .jsonl, the last two also .gz.
+        File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), or a folder of them.
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
     text_column
-        The column that holds the texts; by default "text".
+        Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column
-        The column that holds the second text of each pair. Two columns of usual names, such as
-        premise and hypothesis or sentence1 and sentence2, are found without these options.
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -94,19 +94,17 @@ def judge(
         Write to this file instead of standard output.
     """
     from limelight import judging
-    from limelight.data import read_rationales
-    from limelight.data.rationales import given_of_file
+    from limelight.data import read_rationales, read_texts
 
     form = chosen_format(format, output)
     names = None if methods is None else _judged(methods)
     marked = None
     if rationales is None:
-        texts = given_of_file(data, text_column, pair_column, limit=limit)
+        texts = read_texts(data, text_column=text_column, pair_column=pair_column, limit=limit)
     else:
         if pair_column is not None:
             raise InputError("rationales are marked in one text; leave --pair-column out.")
-        column = text_column or "text"
-        texts, marked = read_rationales(data, rationales, text_column=column, limit=limit)
+        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = chosen_model(model, device, template, labels)
     shown = ProgressShown("judging")
 

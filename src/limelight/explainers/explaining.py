@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, cast, final
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
@@ -140,27 +140,45 @@ def metered(
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
     if progress is None or not expected:
         return contextlib.nullcontext()
-    return watched(
-        _Meter(progress, expected, first=reading.first or 0, texts=len(sizes), total=total)
-    )
+    meter = Meter(progress, total=total)
+    meter.begin(reading.first or 0, texts=len(sizes), questions=expected)
+    return watched(meter)
 
 
-class _Meter:
-    """Turns masks answered into the number of texts done."""
+@final
+class Meter:
+    """Turns questions that a model has answered into the number of texts done.
 
-    def __init__(
-        self, progress: Progress, expected: int, *, first: int, texts: int, total: int
-    ) -> None:
-        self._progress, self._expected, self._done = progress, float(expected), 0.0
-        self._first, self._texts, self._total = first, texts, total
+    A part runs backwards when more has to be asked than was known, as for a tolerance that is not
+    met: then more is to come. Where what texts take is ``estimated`` as a whole, it never does, and
+    a part of them never is all of them.
+    """
+
+    def __init__(self, progress: Progress, *, total: int, estimated: bool = False) -> None:
+        self._progress, self._total = progress, total
+        self._estimated, self._said = estimated, 0.0
+        self.begin(0, texts=0, questions=1)
+
+    def begin(self, first: int, *, texts: int, questions: int | float) -> None:
+        """Begin with so many texts, ``first`` being done, which will take about ``questions``."""
+        self._first, self._texts = first, texts
+        self._expected, self._answers = float(questions), 0.0
 
     def expect(self, masks: int | float) -> None:
+        """Hear that this many more masks will be asked than was known."""
         self._expected += masks
 
     def answered(self, masks: int | float) -> None:
-        self._done += masks
-        share = min(self._done / self._expected, 1.0)
-        self._progress(self._first + self._texts * share, self._total)
+        """Hear that the model has answered this many more masks."""
+        self._answers += masks
+        share = min(self._answers / self._expected, 0.99 if self._estimated else 1.0)
+        self.finished(self._first + self._texts * share)
+
+    def finished(self, texts: int | float) -> None:
+        """Say that so many texts are done."""
+        if texts >= self._said or not self._estimated:
+            self._said = float(texts)
+            self._progress(texts, self._total)
 
 
 Texts = list[str] | list[Pair] | list[Given]

@@ -10,42 +10,43 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.pages.markup import (
-    Cell,
-    Grid,
-    data_block,
-    fragment,
-    part,
-    rendered,
-    whole_page,
+from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
+from limelight.pages.palette import (
+    inline_colour,
+    largest,
+    level,
+    marked,
+    side,
+    strengths,
+    strongest,
 )
-from limelight.pages.palette import inline_colour, largest, level, side, strengths
 from limelight.pages.pieces import SHOWN_REST, Piece, pieces, shortened, token_strings_of, writable
-from limelight.pages.terminal import (
-    against_reference,
-    reference,
-    strongest_disagreements,
-    unranked,
-)
 from limelight.pages.wording import (
     Outcome,
     aims,
     all_occurrences,
     anchor_sentence,
+    disagreement_table,
     minus,
     notices,
     outcomes,
+    pair_table,
     percent,
     precision_sentence,
     said,
+    scale_note,
+    strongest_disagreements,
+    unranked,
     written,
 )
 from limelight.results import Comparison, Explanation, Pairs
 from limelight.results.codec import settings_with_facts
+from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Float, Num
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ LONG = 300  # characters of a text that is set smaller where every method shows 
 LABELLED = 16  # more tokens than this leave no room for their names
 INK = (58, 70, 186)
 CELLS = 128  # a finer picture than this is only bytes
+_WORD = Column("word", words=True)
 
 
 class Span(NamedTuple):
@@ -84,8 +86,7 @@ def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> "Mar
 
 
 def _spans(e: Explanation, *, titles: bool = False, inline: bool = False) -> list[Span]:
-    sizes, peak = strengths(e), largest(e)
-    top = int(np.argmax(np.abs(sizes))) if peak else -1
+    sizes, peak, top = strengths(e), largest(e), marked(e)
     found: list[Span] = []
     cut = shortened(pieces(e))
     for piece, room in zip(cut, _room(cut), strict=True):
@@ -125,14 +126,6 @@ def _room(cut: Sequence[Piece]) -> list[str]:
     ]
 
 
-def scale_note(e: Explanation) -> str:
-    """Say which score has the full colour."""
-    if not (peak := largest(e)):
-        return "all scores are 0"
-    number = written(peak, peak=peak, signed=False)
-    return f"±{number}" if e.signed else f"0 to {number}"
-
-
 def legend(explanations: Sequence[Explanation]) -> "Markup":
     """Say what the colours mean; they are told apart by colour-blind readers too."""
     first = explanations[0]
@@ -170,7 +163,7 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     peak, sampled = largest(e), e.stderr is not None
     reach = peak if e.stderr is None else float((np.abs(e.scores) + e.stderr).max(initial=0.0))
     rows = []
-    for j in _strongest(e.scores, count):
+    for j in strongest(e.scores, count):
         error = None if e.stderr is None else float(e.stderr[j])
         rows.append(
             {
@@ -187,11 +180,6 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     return part("score_table", f"{caption}, {e.label}", sampled, rows)
 
 
-def _strongest(scores: Num[np.ndarray, " d"], count: int) -> list[int]:
-    found: list[int] = np.argsort(-np.abs(scores), kind="stable")[:count].tolist()
-    return found
-
-
 def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Bar:
     """Return a bar from zero, with a whisker of one standard error each way."""
     zero, unit = (50.0, 50 / reach) if signed else (0.0, 100 / reach)
@@ -201,127 +189,92 @@ def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Ba
     return Bar(f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}", hue, ends, signed)
 
 
-def head_tables(explanations: Sequence[Explanation]) -> list[Grid]:
+def head_tables(explanations: Sequence[Explanation]) -> "list[Markup]":
     """Return the strongest features head by head, all heads on one scale, where they are known."""
-    found = []
-    for e in explanations:
-        if e.heads is None:
-            continue
-        peak = float(np.abs(e.heads).max(initial=0.0))
-        rows = [
-            ((e.names[j],), *(_head_cell(e, float(score), peak) for score in e.heads[:, j]))
-            for j in _strongest(e.scores, SHOWN_FEATURES)
-        ]
-        heads = ("word", *(f"head {k + 1}" for k in range(len(e.heads))))
-        caption = f"{e.label} of each head alone"
-        found.append(Grid(heads, rows, caption, "Head by head", "numbers matrix"))
-    return found
+    return [_head_table(e, e.heads) for e in explanations if e.heads is not None]
 
 
-def _head_cell(e: Explanation, score: float, peak: float) -> Cell:
-    number = written(score if e.signed else abs(score), peak=peak, signed=e.signed)
-    return Cell(minus(number), _shade(e, score / peak) if peak else "")
+def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
+    sizes = heads if e.signed else np.abs(heads)
+    peak = float(np.abs(heads).max(initial=0.0))
+    number = partial(written, peak=peak, signed=e.signed)
+    rows = [
+        (e.names[j], *(Cell(x, _shade(e, x / peak) if peak else "") for x in sizes[:, j].tolist()))
+        for j in strongest(e.scores, SHOWN_FEATURES)
+    ]
+    columns = [_WORD, *(Column(f"head {k + 1}", number) for k in range(len(heads)))]
+    table = Table(columns, rows, f"{e.label} of each head alone")
+    return table_html(table, label="Head by head", kind="numbers matrix")
 
 
-def _pair_tables(e: Explanation) -> list[Grid]:
+def _pair_tables(e: Explanation) -> "list[Markup]":
     """Return the words of the strongest pairs against each other, then the strongest pairs."""
     pairs = e.pairs
     if pairs is None or not len(pairs.scores):
         return []
-    peak = float(np.abs(pairs.scores).max())
-    order = _strongest(pairs.scores, len(pairs.scores))
-    return [_pair_matrix(e, pairs, order, peak), _pair_list(e, pairs, order[:SHOWN_PAIRS], peak)]
+    listed = replace(pair_table(e, pairs, SHOWN_PAIRS), title=f"The strongest pairs, {e.label}")
+    matrix = table_html(_pair_matrix(e, pairs), label="Pairs", kind="numbers matrix")
+    return [matrix, table_html(listed)]
 
 
-def _pair_matrix(e: Explanation, pairs: Pairs, order: list[int], peak: float) -> Grid:
-    strongest = dict.fromkeys(pairs.features[order].ravel().tolist())
-    shown = sorted(list(strongest)[:SHOWN_WORDS])
-    scores = {frozenset(p): s for p, s in zip(pairs.features.tolist(), pairs.scores, strict=True)}
+def _pair_matrix(e: Explanation, pairs: Pairs) -> Table:
+    order, peak = strongest(pairs.scores, len(pairs.scores)), float(np.abs(pairs.scores).max())
+    shown = sorted(list(dict.fromkeys(pairs.features[order].ravel().tolist()))[:SHOWN_WORDS])
+    scores = dict(zip(map(frozenset, pairs.features.tolist()), pairs.scores.tolist(), strict=True))
 
     def cell(pair: frozenset[int]) -> Cell:
-        if (score := scores.get(pair)) is None:  # also of a word with itself
-            return Cell("")
-        step = level(score / peak) if peak else 0
-        shade = f"{'f' if score >= 0 else 'a'}{step}" if step else ""
-        return Cell(minus(written(float(score), peak=peak)), shade)
+        score = scores.get(pair)  # None also of a word with itself
+        step = level(score / peak) if score is not None and peak else 0
+        return Cell(score, f"{'f' if (score or 0) >= 0 else 'a'}{step}" * bool(step))
 
-    rows = [((e.names[i],), *(cell(frozenset((i, j))) for j in shown)) for i in shown]
-    caption = "What two words do together beyond what each does alone"
-    return Grid(("", *((e.names[j],) for j in shown)), rows, caption, "Pairs", "numbers matrix")
-
-
-def _pair_list(e: Explanation, pairs: Pairs, order: list[int], peak: float) -> Grid:
-    rows: list[list[object]] = []
-    for k in order:
-        first, second = pairs.features[k].tolist()
-        score = minus(written(float(pairs.scores[k]), peak=peak))
-        rows.append([(e.names[first], e.names[second]), score])
-        if pairs.stderr is not None:
-            rows[-1].append(written(float(pairs.stderr[k]), peak=peak, signed=False))
-    heads = ("pair", "score", *(() if pairs.stderr is None else ("standard error",)))
-    return Grid(heads, rows, f"The strongest pairs, {e.label}")
+    number = partial(written, peak=peak)
+    return Table(
+        [Column(words=True), *(Column(e.names[j], number) for j in shown)],
+        [(e.names[i], *(cell(frozenset((i, j))) for j in shown)) for i in shown],
+        "What two words do together beyond what each does alone",
+    )
 
 
-def _all_scores(explanations: Sequence[Explanation]) -> Grid:
+def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
     """Return every score of every method as one table: the page in text."""
-    peaks = [largest(e) for e in explanations]
-    rows = [
-        (
-            (name,),
-            *(
-                minus(written(float(e.scores[j]), peak=peak, signed=e.signed, digits=4))
-                for e, peak in zip(explanations, peaks, strict=True)
-            ),
-        )
-        for j, name in enumerate(explanations[0].names)
+    columns = [
+        Column(e.label, partial(written, peak=largest(e), signed=e.signed, digits=4))
+        for e in explanations
     ]
-    heads = ("word", *(e.label for e in explanations))
-    return Grid(heads, rows, "Every score, in the order of the text", "All scores")
+    rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
+    table = Table([_WORD, *columns], rows, "Every score, in the order of the text")
+    return table_html(table, label="All scores")
 
 
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
     """Return the table against the reference, the worst pairs, and all rank correlations."""
-    rows = []
-    for row in against_reference(c):
-        ranks, signs, shared = row.rank_correlation, row.sign_conflicts, row.shared_top
-        rows.append(
-            (
-                row.first,
-                Cell(_correlation(ranks), "weak" if ranks is not None and ranks < 0.5 else ""),
-                Cell("–" if signs is None else signs, "weak" if signs else ""),
-                Cell("–" if shared is None else f"{shared} of {row.top}", "weak" * (shared == 0)),
-            )
-        )
-    heads = ("method", "rank correlation", "opposite signs", "top words shared")
     many = len(c.explanations) > 2
     worst = strongest_disagreements(c) if many else []
-    found = {
-        "table": Grid(heads, rows, f"Held against {c.explanations[reference(c)].label}"),
-        "unranked": unranked(c),
-        "apart": [(f"{one.first} and {one.second}", minus(one.sentence)) for one in worst],
-        "matrix": _correlations(c) if matrix and many else None,
-    }
-    return part("disagreement", found)
+    return part(
+        "disagreement",
+        table_html(disagreement_table(c, "Held against")),
+        unranked(c),
+        [(f"{one.first} and {one.second}", minus(one.sentence)) for one in worst],
+        _correlations(c) if matrix and many else "",
+    )
 
 
-def _correlations(c: Comparison) -> Grid:
+def _correlations(c: Comparison) -> "Markup":
     """Return the rank correlation of every pair; deeper colour, closer agreement."""
 
     def cell(value: float | None) -> Cell:
         step = 0 if value is None else level(value * 0.8)
-        return Cell(_correlation(value), f"{'n' if (value or 0) > 0 else 'a'}{step}" * bool(step))
+        return Cell(value, f"{'n' if (value or 0) > 0 else 'a'}{step}" * bool(step))
 
-    names = [e.label for e in c]
-    rows = [
-        (name, *map(cell, line))
-        for name, line in zip(names, c.agreement.rank_correlation, strict=True)
-    ]
-    caption = "Rank correlation of the sizes of the scores, every pair of methods"
-    return Grid(("", *names), rows, caption, "Rank correlations of all pairs", "numbers matrix")
-
-
-def _correlation(value: float | None) -> str:
-    return "–" if value is None else minus(f"{value:+.2f}")
+    table = Table(
+        [Column(), *(Column(e.label, "+.2f", missing="–") for e in c)],
+        [
+            (e.label, *map(cell, line))
+            for e, line in zip(c, c.agreement.rank_correlation, strict=True)
+        ],
+        "Rank correlation of the sizes of the scores, every pair of methods",
+    )
+    return table_html(table, label="Rank correlations of all pairs", kind="numbers matrix")
 
 
 def attention_section(c: Comparison) -> "Markup | str":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.pages.markup import Grid, Section, fragment, rendered, whole_page
+from limelight.pages.markup import Section, fragment, plain_table, rendered, whole_page
 from limelight.pages.pieces import visible
 from limelight.results.judgement import (
     Interval,
@@ -195,7 +195,7 @@ def _sections(j: Judgement) -> list[Section]:
     return found
 
 
-def _method_table(j: Judgement) -> Grid:
+def _method_table(j: Judgement) -> "Markup":
     heads = ("method", "share", "error within texts", "insertion", "|change|", "won", "texts", "")
     rows = [
         (
@@ -210,7 +210,7 @@ def _method_table(j: Judgement) -> Grid:
         )
         for m in j.ranked()
     ]
-    return Grid(heads, rows, label="Methods")
+    return plain_table(heads, rows, label="Methods")
 
 
 def _error(m: JudgedMethod) -> str:
@@ -231,27 +231,27 @@ def _measures(j: Judgement) -> Section:
             rows.append((m.method, *(own.get(name, "–") for name in names)))
     heads = ("method", *(f"{one.label} ({one.better} is better)" for one in described))
     meanings = [(one.label, f"{one.means} {one.flaw}".strip()) for one in described]
-    grid = Grid(heads, rows, label="Other measures")
+    grid = plain_table(heads, rows, label="Other measures")
     return Section("Other measures", tables=[("", grid)], meanings=meanings)
 
 
-def _second_table(j: Judgement, second: Judgement, label: str) -> Grid:
+def _second_table(j: Judgement, second: Judgement, label: str) -> "Markup":
     names = [str(one.settings.get("replacement", "")) for one in (j, second)]
     others = {m.method: m for m in second.methods}
     rows = [
         (m.method, *(_number(one.share, one.interval) for one in (m, others[m.method])))
         for m in j.ranked()
     ]
-    return Grid(("method", *(f"share with {name!r}" for name in names)), rows, label=label)
+    return plain_table(("method", *(f"share with {name!r}" for name in names)), rows, label=label)
 
 
-def _pair_table(better: str, difference: str, pairs: Sequence[Any]) -> Grid:
+def _pair_table(better: str, difference: str, pairs: Sequence[Any]) -> "Markup":
     rows = [
         (*p.methods, _number(p.difference, p.interval), f"{p.won:.0%}", f"{p.p_holm:.3g}")
         for p in pairs
     ]
     heads = (better, "than", difference, "texts won", "p (Holm)")
-    return Grid(heads, rows, label="Paired differences")
+    return plain_table(heads, rows, label="Paired differences")
 
 
 def _plausibility(found: Plausibility) -> Section:
@@ -279,7 +279,7 @@ def _plausibility(found: Plausibility) -> Section:
         note="Chance is exact, over all orders of the words. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
         "does. Intervals are 95 %, over texts.",
-        tables=[("", Grid(heads, rows, label="Plausibility"))],
+        tables=[("", plain_table(heads, rows, label="Plausibility"))],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 
@@ -302,7 +302,7 @@ def _agreement(names: Sequence[str], found: MethodAgreement) -> Section:
         guessed = measure == "top" and found.chance is not None
         rows = [(one, *(cell(one, other, measure) for other in names)) for one in names]
         shown = f"{title} (guesses share {found.chance:.2f})" if guessed else title
-        tables.append((shown, Grid(("", *names), rows, label=title)))
+        tables.append((shown, plain_table(("", *names), rows, label=title)))
     return Section("Do the methods agree?", note=note if found.again else "", tables=tables)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from limelight.pages.bundle import bundled
 from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
+from limelight.pages.wording import minus
+from limelight.results.table import Cell, Column, Table, plain_rows
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,25 +60,30 @@ def part(name: str, *values: Any, **named: Any) -> "Markup":
     return found
 
 
-class Cell(NamedTuple):
-    """A number of a table, as text, and the class of its colour."""
+def table_html(table: Table, *, label: str = "", kind: str = "numbers") -> "Markup":
+    """Return any table; its title is the caption, and what stands first in a row names the row.
 
-    text: object
-    shade: str = ""
-
-
-class Grid(NamedTuple):
-    """A table: an empty head names nothing, and the first cell of a row names the row.
-
-    A name that is a tuple holds words of a text, which keep their own direction. With a ``label``
-    the table scrolls sideways, by the keyboard too.
+    With a ``label`` it scrolls sideways, by the keyboard too.
     """
+    shown = [(i, column) for i, column in enumerate(table.columns) if not column.room]
+    rows = [[_cell(row[i], column) for i, column in shown] for row in table.rows]
+    heads = [column.heading for _, column in shown]
+    return part("table", table.title, heads, rows, table.left_out, label, kind)
 
-    heads: Sequence[object]
-    rows: Sequence[Sequence[object]]
-    caption: str = ""
-    label: str = ""
-    kind: str = "numbers"
+
+def plain_table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, label: str) -> "Markup":
+    """Return rows of texts as a table that scrolls sideways."""
+    return table_html(plain_rows(heads, rows), label=label)
+
+
+def _cell(value: object, column: Column) -> tuple[list[str], str, bool]:
+    """Return what a cell says, its class, and whether it is words of a text, which stay apart."""
+    value, mark = value if isinstance(value, Cell) else (value, column.mark)
+    said = column.text(value)
+    if column.number:
+        said = minus(said)
+    shade = {"dim": "note", "bold": ""}.get(mark, mark)
+    return (said.split(" × ") if column.words else [said]), shade, column.words
 
 
 class Section(NamedTuple):
@@ -86,8 +93,8 @@ class Section(NamedTuple):
     said: str = ""
     note: str = ""
     notices: Sequence[str] = ()
-    tables: Sequence[tuple[str, Grid]] = ()
-    folded: Sequence[tuple[str, Grid]] = ()
+    tables: "Sequence[tuple[str, Markup]]" = ()
+    folded: "Sequence[tuple[str, Markup]]" = ()
     meanings: Sequence[tuple[str, str]] = ()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from limelight.pages.html import Bar, legend, whisker, words
-from limelight.pages.markup import Grid, Section, rendered, whole_page
+from limelight.pages.markup import Section, plain_table, rendered, whole_page
 from limelight.pages.pieces import visible
 from limelight.pages.wording import minus, percent, sureness, written
 from limelight.results import Explanation
@@ -155,9 +155,9 @@ def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
     return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
 
 
-def _differing(view: SummarizedView) -> Grid | None:
+def _differing(view: SummarizedView) -> "Markup | str":
     if not view.differing:
-        return None
+        return ""
     heads = (
         "word",
         "called",
@@ -169,11 +169,13 @@ def _differing(view: SummarizedView) -> Grid | None:
     return _difference_table(heads, view.differing, label="Right and wrong")
 
 
-def _difference_table(heads: Sequence[str], found: Sequence[DifferingWord], *, label: str) -> Grid:
+def _difference_table(
+    heads: Sequence[str], found: Sequence[DifferingWord], *, label: str
+) -> "Markup":
     """Return words in two groups of texts, with the difference and its interval."""
     rows = [
         (
-            (one.word,),
+            one.word,
             one.group,
             minus(f"{one.first:+.3f} ({one.first_texts:,})"),
             minus(f"{one.second:+.3f} ({one.second_texts:,})"),
@@ -182,7 +184,7 @@ def _difference_table(heads: Sequence[str], found: Sequence[DifferingWord], *, l
         )
         for one in found
     ]
-    return Grid(heads, rows, label=label)
+    return plain_table(heads, rows, label=label)
 
 
 def _text(title: str, explained: Explanation | None, *, unfolded: bool) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def _text(title: str, explained: Explanation | None, *, unfolded: bool) -> dict[
     return {"title": title, "words": shown, "unfolded": unfolded}
 
 
-def _slices(view: SummarizedView) -> Grid:
+def _slices(view: SummarizedView) -> "Markup":
     labelled = any(one.right is not None for one in view.slices)
     heads = [str(view.sliced_by), "texts", f"called {view.target}"]
     heads += ["right"] * labelled + ["words that score otherwise there"]
@@ -200,7 +202,7 @@ def _slices(view: SummarizedView) -> Grid:
         cells += ["" if one.right is None else _share(one.right)] * labelled
         changes = [f"{word.word} {minus(f'{word.difference:+.3f}')}" for word in one.differing]
         rows.append([*cells, ", ".join(changes)])
-    return Grid(heads, rows, label=f"Texts by {view.sliced_by}")
+    return plain_table(heads, rows, label=f"Texts by {view.sliced_by}")
 
 
 def _share(found: Part) -> str:
@@ -228,7 +230,7 @@ def difference_page(d: RunDifference) -> str:
         Section(title, tables=[("", _difference_table(heads, d.words, label=title))])
         if d.words
         else Section(title, said=none),
-        Section(other, tables=[("", Grid(texts, changed, label=other))]),
+        Section(other, tables=[("", plain_table(texts, changed, label=other))]),
     ]
     body = rendered("sections.html", sections=found)
     return whole_page(

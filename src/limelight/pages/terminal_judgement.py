@@ -1,14 +1,14 @@
 """A judgement on a terminal: a dot and its interval for every method, from chance to ceiling."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, final
+from functools import partial
+from typing import Literal
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from limelight.pages.terminal import Look, look_of
+from limelight.pages.terminal import Look, View
 from limelight.results.judgement import (
     AgreeingPair,
     Interval,
@@ -91,34 +91,23 @@ def _overflow(look: Look) -> Literal["crop", "ellipsis"]:
 
 
 _NARROW = 60  # columns, below which the numbers of the interval give way to the axis
-_WIDEST = 100
 _COLUMN = 11  # cells of one of the other measures
 
 
 def judgement_text(judgement: Judgement) -> RenderableType:
     """Return the verdict, one row per method, and what the reader must know."""
-    return _JudgementView(judgement)
+    return View(partial(_judgement, judgement))
 
 
-@final
-@dataclass(frozen=True)
-class _JudgementView:
-    judgement: Judgement
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
-        j, look = self.judgement, look_of(console, options)
-        width = min(options.max_width, _WIDEST)
-        marked = [Text(look.safe(f"! {n}"), "bold", overflow="fold") for n in j.notices]
-        yield Group(
-            Text(look.safe(j.verdict), overflow="fold"),
-            Text(),
-            _rows(j, look, width),
-            Text(),
-            Text(look.safe(_greedy(j)), "dim", overflow="fold"),
-            *_measures(j, look, width),
-            *([Text(), *marked] if marked else []),
-            *_beside(j, look, width),
-        )
+def _judgement(j: Judgement, look: Look, width: int) -> Iterator[RenderableType]:
+    yield look.line(j.verdict)
+    yield Text()
+    yield _rows(j, look, width)
+    yield Text()
+    yield look.line(_greedy(j), "dim")
+    yield from _measures(j, look, width)
+    yield from look.notices(j.notices)
+    yield from _beside(j, look, width)
 
 
 def _beside(j: Judgement, look: Look, width: int) -> list[RenderableType]:

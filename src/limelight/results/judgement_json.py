@@ -7,7 +7,6 @@ from typing import Any, Literal, final
 
 import msgspec
 
-from limelight.errors import InputError
 from limelight.results.judgement import (
     MARKED_COLUMNS,
     Interval,
@@ -22,8 +21,7 @@ from limelight.results.judgement import (
     TextColumn,
     marked_cells,
 )
-from limelight.results.table import csv_line
-from limelight.results.values import data_frame
+from limelight.results.table import Table, plain_rows
 
 
 @final
@@ -217,72 +215,34 @@ class JudgementRecord(_Record, kw_only=True):
     agreement: MethodAgreement | None = None
     plausibility: Plausibility | None = None
 
+    @classmethod
+    def of(cls, judgement: Judgement) -> "JudgementRecord":
+        """Return the record of a judgement."""
+        names = [one.method for one in judgement.methods]
+        own = {name: getattr(judgement, name) for name in cls.__struct_fields__ if name != "schema"}
+        own |= {
+            "texts": [_text_record(text, names) for text in judgement.texts],
+            "settings": dict(judgement.settings),
+            "second": None if judgement.second is None else cls.of(judgement.second),
+        }
+        # The schema is the first key, which omit_defaults keeps: it has no default.
+        return cls(schema="limelight.judgement/1", **own)
 
-def judgement_to_json(judgement: Judgement, *, indent: int | None = None) -> str:
-    """Return ``judgement`` as JSON."""
-    # The schema is the first key, which omit_defaults keeps: it has no default.
-    content = msgspec.json.encode(_record(judgement))
-    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
-
-
-def _record(judgement: Judgement) -> JudgementRecord:
-    names = [one.method for one in judgement.methods]
-    return JudgementRecord(
-        schema="limelight.judgement/1",
-        texts=[_text_record(text, names) for text in judgement.texts],
-        methods=list(judgement.methods),
-        pairs=list(judgement.pairs),
-        greedy=judgement.greedy,
-        greedy_interval=judgement.greedy_interval,
-        verdict=judgement.verdict,
-        notices=list(judgement.notices),
-        settings=dict(judgement.settings),
-        model=judgement.model,
-        version=judgement.version,
-        second=None if judgement.second is None else _record(judgement.second),
-        agreement=judgement.agreement,
-        plausibility=judgement.plausibility,
-    )
+    def value(self) -> Judgement:
+        """Return the judgement of this record."""
+        names = [one.method for one in self.methods]
+        own = msgspec.structs.asdict(self)
+        del own["schema"]
+        own |= {name: tuple(own[name]) for name in ("methods", "pairs", "notices")}
+        own["texts"] = tuple(_text(text, names) for text in self.texts)
+        own["second"] = None if self.second is None else self.second.value()
+        return Judgement(**own)
 
 
-def judgement_from_json(content: str | bytes) -> Judgement:
-    """Return the judgement that ``content`` spells out."""
-    try:
-        record = msgspec.json.decode(content, type=JudgementRecord)
-    except msgspec.DecodeError as error:
-        raise InputError(f"this is not a limelight judgement: {error}.") from None
-    return _judgement(record)
-
-
-def _judgement(record: JudgementRecord) -> Judgement:
-    names = [one.method for one in record.methods]
-    return Judgement(
-        texts=tuple(_text(text, names) for text in record.texts),
-        methods=tuple(record.methods),
-        pairs=tuple(record.pairs),
-        greedy=record.greedy,
-        greedy_interval=record.greedy_interval,
-        verdict=record.verdict,
-        notices=tuple(record.notices),
-        settings=record.settings,
-        model=record.model,
-        version=record.version,
-        second=None if record.second is None else _judgement(record.second),
-        agreement=record.agreement,
-        plausibility=record.plausibility,
-    )
-
-
-def judgement_to_csv(judgement: Judgement) -> str:
-    """Return CSV text, a header and one row per text and method."""
+def judgement_table(judgement: Judgement) -> Table:
+    """Return one row per text and method."""
     columns = _columns(judgement)
-    rows = [[row[name] for name in columns] for row in _rows(judgement)]
-    return "".join(map(csv_line, [columns, *rows]))
-
-
-def judgement_frame(judgement: Judgement) -> Any:
-    """Return a pandas data frame with one row per text and method."""
-    return data_frame(_rows(judgement), _columns(judgement))
+    return plain_rows(columns, ([row[name] for name in columns] for row in _rows(judgement)))
 
 
 def _columns(judgement: Judgement) -> tuple[str, ...]:

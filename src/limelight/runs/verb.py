@@ -6,12 +6,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Unpack
 
+from limelight.data.columns import opened_data
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven
 from limelight.explainers.question import Question, Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
-from limelight.runs.data_set import opened_data
 from limelight.runs.engines import GivenExecutor, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Meter, Watcher
 from limelight.runs.job import RunJob, plan_run
@@ -57,8 +57,9 @@ def explain_data(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     data
-        The path of a .parquet, .csv, .tsv or .jsonl file, a list of them, a folder of them, or a
-        table in memory: {"text": [...]}, or what speaks Arrow, such as a data frame.
+        The path of a .parquet, .csv, .tsv or .jsonl file (the last three also .gz), a list of
+        them, a folder of them, or a table in memory: {"text": [...]}, an Arrow table, a pandas or
+        polars frame, a ``datasets.Dataset``, or a list of texts or of pairs.
     method
         A method, or a list of several, which share what is computed of a text; by default that of
         :func:`limelight.explain`.

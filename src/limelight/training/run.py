@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from limelight.data.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
@@ -61,11 +61,11 @@ PRECISIONS = ("float32", "float16")
 
 
 def train(
-    data: LabelledTexts,
+    data: Any,
     *,
     recipe: Recipe | str = "default",
     output: str | os.PathLike[str] | None = None,
-    validation: LabelledTexts | int | float | None = None,
+    validation: Any = None,
     seed: int = 0,
     device: str | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -75,9 +75,10 @@ def train(
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
-    ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the model
-    is fitted on everything and its last epoch is kept. The same arguments give the same model on
-    the same machine; a run that was killed continues where it was when called again with them,
+    ``data`` are labelled texts, or what :func:`limelight.read_labelled` makes them of: a path or a
+    table. ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the
+    model is fitted on everything and its last epoch is kept. The same arguments give the same model
+    on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
     """
     if precision not in PRECISIONS:
@@ -87,6 +88,10 @@ def train(
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
+    if not isinstance(data, LabelledTexts):
+        data = read_labelled(data)
+    if not isinstance(validation, LabelledTexts | None):
+        validation = read_labelled(validation, data.class_names, part="test")
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else _alone(folder):

@@ -1,10 +1,10 @@
-"""What orders are judged on: one text, its curves, what guessing reaches, and what is best."""
+"""What removing words of one text does: curves, areas, what guessing reaches, and what is best."""
 
 import math
 import time
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple, Protocol, final, runtime_checkable
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -39,6 +39,11 @@ from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import RatioGame, value
 
+_TIE_ORDERS = 8  # drawn where words are tied, and each order costs questions
+_EXACT_TIE_ORDERS = 16  # where |change| of tied words is wanted, of which no mean is known
+_MOST_PAIRS = 512
+_MASKS = 8192  # asked at a time
+
 
 class Areas(NamedTuple):
     """The three areas of one order; of tied words, the mean over their orders."""
@@ -48,7 +53,7 @@ class Areas(NamedTuple):
     change: float
 
 
-class Judged(NamedTuple):
+class JudgedOrder(NamedTuple):
     """An order that was judged, under the name of its method."""
 
     name: str
@@ -56,7 +61,7 @@ class Judged(NamedTuple):
     areas: Areas
 
 
-class Level(NamedTuple):
+class AreaRange(NamedTuple):
     """Chance, its standard error (None: exact) and the ceiling of one measure."""
 
     chance: float
@@ -64,73 +69,18 @@ class Level(NamedTuple):
     ceiling: float
 
 
-class Frame(NamedTuple):
+class TextRanges(NamedTuple):
     """What areas lie between; ``greedy`` is the area of the greedy order, if there was time.
 
     ``best`` names the order that stands for the ceiling where ``kind`` says "best found".
     """
 
-    deletion: Level
-    insertion: Level
-    change: Level | None
+    deletion: AreaRange
+    insertion: AreaRange
+    change: AreaRange | None
     greedy: float | None
     kind: str
     best: str = ""
-
-
-@runtime_checkable
-class Ground(Protocol):
-    """One text."""
-
-    @property
-    def d(self) -> int:
-        """Number of words."""
-
-    @property
-    def full(self) -> float:
-        """The explained number of the whole text."""
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What a reader must know about the model's answers."""
-
-    @property
-    def asks(self) -> TextGame | None:
-        """What is asked about the text; None where nothing has to be."""
-
-    @property
-    def lowest(self) -> Float[np.ndarray, " d"] | None:
-        """What the explained number is at least without k words; None where nothing is proven."""
-
-    def areas(self, several: list[Groups]) -> list[Areas]:
-        """Return the areas of the orders that each of ``several`` stands for."""
-
-    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
-        """Return the explained number before and after words go, for each order."""
-
-    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """Return the explained number for each mask."""
-
-    def search(self, judged: list[Judged]) -> GreedySearch | None:
-        """Return the search for a good order, to be run; None where nothing need be searched."""
-
-    def frame(
-        self,
-        judged: list[Judged],
-        searched: GreedySearch | None,
-        *,
-        change: bool,
-        seconds: float | None,
-    ) -> Frame:
-        """Return what the areas lie between; with ``change`` also for that measure.
-
-        ``seconds`` is the time for chance, where each random order asks the model.
-        """
-
-
-_TIE_ORDERS = 8
-_MOST_PAIRS = 512
-_MASKS = 8192  # asked at a time
 
 
 def read_at(d: int) -> Int[np.ndarray, " m"]:
@@ -142,17 +92,14 @@ def read_at(d: int) -> Int[np.ndarray, " m"]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class AskedGround:
-    """One text under a model that has to be asked."""
+class AskedRemovals:
+    """One text of ``d`` words under a model that has to be asked; ``full`` is its whole text's."""
 
     game: TargetGame
     d: int
     full: float
     rng: np.random.Generator
-
-    @cached_property
-    def _counts(self) -> Int[np.ndarray, " m"]:
-        return read_at(self.d)
+    lowest: None = None  # nothing is proven of what the explained number is at least
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -164,18 +111,17 @@ class AskedGround:
         """What is asked about the text."""
         return self.game.of_outputs
 
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+        return self.game(masks)[:, 0]
+
     def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
         """Return the explained number before and after words go, for each order."""
         place = np.argsort(orders, axis=1)
-        masks = (place[:, None, :] >= self._counts[:, None]).reshape(-1, self.d)
+        masks = (place[:, None, :] >= read_at(self.d)[:, None]).reshape(-1, self.d)
         parts = [self.values(masks[i : i + _MASKS]) for i in range(0, len(masks), _MASKS)]
         found = np.concatenate(parts).reshape(len(orders), -1)
         return np.concatenate([np.full((len(orders), 1), self.full), found], axis=1)
-
-    @property
-    def lowest(self) -> None:
-        """Nothing is proven of a model that has to be asked."""
-        return None
 
     def areas(self, several: list[Groups]) -> list[Areas]:
         """Return the areas of the orders, over a few drawn ones where words are tied."""
@@ -199,29 +145,29 @@ class AskedGround:
         curves = self.curves(orders)
         return np.stack([deletion_area(curves), change_area(curves)])
 
-    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """Return the explained number for each mask."""
-        return self.game(masks)[:, 0]
-
-    def search(self, judged: list[Judged]) -> GreedySearch:
-        """Return the search that starts from the best of the judged orders."""
+    def search(self, judged: list[JudgedOrder]) -> GreedySearch:
+        """Return the search for a good order, to be run; it starts from the best judged one."""
         best = max(judged, key=lambda one: one.areas.deletion, default=None)
         return GreedySearch(list(range(self.d)) if best is None else flat(best.groups))
 
-    def frame(
+    def ranges(
         self,
-        judged: list[Judged],
+        judged: list[JudgedOrder],
         searched: GreedySearch | None,
         *,
         change: bool,
         seconds: float | None,
-    ) -> Frame:
-        """Return the best of all judged orders and of greedy search, and chance by sampling."""
+    ) -> TextRanges:
+        """Return the best of all judged orders and of greedy search, and chance by sampling.
+
+        With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
+        random order asks the model.
+        """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         every = list(judged)
         if searched is not None:
             groups = [[j] for j in searched.order]
-            every.append(Judged("greedy", groups, *self.areas([groups])))
+            every.append(JudgedOrder("greedy", groups, *self.areas([groups])))
         best = max(every, key=lambda one: one.areas.deletion)
         changed = max(one.areas.change for one in every)
         tops = np.array([best.areas.deletion, changed])[: 2 if change else 1]
@@ -235,38 +181,31 @@ class AskedGround:
         )
         inserted = max(one.areas.insertion for one in every)
         finished = searched is not None and searched.finished
-        return Frame(
-            Level(float(mean[0]), float(stderr[0]), best.areas.deletion),
+        return TextRanges(
+            AreaRange(float(mean[0]), float(stderr[0]), best.areas.deletion),
             # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
-            Level(self.full - float(mean[0]), float(stderr[0]), inserted),
-            Level(float(mean[1]), float(stderr[1]), changed) if change else None,
+            AreaRange(self.full - float(mean[0]), float(stderr[0]), inserted),
+            AreaRange(float(mean[1]), float(stderr[1]), changed) if change else None,
             every[-1].areas.deletion if finished else None,
             "best found",
             best.name,
         )
 
 
-_PROVEN_TIE_ORDERS = 16  # drawn where |change| of tied words is wanted, of which no mean is known
-
-
 @final
 @dataclass(frozen=True, eq=False)
-class ProvenGround:
+class ExactRemovals:
     """One text under a model that collapses; no order asks the model anything."""
 
     game: RatioGame
     rng: np.random.Generator
     notices: tuple[str, ...] = ()
+    asks: None = None  # sums over tables answer everything
 
     @property
     def d(self) -> int:
         """Number of words."""
         return self.game.d
-
-    @property
-    def asks(self) -> None:
-        """Nothing: sums over tables answer everything."""
-        return None
 
     @property
     def full(self) -> float:
@@ -288,17 +227,21 @@ class ProvenGround:
     def _extremes(self) -> SizeExtremes:
         return size_extremes(self.game)
 
-    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
-        """Return the explained number before and after words go, for each order."""
-        return deletion_curves(self.game, orders)
-
     @property
     def lowest(self) -> Float[np.ndarray, " d"]:
         """The least that the explained number can be without k words, k = 1..d; proven."""
         return self._extremes.low
 
+    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Return the explained number for each mask."""
+        return value(self.game, masks)[0]
+
+    def curves(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "n steps"]:
+        """Return the explained number before and after words go, for each order."""
+        return deletion_curves(self.game, orders)
+
     def areas(self, several: list[Groups]) -> list[Areas]:
-        """Return the areas of the orders that each of ``several`` stands for."""
+        """Return the areas of the orders that each of ``several`` stands for; of ties, exactly."""
         return [self._areas(groups) for groups in several]
 
     def _areas(self, groups: Groups) -> Areas:
@@ -310,7 +253,7 @@ class ProvenGround:
             return Areas(
                 float(deletion_area(curve)), float(reverse[1:].mean()), float(change_area(curve))
             )
-        drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _PROVEN_TIE_ORDERS))
+        drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _EXACT_TIE_ORDERS))
         return Areas(
             self.full - self._mean_left(groups, curve),
             self._mean_left(groups[::-1], reverse),
@@ -330,51 +273,49 @@ class ProvenGround:
             done += size
         return total / self.d
 
-    def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        """Return the explained number for each mask."""
-        return value(self.game, masks)[0]
-
-    def search(self, judged: list[Judged]) -> GreedySearch | None:  # noqa: ARG002
+    def search(self, judged: list[JudgedOrder]) -> None:
         """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
-        return None
 
-    def frame(
+    def ranges(
         self,
-        judged: list[Judged],  # noqa: ARG002  (the bound holds for all orders)
+        judged: list[JudgedOrder],  # noqa: ARG002  (the bound holds for all orders)
         searched: GreedySearch | None,  # noqa: ARG002
         *,
         change: bool,
         seconds: float | None,  # noqa: ARG002
-    ) -> Frame:
+    ) -> TextRanges:
         """Return exact chance and proven ceilings; nothing here takes long enough for a budget."""
         left, low, high = mean_removed_value(self.game), *self._extremes
         most = self.full + float(self._full.bound)
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
-        return Frame(
-            Level(self.full - float(left.value), None, most - float(low.mean())),
-            Level(float(left.value), None, float(high.mean())),
-            self._change_level() if change else None,
+        return TextRanges(
+            AreaRange(self.full - float(left.value), None, most - float(low.mean())),
+            AreaRange(float(left.value), None, float(high.mean())),
+            self._change_range() if change else None,
             float(deletion_area(greedy)[0]),
             "proven",
         )
 
-    def _change_level(self) -> Level:
+    def _change_range(self) -> AreaRange:
         low, high = self._extremes
         ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
         mean, stderr = sampled_chance(
-            self._changes, self.d, np.array([ceiling]), self.rng, most=_MOST_PAIRS
+            lambda orders: change_area(self.curves(orders))[None],
+            self.d,
+            np.array([ceiling]),
+            self.rng,
+            most=_MOST_PAIRS,
         )
-        return Level(float(mean[0]), float(stderr[0]), ceiling)
-
-    def _changes(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "1 n"]:
-        return change_area(deletion_curves(self.game, orders))[None]
+        return AreaRange(float(mean[0]), float(stderr[0]), ceiling)
 
 
-Place = tuple[Reading, int]
+Removals = AskedRemovals | ExactRemovals
 
 
-def text_ground(one: Reading, *, replacement: str, seed: int, among: Place | None = None) -> Ground:
-    """Return the ground of the one document of ``one``.
+def removals_of(
+    one: Reading, *, replacement: str, seed: int, among: tuple[Reading, int] | None = None
+) -> Removals:
+    """Return what removing words of the one document of ``one`` does.
 
     ``among`` is a reading of several, and its place there: their tables are made together. Tables
     replace words the model's own way, and are of its outputs themselves; with another
@@ -384,9 +325,9 @@ def text_ground(one: Reading, *, replacement: str, seed: int, among: Place | Non
     own_way = replacement == one.model.replacements[0]
     if one.collapses and own_way and one.targets.scale != "probability":
         reading, i = (one, 0) if among is None else among
-        return ProvenGround(_on_host(one_document(reading.ratio_game, i)), rng)
+        return ExactRemovals(_on_host(one_document(reading.ratio_game, i)), rng)
     full = float(one.targets.value(one.outputs)[0])
-    return AskedGround(TargetGame(one, replacement), len(one.features[0]), full, rng)
+    return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)
 
 
 def _on_host(game: RatioGame) -> RatioGame:
