@@ -57,8 +57,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     several = [configured(name, model, {}) for name in question.methods]
     with metered(report, several, reading, aims=1, total=1):
         found = _explained(several, reading)
-    matrices = reading.collapsed.attention_matrices()[0] if reading.collapses else None
-    made = Comparison(explanations=tuple(found), attention=matrices)
+    made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
@@ -83,10 +82,9 @@ def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]
 
 
 def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
-    if not reading.collapses:
+    if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
-    (matrices,) = reading.collapsed.attention_matrices()
     shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
     return {"html": str(shown)}
 
