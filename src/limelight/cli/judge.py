@@ -123,7 +123,7 @@ def _judged(methods: str) -> list[str | object]:
     return [Run(name) if name and Path(name).is_dir() else name for name in given]
 
 
-def _say_estimate(foreseen: object, *, bounded: bool) -> None:
-    said = str(foreseen)
+def _say_estimate(ahead: object, *, bounded: bool) -> None:
+    said = str(ahead)
     advice = "." if bounded else "; --budget TIME shortens the search."
     error_console().print(f"{said[:1].upper()}{said[1:]}{advice}", markup=False)

@@ -8,7 +8,7 @@ from typing import Literal
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console
-from limelight.explainers.registry import method_table
+from limelight.explainers.registry import METHODS, method_table
 from limelight.models import load
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Cell, Column, Table
@@ -32,6 +32,8 @@ def methods(
         A list for people, or one JSON object per line for programs.
     """
     table = method_table(None if model is None else load(model), *names)
+    for sentence in METHODS.broken.values():
+        error_console().print(sentence, markup=False)
     if format == "json":
         for row in table:
             print(json.dumps(row.to_dict(), ensure_ascii=False))

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final, get_args
 
 from cyclopts import Parameter
 
@@ -16,6 +16,7 @@ from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
 from limelight.pages.wording import notices
+from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
 from limelight.text import Given, one_line
 
@@ -85,48 +86,48 @@ def _labels(written: str) -> dict[str, str]:
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
 
-@Parameter(name="*")
-@final
-@dataclass(frozen=True, kw_only=True)
-class QuestionOptions:
-    """What is asked about a text.
+_SHORT = {"target": "-t"}
 
-    Parameters
-    ----------
-    target
-        Class to explain, by name or number, or "predicted"; by default the last of two classes,
-        else the predicted one.
-    against
-        Explain the target against this class, by name or number, or "predicted": the difference
-        of the two.
-    features
-        "words": all occurrences of a word together; "positions": every token by itself;
-        "sentences"; with a Hugging Face model also "tokens".
-    scale
-        Explain the "logit" of the class or its "probability"; a model without probabilities has a
-        "score", which is always what is explained.
-    protect
-        Word that stays as it is and gets no score. May be repeated.
-    side
-        "first" or "second": of a pair, score the words of this text only.
-    window
-        Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
-        of this many tokens, or "auto" for as many as it reads.
-    """
 
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
-    against: str | None = None
-    features: str = "words"
-    scale: str = "logit"
-    protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    side: str | None = None
-    window: str | None = None
+def _option(field: AskedField) -> tuple[str, Any, Any]:
+    """Return a field of the question as an option, whose help is what the field means."""
+    name = f"--{field.name}"
+    kind: Any = str if isinstance(field.default, str) else str | None
+    if field.default == ():
+        kind = tuple[str, ...]
+    names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
+    option = Parameter(name=names, negative=(), help=field.means)
+    return field.name, Annotated[kind, option], field.default
+
+
+class _Asks:
+    """What is asked about a text."""
+
+    if TYPE_CHECKING:  # the fields of a question
+
+        def __init__(self, **asked: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name; digits are a number."""
-        asked = {field.name: getattr(self, field.name) for field in fields(self)}
-        numbered = {name: number_or_name(asked[name]) for name in ("target", "against", "window")}
-        return asked | numbered
+        asked = {one.name: getattr(self, one.name) for one in FIELDS}
+        numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
+        return asked | {name: number_or_name(asked[name]) for name in numbered}
+
+
+if TYPE_CHECKING:
+    QuestionOptions = _Asks
+else:
+    QuestionOptions = Parameter(name="*")(
+        make_dataclass(
+            "QuestionOptions",
+            map(_option, FIELDS),
+            bases=(_Asks,),
+            namespace={"__module__": __name__},  # by which cyclopts tells it from the library's
+            frozen=True,
+            kw_only=True,
+        )
+    )
 
 
 @Parameter(name="*")

@@ -1,7 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -315,6 +315,12 @@ class Collapses(Protocol):
         self, documents: Sequence[Document], features: Sequence[Features]
     ) -> CollapsedArrays:
         """Return documents as the arrays that exact methods need."""
+
+
+def collapsing(model: Model) -> Collapses | None:
+    """Return ``model`` as one that collapses into tables; None where it has to be asked."""
+    # Said by the model itself, and so nothing that mypy can know.
+    return cast(Collapses, model) if why_not(model, "collapses") is None else None
 
 
 def class_probabilities(
