@@ -14,7 +14,7 @@ from limelight.cli.options import ModelOptions, TextOptions
 from limelight.cli.output import write
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
-from limelight.models.checking import document_by
+from limelight.models.protocol import document_by
 from limelight.pages.pieces import visible
 from limelight.pages.wording import percent
 from limelight.shapes import Float
