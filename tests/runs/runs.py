@@ -16,7 +16,7 @@ from limelight.runs.record import (
     RunRecord,
     ShardPlan,
 )
-from limelight.runs.words import Moments
+from limelight.runs.statistics import Moments
 from limelight.runs.work import input_schema
 
 from tiny_models import tiny_model
