@@ -1,9 +1,9 @@
 // Figures 2, 3 and 5 of the paper for any text: numbers of the shipped model, computed here.
 
-import { made, drawn } from "../../src/limelight/pages/page/elements/nodes.js";
-import { boundInWords, percent, written } from "../../src/limelight/pages/page/elements/numbers_in_words.js";
-import { shade } from "../../src/limelight/pages/page/elements/shades.js";
-import { visibleText } from "../../src/limelight/pages/page/elements/text_pieces.js";
+import { made, drawn } from "../../src/limelight/pages/elements/nodes.js";
+import { boundInWords, percent, written } from "../../src/limelight/pages/elements/numbers_in_words.js";
+import { shade } from "../../src/limelight/pages/elements/shades.js";
+import { visibleText } from "../../src/limelight/pages/elements/text_pieces.js";
 import { Explainer } from "../../src/limelight/live/engine/explainer.js";
 import { unpackedModel } from "../../src/limelight/live/engine/packed_model.js";
 

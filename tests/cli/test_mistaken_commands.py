@@ -9,7 +9,7 @@ import pytest
 import limelight as library
 from limelight.cli.output import ENDINGS
 from limelight.errors import DomainError
-from limelight.results.table import explanations_csv
+from limelight.results.explanation import explanations_csv
 
 from tiny_models import tiny_model
 

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import InputError, Judgement, judge, judging
-from limelight.judging.estimate import Foreseen
-from limelight.judging.orders import GreedySearch, searched_together
-from limelight.judging.trial import TimeBudget
+from limelight import InputError, Judgement, judge
+from limelight.explainers import read
+from limelight.explainers.text_game import TextGame
+from limelight.judging import estimate as estimating
+from limelight.judging.estimate import Estimate
+from limelight.judging.orders import GreedySearch
+from limelight.judging.removals import removals_of
+from limelight.judging.texts import ScoredText, TimeBudget, search_together
 
 from tiny_models import random_texts, tiny_model
 
@@ -33,26 +37,51 @@ def words(model, text):
     return len(limelight.game(model, text))
 
 
-def test_several_searches_take_their_steps_in_one_question():
+def test_a_search_takes_the_word_next_that_leaves_the_least():
     weights = np.array([3.0, 1.0, 2.0, 5.0])
-    searches = [GreedySearch([0, 1, 2]), GreedySearch([3, 2, 1, 0]), GreedySearch([0])]
-    questions = []
+    search = GreedySearch([3, 2, 1, 0])
+    assert search.order == [3, 2, 1, 0]
+    while search.going_on:
+        search.choose(-(~search.masks() @ weights))
+    assert search.order == [3, 0, 2, 1]
+    assert search.finished
+    assert GreedySearch([0]).finished
 
-    def ask(going, masks):
-        questions.append(len(masks))
-        return [-((~mask) @ weights[: mask.shape[1]]) for mask in masks]
 
-    searched_together(searches, ask, seconds=None)
-    assert [one.order for one in searches] == [[0, 2, 1], [3, 0, 2, 1], [0]]
-    assert all(one.finished for one in searches)
-    assert questions == [2, 2, 1]
+def test_several_searches_take_their_steps_in_one_question(monkeypatch):
+    """Three words and four: the three steps of the longer are all that is asked for both."""
+    weights, questions = {"a": 3.0, "b": 1.0, "c": 2.0, "d": 5.0}, []
+
+    def answer(texts):
+        return [[sum(weights[word] for word in text.split())] for text in texts]
+
+    def together(games, masks):
+        questions.append([len(own) for own in masks])
+
+    monkeypatch.setattr(TextGame, "ask_ahead", staticmethod(together))
+    model = limelight.wrap(answer, classes=["total"], scale="score")
+    several = [one(model, text) for text in ("a b c", "d c b a", "a")]
+    search_together(several, None)
+    assert [one.search.order for one in several] == [[0, 2, 1], [0, 3, 1, 2], [0]]
+    assert questions == [[3, 4], [2, 3], [2]]
+
+
+def one(model, text):
+    """A text that no candidate has scored."""
+    reading = read(model, [text], scale="score")
+    return ScoredText(0, reading, removals_of(reading, replacement="delete", seed=0), [], [])
+
+
+def len_of(texts):
+    return [[float(len(text))] for text in texts]
 
 
 def test_a_search_without_time_keeps_its_start():
-    search = GreedySearch([2, 0, 1])
-    searched_together([search], lambda *_: pytest.fail("nobody asked for this"), seconds=0.0)
-    assert search.order == [2, 0, 1]
-    assert not search.finished
+    asked = one(limelight.wrap(len_of, classes=["length"], scale="score"), "a b c")
+    start = asked.search.order
+    search_together([asked], 0.0)
+    assert asked.search.order == start
+    assert not asked.search.finished
 
 
 def test_a_model_that_refuses_a_question_of_the_search_ends_that_text_alone():
@@ -227,15 +256,15 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
     assert before < 100  # a few texts were read and a few masks tried
     assert 0.4 < estimate.questions / sum(asked) < 2.5
     assert estimate.seconds > 0
-    assert str(Foreseen(613_482, 5_000.0)) == (
+    assert str(Estimate(613_482, 5_000.0)) == (
         "about 610,000 questions to the model, about 83 minutes"
     )
-    assert str(Foreseen(7, 0.2)) == "about 7 questions to the model, about 1 second"
+    assert str(Estimate(7, 0.2)) == "about 7 questions to the model, about 1 second"
     judge(MODEL, TEXTS, ["loo"], estimate=lambda _: pytest.fail("nothing is asked here"))
 
 
 def test_a_budget_ends_the_search_and_the_estimate_knows_that_it_ends_nothing_else(monkeypatch):
-    monkeypatch.setattr(judging.foreseen, "_seconds_of_one", lambda _: 0.01)
+    monkeypatch.setattr(estimating, "_seconds_of_one", lambda _: 0.01)
     told, text = {}, " ".join(f"w{i}" for i in range(14))
     for budget in (None, 0, 1, 1e9):
         kept = told.setdefault(budget, [])

@@ -11,8 +11,8 @@ import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import Lime, read
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.areas import AskedGround, read_at
-from limelight.judging.orders import searched_together
+from limelight.judging.removals import AskedRemovals, read_at
+from limelight.judging.texts import ScoredText, search_together
 from limelight.theory.enumeration import all_keeps
 
 from tiny_models import random_texts, tiny_model
@@ -241,13 +241,13 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
 
     model = limelight.wrap(sums, classes=["total"], scale="score")
     reading = read(model, [" ".join(f"w{i}" for i in range(300))], scale="score")
-    ground = AskedGround(
+    removals = AskedRemovals(
         TargetGame(reading, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
     )
     calls.clear()
-    search = ground.search([])
-    searched_together([search], lambda _, masks: [ground.values(masks[0])], seconds=None)
-    order = search.order
+    scored = ScoredText(0, reading, removals, [], [])
+    search_together([scored], None)
+    search, order = scored.search, scored.search.order
     assert search.finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()
     assert sorted(order) == list(range(300))

@@ -9,12 +9,14 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
-from limelight.judging.agreement import TOP, PlausibilityTally, likeness
+from limelight.judging.agreement import TOP, likeness
 from limelight.judging.candidates import Candidate
 from limelight.judging.plausibility import (
+    Rationales,
     checked_rationales,
     chosen_places,
     f1,
+    marked_text,
     marks_of,
     matches,
     runs_of,
@@ -22,7 +24,7 @@ from limelight.judging.plausibility import (
     usual_share,
 )
 from limelight.judging.verdict import plausible_verdict
-from limelight.results.judgement import FIRST_SENTENCE, JudgedText, PlausibleMethod
+from limelight.results.judgement import FIRST_SENTENCE, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document
 
@@ -319,10 +321,10 @@ def test_iou_f1_is_that_of_mean_precision_and_mean_recall(judged):
 @pytest.mark.parametrize(("signed", "precision"), [(False, 1.0), (True, 1 / 4)])
 def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
-    tally = PlausibilityTally([Candidate("m", "m", signed, list)], [text], [[[0, 2]]])
-    tally.see(0, read(MODEL, [text]), [scores])
-    found = tally.result([JudgedText(id=0)], seed=0)
-    assert found["m"].precision == pytest.approx(precision)
+    rationales = Rationales.of([[[0, 2]]], [text])
+    candidates = [Candidate("m", "m", signed, list)]
+    found = marked_text(0, read(MODEL, [text]), rationales, candidates, [scores])
+    assert found.precision.methods[0] == pytest.approx(precision)
 
 
 def test_where_nothing_is_above_guessing_nothing_is_called_the_most_plausible():

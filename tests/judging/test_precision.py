@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.judging.orders import tied_groups
-from limelight.judging.plausibility import expected_precision
+from limelight.judging.precision import expected_precision
 
 
 def enumerated(scores, count, marked, cuts):

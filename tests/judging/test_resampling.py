@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from limelight.judging.candidates import Candidate
-from limelight.judging.orders import drawn_orders, tied, tied_groups
-from limelight.judging.rows import method_rows
-from limelight.judging.statistics import DRAWS, holm, resampled, two_sided
+from limelight.judging.orders import drawn_orders, sampled_chance, tied, tied_groups
+from limelight.judging.statistics import DRAWS, holm, judged_rows, resampled, two_sided
 from limelight.judging.verdict import verdict
 from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure
 
@@ -80,7 +79,7 @@ def test_the_error_within_texts_is_how_far_a_share_moves_with_chance(area):
             )
             for i, (chance, error) in enumerate(zip(chances, errors, strict=True))
         ]
-        return method_rows(candidates, texts, seed=0)[0]
+        return judged_rows(candidates, texts, seed=0)[0][0]
 
     shares = [row(errors * rng.normal(size=3)).share for _ in range(300)]
     assert row(np.zeros(3)).sampling == pytest.approx(np.std(shares), rel=0.15)
@@ -149,3 +148,31 @@ def test_what_is_worse_than_chance_is_said_to_be():
         "On these 50 texts every method is worse than chance (b has the largest share, −0.300 "
         "[−0.400, −0.200])."
     )
+
+
+def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():
+    """Where eight pairs are drawn, ddof=0 would be 0.935 of the root mean square: it must be 1."""
+
+    def areas(orders):  # a pair of orders is as good as the place of word 0 among the first half
+        return np.argmin(orders, axis=1)[None] ** 2.0
+
+    best = np.array([-1.0])  # nothing is better than chance, so that no more than 8 are drawn
+    rng = np.random.default_rng(5)
+    drawn = [sampled_chance(areas, 7, best, rng, most=512) for _ in range(2000)]
+    means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.04)
+
+
+def test_the_error_of_eight_pairs_is_their_spread_over_the_root_of_eight():
+    """As worked by hand: the sum of squares about the mean over 8 · 7."""
+    areas = [1.0, 2.0, 4.0, 7.0, 7.0, 3.0, 0.0, 5.0]
+    pairs = iter(areas)
+
+    def given(orders):
+        several = [next(pairs) for _ in range(len(orders) // 2)]
+        return np.array([several * 2])
+
+    mean, error = sampled_chance(given, 5, np.array([0.0]), np.random.default_rng(0), most=8)
+    middle = sum(areas) / 8
+    assert mean[0] == pytest.approx(middle)
+    assert error[0] == pytest.approx((sum((x - middle) ** 2 for x in areas) / (8 * 7)) ** 0.5)

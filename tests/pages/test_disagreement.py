@@ -1,4 +1,4 @@
-from limelight.pages.terminal import against_reference, reference, strongest_disagreements
+from limelight.pages.wording import against_reference, reference, strongest_disagreements
 
 from render_samples import LABELS, comparison
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
+from limelight.pages.bundle import PACKAGE, bundled
 from limelight.pages.html import score_table, words
-from limelight.pages.markup import bundled, element, resource_path, whole_page
+from limelight.pages.markup import whole_page
 
 from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, explanation
 
-ELEMENTS = resource_path("elements")
+ELEMENTS = PACKAGE / "pages" / "elements"
 ENTRY = """\
 import "{at}/coloured_words.js";
 import "{at}/score_bars.js";
@@ -37,8 +39,8 @@ def shown(browser, tmp_path):  # noqa: F811
     entry.write_text(ENTRY.format(at=os.path.relpath(ELEMENTS, tmp_path)))
 
     def show(e, **options):
-        sheets = ("words.css", "page.css", "elements/elements.css")
-        inside = [element("section", *(element(tag) for tag in TAGS))]
+        sheets = ("words.css", "page.css", "elements.css")
+        inside = Markup("<section>" + "".join(f"<{tag}></{tag}>" for tag in TAGS) + "</section>")
         page = whole_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
         file.write_text(page, "utf-8")
         return watched_page(browser, file, **options)

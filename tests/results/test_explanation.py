@@ -10,7 +10,9 @@ from scipy.stats import spearmanr
 from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
 from limelight.results import codec as written
-from limelight.results.table import CSV_COLUMNS, explanations_csv
+from limelight.results.explanation import FEATURE_COLUMNS, explanations_csv
+
+from schema_files import schema_of
 
 
 def explanation(scores=(0.5, -0.25, 0.0), method="lime", **changes):
@@ -45,7 +47,7 @@ def test_pairs_and_anchors_survive_json():
     [("explanation", written.ExplanationRecord), ("comparison", written.ComparisonRecord)],
 )
 def test_the_shipped_schema_is_the_one_that_is_read(name, record):
-    assert (written.SCHEMAS / f"{name}.schema.json").read_bytes() == written.schema_of(record)
+    assert (written.SCHEMAS / f"{name}.schema.json").read_bytes() == schema_of(record)
 
 
 def test_what_is_written_is_valid_under_the_schema():
@@ -94,10 +96,10 @@ def test_the_strongest_come_first():
 def test_a_frame_and_csv_have_one_row_per_feature():
     e = explanation()
     frame = e.to_frame()
-    assert list(frame.columns) == list(CSV_COLUMNS)
+    assert list(frame.columns) == list(FEATURE_COLUMNS)
     assert len(frame) == 3
     lines = "".join(explanations_csv([(4, e)])).splitlines()
-    assert lines[0] == ",".join(CSV_COLUMNS)
+    assert lines[0] == ",".join(FEATURE_COLUMNS)
     assert lines[1] == "4,lime,positive,word0,0.5,,,0:5,"
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 import limelight
 from limelight.errors import InputError
 from limelight.serving.closer import PARTS, compared_parts
-from limelight.serving.questions import TextQuestion
+from limelight.serving.texts import TextQuestion
 
 TEXT = "not a bad film but a dull plot"
 METHODS = ["lime", "shapley", "loo"]

@@ -9,8 +9,14 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving.questions import MOST_CHARACTERS, TextQuestion, question_of
-from limelight.serving.texts import alike, shown_text, shown_texts
+from limelight.serving.texts import (
+    MOST_CHARACTERS,
+    TextQuestion,
+    kind_of,
+    question_of,
+    shown_text,
+    shown_texts,
+)
 
 TEXT = "The plot is predictable, but the acting is superb."
 
@@ -169,8 +175,8 @@ def test_texts_that_are_answered_together_have_the_answers_that_each_has_alone(s
 
 
 def test_only_questions_that_ask_the_same_are_alike():
-    same = alike(asked("one text"))
-    assert same == alike(asked("another text", tab="other", place="other"))
+    same = kind_of(asked("one text"))
+    assert same == kind_of(asked("another text", tab="other", place="other"))
     for change in (
         {"target": "negative"},
         {"scale": "probability"},
@@ -179,9 +185,9 @@ def test_only_questions_that_ask_the_same_are_alike():
         {"features": "positions"},
         {"model": 1},
     ):
-        assert alike(asked("one text", **change)) != same
-    assert alike(asked("one text", changes=[("one", 0, None)])) is None
-    assert alike(asked(" ")) is None
+        assert kind_of(asked("one text", **change)) != same
+    assert kind_of(asked("one text", changes=[("one", 0, None)])) is None
+    assert kind_of(asked(" ")) is None
 
 
 def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):

@@ -13,6 +13,7 @@ from ratio_games import games, peaked_game, quick, random_game
 from test_lime import padded
 from test_lime_theorem import theorem_game
 
+from limelight.theory.attention_pooling import pooling_game
 from limelight.theory.enumeration import (
     all_keeps,
     lime_by_enumeration,
@@ -232,6 +233,17 @@ def test_where_one_word_weighs_everything_the_bound_stays_finite():
     for scores, bound, exact in methods_of(tiny, 0.25, 0.0):
         assert (largest(scores - exact) <= bound).all()
         assert np.isfinite(bound).all()
+
+
+@pytest.mark.parametrize("gap", [300.0, 400.0, 700.0])
+def test_squares_that_underflow_leave_a_bound(gap):
+    values = np.array([1.0, 0.0, 2.0, -1.0]), np.array([0.0, 1.0, 0.0, 0.0])
+    logits = np.array([0.0, gap, 0.0, 0.0])
+    game = pooling_game(logits, values[0], removed_logit=np.zeros(4), removed_value=values[1])
+    exact = shapley_by_enumeration(game)  # each subset's ratio is right, however small its weights
+    near = shapley_second_order(game)
+    assert 0.1 < largest(near.scores - exact) <= near.bound[0] < 10
+    assert largest(shapley_mean_field(game) - exact) <= shapley_mean_field_bound(game)[0] < 10
 
 
 def test_a_value_without_weight_has_no_range_but_a_bound():

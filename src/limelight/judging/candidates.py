@@ -311,61 +311,39 @@ def _under_own_names(found: list[Candidate]) -> list[Candidate]:
     return own
 
 
-Known = list[Float[np.ndarray, " _"] | None]
+class TextScores(NamedTuple):
+    """The scores of one text by every candidate: its own, with another seed, of shuffled weights.
 
+    A sentence says why a candidate has none; None where nobody asked for them.
+    """
 
-class OfText(NamedTuple):
-    """The scores of one text by method, None where there are none."""
-
-    scores: Known
-    again: Known
-    shuffled: Known
-
-
-class ScoresOfTexts(NamedTuple):
-    """One list of texts for each candidate; None where a candidate has no such scores."""
-
-    scores: list[list[Scored]]
-    again: list[list[Scored] | None]
-    shuffled: list[list[Scored] | None]
-
-    def given(self, i: int) -> tuple[list[Scored], list[Scored | None]]:
-        """Return the scores of text ``i`` or the reasons for none, and under another seed."""
-        again = [None if own is None else own[i] for own in self.again]
-        return [own[i] for own in self.scores], again
-
-    def of_text(self, i: int) -> OfText:
-        """Return the scores of text ``i``."""
-        return OfText(*(_known(several, i) for several in self))
-
-
-def _known(several: Sequence[list[Scored] | None], i: int) -> Known:
-    found = [None if own is None else own[i] for own in several]
-    return [None if isinstance(own, str) else own for own in found]
+    scores: Sequence[Scored]
+    again: Sequence[Scored | None]
+    shuffled: Sequence[Scored | None]
 
 
 def scores_of_texts(
     candidates: Sequence[Candidate], reading: Reading, *, again: bool, twin: Model | None
-) -> ScoresOfTexts:
-    """Return what every candidate says about the texts of ``reading``.
+) -> list[TextScores]:
+    """Return what every candidate says about each text of ``reading``.
 
     With ``again`` also under another seed; ``twin`` is the model with shuffled weights.
     """
-    nothing: list[list[Scored] | None] = [None] * len(candidates)
-    return ScoresOfTexts(
+    n = len(reading.documents)
+    other = None if twin is None else _of_twin(reading, twin)
+    nothing: list[Any] = [None] * n
+    found = (
         [one.scores(reading) for one in candidates],
-        [one.again(reading) if again and one.again else None for one in candidates],
-        nothing if twin is None else _shuffled(candidates, reading, twin),
+        [one.again(reading) if again and one.again else nothing for one in candidates],
+        [one.scores(other) if other and one.portable else nothing for one in candidates],
     )
+    return [TextScores(*([own[i] for own in several] for several in found)) for i in range(n)]
 
 
-def _shuffled(
-    candidates: Sequence[Candidate], reading: Reading, twin: Model
-) -> list[list[Scored] | None]:
-    """Return the scores of the same texts and classes under another model."""
+def _of_twin(reading: Reading, twin: Model) -> Reading:
+    """Return the same texts and classes under another model."""
     texts = [document.given for document in reading.documents]
     other = reading_of(twin, texts, reading.question)
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")
-    other = replace(other, targets=reading.targets)
-    return [one.scores(other) if one.portable else None for one in candidates]
+    return replace(other, targets=reading.targets)

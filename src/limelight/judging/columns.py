@@ -10,9 +10,9 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.areas import Ground
-from limelight.judging.candidates import OfText
+from limelight.judging.candidates import TextScores
 from limelight.judging.orders import strongest_first
+from limelight.judging.removals import Removals
 from limelight.results.comparison import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float, Int
@@ -109,9 +109,10 @@ USUAL = ("additivity", "loo_tau", "stability", "eraser", "ferret")
 ON_REQUEST = ("sanity",)  # it explains everything once more
 _SETS, _SETS_ASKED = 2048, 256  # of words, for additivity; fewer where the model has to be asked
 
-# Scores of one text by method: None where a method has none.
-Scores = Sequence[Float[np.ndarray, " _"] | None]
+Scores = Float[np.ndarray, " d"]
 Value = tuple[float, float | None] | None  # with its standard error, None where it is exact
+# Of one text: what a measure says of a method's scores, and whether they have signs.
+Measured = Callable[[Scores, bool], Value]
 
 
 def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
@@ -131,28 +132,50 @@ def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
 def text_columns(
     wanted: Collection[str],
     one: Reading,
-    ground: Ground,
-    of_text: OfText,
+    removals: Removals,
+    scored: TextScores,
     *,
     signed: Sequence[bool],
     replacement: str,
     rng: np.random.Generator,
 ) -> tuple[TextColumn, ...]:
     """Return the wanted columns of one text."""
+    scores = [None if isinstance(own, str) else own for own in scored.scores]
+
+    def column(name: str, measured: Measured) -> TextColumn:
+        values = [
+            None if own is None else measured(own, has_sign)
+            for own, has_sign in zip(scores, signed, strict=True)
+        ]
+        return _column(name, values)
+
     found: list[TextColumn] = []
-    scores = of_text.scores
     if "additivity" in wanted:
-        most = _SETS if one.collapses else _SETS_ASKED
-        found.append(_additivities(ground, scores, signed, drawn_sets(ground.d, rng, most=most)))
+        most = _SETS_ASKED if one.remembers else _SETS
+        sets = drawn_sets(removals.d, rng, most=most)
+        drops = removals.full - removals.values(~sets.removed)
+        # Sizes without signs cannot add up to a fall and a rise.
+        found.append(
+            column("additivity", lambda own, sign: additivity(own, sets, drops) if sign else None)
+        )
     if "loo_tau" in wanted:
-        found.append(_taus(ground, scores, signed))
+        alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
+        found.append(column("loo_tau", lambda own, sign: _exact(kendall_tau, own, alone, sign)))
     if {"eraser", "ferret"} & set(wanted) and one.model.link != "none":
         found += _from_the_literature(wanted, one, scores, signed, replacement)
-    if "stability" in wanted:
-        found.append(_column("stability", _agreeing(scores, of_text.again, signed)))
-    if "sanity" in wanted:
-        sizes = [False] * len(scores)
-        found.append(_column("sanity", _agreeing(scores, of_text.shuffled, sizes)))
+    for name, others, by_size in (
+        ("stability", scored.again, False),
+        ("sanity", scored.shuffled, True),  # which class a word speaks for means nothing there
+    ):
+        if name in wanted:
+            rows = zip(scores, others, signed, strict=True)
+            values = [
+                None
+                if own is None or not isinstance(other, np.ndarray)
+                else _exact(rank_correlation, own, other, has_sign and not by_size)
+                for own, other, has_sign in rows
+            ]
+            found.append(_column(name, values))
     return tuple(found)
 
 
@@ -165,38 +188,18 @@ def _column(name: str, values: Sequence[Value]) -> TextColumn:
     )
 
 
-def _additivities(ground: Ground, scores: Scores, signed: Sequence[bool], sets: Sets) -> TextColumn:
-    drops = ground.full - ground.values(~sets.removed)
-    # Sizes without signs cannot add up to a fall and a rise.
-    return _column(
-        "additivity",
-        [
-            additivity(own, sets, drops) if own is not None and has_sign else None
-            for own, has_sign in zip(scores, signed, strict=True)
-        ],
-    )
-
-
-def _taus(ground: Ground, scores: Scores, signed: Sequence[bool]) -> TextColumn:
-    alone = ground.full - ground.values(~np.eye(ground.d, dtype=bool))
-
-    def tau(own: Float[np.ndarray, " _"], has_sign: bool) -> Value:
-        found = kendall_tau(own, alone) if has_sign else kendall_tau(np.abs(own), np.abs(alone))
-        return None if found is None else (found, None)
-
-    return _column(
-        "loo_tau",
-        [
-            None if own is None else tau(own, has_sign)
-            for own, has_sign in zip(scores, signed, strict=True)
-        ],
-    )
+def _exact(
+    measure: Callable[[Scores, Scores], float | None], own: Scores, other: Scores, signed: bool
+) -> Value:
+    """Return a measure of two lists of scores, of their sizes where one has no signs."""
+    found = measure(own, other) if signed else measure(np.abs(own), np.abs(other))
+    return None if found is None else (found, None)
 
 
 def _from_the_literature(
     wanted: Collection[str],
     one: Reading,
-    scores: Scores,
+    scores: Sequence[Scores | None],
     signed: Sequence[bool],
     replacement: str,
 ) -> Iterator[TextColumn]:
@@ -207,22 +210,18 @@ def _from_the_literature(
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
     ordered = [
-        None if own is None else strongest_first(own, signed=has_sign)
+        None if own is None else (own, strongest_first(own, signed=has_sign))
         for own, has_sign in zip(scores, signed, strict=True)
     ]
     for package, sets_of in (
         ("eraser", lambda _, order: eraser_sets(order)),
         ("ferret", ferret_sets),
     ):
-        if package not in wanted:
-            continue
-        sets = [
-            None if own is None or order is None else sets_of(own, order)
-            for own, order in zip(scores, ordered, strict=True)
-        ]
-        lost, kept = _losses(game, full, sets)
-        yield _column(f"{package}_comprehensiveness", lost)
-        yield _column(f"{package}_sufficiency", kept)
+        if package in wanted:
+            sets = [None if own is None else sets_of(*own) for own in ordered]
+            lost, kept = _losses(game, full, sets)
+            yield _column(f"{package}_comprehensiveness", lost)
+            yield _column(f"{package}_sufficiency", kept)
 
 
 def _losses(
@@ -236,29 +235,15 @@ def _losses(
         return [None] * len(sets), [None] * len(sets)
     removed = np.concatenate(known)  # all methods in one question
     losses = full - game(np.concatenate([~removed, removed]))[:, 0]
-    without, alone = np.split(losses, 2)
-    lost: list[Value] = []
-    kept: list[Value] = []
-    start = 0
-    for own in sets:
-        if own is None or not len(own):
-            lost.append(None)
-            kept.append(None)
-            continue
-        part = slice(start, start := start + len(own))
-        lost.append((float(without[part].mean()), None))
-        kept.append((float(alone[part].mean()), None))
+    cuts = np.cumsum([len(own) for own in known])[:-1]
+    found: list[list[Value]] = []
+    for half in np.split(losses, 2):
+        part = iter(np.split(half, cuts))
+        found.append(
+            [
+                None if own is None or not len(own) else (float(next(part).mean()), None)
+                for own in sets
+            ]
+        )
+    lost, kept = found
     return lost, kept
-
-
-def _agreeing(scores: Scores, others: Scores, signed: Sequence[bool]) -> list[Value]:
-    """Return the rank correlation of each method's scores with its other ones, if it has any."""
-    found: list[Value] = []
-    for own, other, has_sign in zip(scores, others, signed, strict=True):
-        if own is None or other is None:
-            found.append(None)
-            continue
-        sizes = (own, other) if has_sign else (np.abs(own), np.abs(other))
-        rho = rank_correlation(*sizes)
-        found.append(None if rho is None else (rho, None))
-    return found

@@ -135,28 +135,9 @@ class GreedySearch:
         masks[np.arange(len(self._left)), self._left] = False
         return masks
 
-    def hear(self, values: Float[np.ndarray, " left"]) -> None:
-        """Choose the words whose removal leaves the least."""
+    def choose(self, values: Float[np.ndarray, " left"]) -> None:
+        """Take the words whose removal leaves the least."""
         chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
         gone = set(chosen)
         self._order += chosen
         self._left = [j for j in self._left if j not in gone]
-
-
-# From the searches that go on, each with its question, to their answers, or to refusals.
-Ask = Callable[
-    [Sequence[GreedySearch], Sequence[Bool[np.ndarray, "_ _d"]]],
-    Sequence[Float[np.ndarray, " _"] | InputError],
-]
-
-
-def searched_together(searches: Sequence[GreedySearch], ask: Ask, *, seconds: float | None) -> None:
-    """Take the next step of every search, all in one question, as long as there is time."""
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
-    while (going := [one for one in searches if one.going_on]) and time.monotonic() < deadline:
-        answers = ask(going, [one.masks() for one in going])
-        for one, answer in zip(going, answers, strict=True):
-            if isinstance(answer, InputError):
-                one.refused = answer
-            else:
-                one.hear(answer)

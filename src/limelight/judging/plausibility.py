@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import permutations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -11,13 +10,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.judging.orders import Groups, tied_groups
-from limelight.results.judgement import MarkedText, Values
+from limelight.explainers.reading import Reading
+from limelight.judging.agreement import rounding, strengths
+from limelight.judging.candidates import Candidate, Scored
+from limelight.judging.orders import tied_groups
+from limelight.judging.precision import expected_precision
+from limelight.judging.statistics import Resampled, means, pair_rows, table_of
+from limelight.judging.verdict import plausible_notices, plausible_verdict
+from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
 
 # Characters that one person marked: spans in their order, none touching another's inside.
 Rationale = tuple[Span, ...]
+
+
+class Rationales(NamedTuple):
+    """What each annotator marked in each text, or a sentence that says why nothing is known.
+
+    ``share`` is the part of a text that people mark.
+    """
+
+    texts: list[tuple[Rationale, ...] | str]
+    share: float
+
+    @staticmethod
+    def of(given: Any, texts: Sequence[Any]) -> "Rationales":
+        """Return ``given`` as it was checked."""
+        found = checked_rationales(given, texts)
+        return Rationales(found, usual_share(texts, found))
 
 
 class Marks(NamedTuple):
@@ -155,167 +176,6 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
     return tuple((int(a), int(b)) for a, b in zip(firsts, lasts, strict=True) if a < b)
 
 
-_NODES = 32  # of the integral held at a time
-
-
-class Precision(NamedTuple):
-    """The expected average precision, and the expected number of marked places before each cut."""
-
-    average: float
-    found: Float[np.ndarray, " cuts"]
-
-
-def expected_precision(
-    groups: Groups,
-    count: Int[np.ndarray, " d"],
-    marked: Int[np.ndarray, " d"],
-    cuts: Int[np.ndarray, " cuts"],
-) -> Precision:
-    """Return what an order finds, ``groups`` of words strongest first, words of a group tied.
-
-    With all words in one group this is chance: the expectation over all d! orders. ``count`` and
-    ``marked`` are c and r, with 0 ≤ r ≤ c, c ≥ 1 and at least one place marked.
-    """
-    places = np.array([count[group].sum() for group in groups])
-    hits = np.array([marked[group].sum() for group in groups])
-    N, R = np.cumsum(places) - places, np.cumsum(hits) - hits
-    alone = np.array([len(group) == 1 for group in groups])
-    own = np.array([group[0] for group in groups])[alone]
-    average, found = _of_words(count[own], marked[own], N[alone], R[alone], cuts)
-    total, found = average.sum(), found.sum(axis=0)
-    for i in np.flatnonzero(~alone & (hits > 0)):
-        more = _of_tied(count[groups[i]], marked[groups[i]], int(N[i]), int(R[i]), cuts)
-        total, found = total + more[0], found + more[1]
-    return Precision(float(total / marked.sum()), found)
-
-
-def _of_words(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: Int[np.ndarray, " w"],
-    R: Int[np.ndarray, " w"],
-    cuts: Int[np.ndarray, " cuts"],
-) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, "w cuts"]]:
-    r"""Return :math:`\sum M_i/i` over each word's places, and what it adds to :math:`M_k`.
-
-    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
-    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
-    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the first sum is
-
-    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
-    """
-    slope, level = _coefficients(c, r, N)
-    inside = np.clip(cuts - N[:, None], 0, c[:, None])
-    return slope * R + level, (r / c)[:, None] * inside
-
-
-def _coefficients(
-    c: Int[np.ndarray, "*w"], r: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
-) -> tuple[Float[np.ndarray, "*w"], Float[np.ndarray, "*w"]]:
-    """Return the sum of :func:`_of_words` as slope and level of a line in R."""
-    harmonic = _harmonic(int(np.max(N + c, initial=0)))
-    H = harmonic[N + c] - harmonic[N]
-    within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
-    return r / c * H, r / c * (H + within)
-
-
-def _of_tied(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: int,
-    R: int,
-    cuts: Int[np.ndarray, " cuts"],
-) -> tuple[float, Float[np.ndarray, " cuts"]]:
-    """Return the sums of :func:`_of_words` over words in random order, after N places, R marked."""
-    total, found = 0.0, np.zeros(len(cuts))
-    sizes, size_of = np.unique(c, return_inverse=True)
-    probability, others, same = _before(c, r, sizes, size_of)
-    after = N + np.arange(len(probability[0]))
-    hits = np.bincount(size_of, weights=r)
-    # Words of the same size and marks come after the same: each such kind is added once.
-    for (g, marks), times in _kinds(size_of, r):
-        if not marks:
-            continue
-        P = probability[g]
-        before = R * P + others[g] + (hits[g] - marks) * same[g]
-        size = np.full(len(after), sizes[g])
-        slope, level = _coefficients(size, np.full(len(after), marks), after)
-        total += times * float(slope @ before + level @ P)
-        inside = np.clip(cuts[:, None] - after, 0, sizes[g]) @ P
-        found += times * marks / sizes[g] * inside
-    return total, found
-
-
-def _kinds(
-    size_of: Int[np.ndarray, " w"], r: Int[np.ndarray, " w"]
-) -> list[tuple[tuple[int, int], int]]:
-    found, times = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
-    return [((int(g), int(marks)), int(n)) for g, marks, n in zip(*found, times, strict=True)]
-
-
-def _before(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    sizes: Int[np.ndarray, " g"],
-    size_of: Int[np.ndarray, " w"],
-) -> tuple[Float[np.ndarray, "g n"], Float[np.ndarray, "g n"], Float[np.ndarray, "g n"]]:
-    r"""Return what comes before a word of each size when words come in random order.
-
-    Give each word an independent uniform time; the words before j, whose time is u, are each there
-    with probability u. So the number :math:`N_j` of places before j has the generating function
-
-    .. math:: \sum_i P(N_j = i) x^i = \int_0^1 \prod_{k \neq j} (1 - u + u x^{c_k}) \, du,
-
-    and with the factor of one :math:`k \neq j` replaced by :math:`u x^{c_k}`, it counts only the
-    orders with k before j; times :math:`r_k`, summed over k, it is :math:`E[R_j; N_j = i]`. The
-    integrand is a polynomial in u of degree at most w − 1, for which Gauss and Legendre's rule with
-    w/2 nodes is exact, and of degree below n in x, so that n roots of unity give its coefficients.
-
-    Both depend on j through :math:`c_j` alone, but for the term of k = j. Returned are, for every
-    size: P; the sum of E over words of other sizes; and the term of one word of the same size
-    marked once, of which j has (marks of that size − :math:`r_j`).
-    """
-    n, times = int(c.sum()), np.bincount(size_of)
-    hits = np.bincount(size_of, weights=r)
-    x = np.exp(-2j * np.pi / n * np.arange(n // 2 + 1))
-    powers = [x**size for size in sizes]
-    sums = np.zeros((3, len(sizes), len(x)), complex)
-    u, weight = _gauss(len(c))
-    for start in range(0, len(u), _NODES):
-        part = slice(start, start + _NODES)
-        at, w = u[part, None], weight[part]
-        factor = [1 - at + at * power for power in powers]
-        product = np.prod([f ** int(t) for f, t in zip(factor, times, strict=True)], axis=0)
-        there = [at * power / f for power, f in zip(powers, factor, strict=True)]
-        every = sum(h * t for h, t in zip(hits, there, strict=True))
-        for g, f in enumerate(factor):
-            rest = product / f
-            sums[0, g] += w @ rest
-            sums[1, g] += w @ (rest * (every - hits[g] * there[g]))
-            if times[g] > 1:
-                sums[2, g] += w @ (rest * there[g])
-    probability, others, same = np.fft.irfft(sums, n)
-    return probability, others, same
-
-
-@lru_cache(maxsize=64)
-def _gauss(words: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
-    """Return nodes and weights on [0, 1], exact for polynomials of a degree below ``words``."""
-    # An even number of nodes leaves out ½, where 1 − u + u x vanishes for x = −1.
-    nodes, weights = np.polynomial.legendre.leggauss(2 * -(-words // 4))
-    return (nodes + 1) / 2, weights / 2
-
-
-@lru_cache(maxsize=8)
-def _harmonic_up_to(size: int) -> Float[np.ndarray, " n"]:
-    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, size + 1))])
-
-
-def _harmonic(n: int) -> Float[np.ndarray, " n"]:
-    """Return 1 + 1/2 + … + 1/i for i = 0, …, at least n."""
-    return _harmonic_up_to(1 << max(n, 1).bit_length())
-
-
 _OVERLAP = 0.5
 
 
@@ -372,12 +232,33 @@ def f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-# Average precision, R-precision, token F1, and precision and recall of spans.
-_Five = Float[np.ndarray, " 5"]
-_UNKNOWN = np.full(5, np.nan)
+# What is measured of an order: the fields of MarkedText that hold them.
+_MEASURES = ("precision", "r_precision", "token_f1", "iou_precision", "iou_recall")
+_REFERENCES = ("chance", "rationale", "annotators")
+_UNKNOWN = np.full(len(_MEASURES), np.nan)
+_Row = Float[np.ndarray, " measures"]
 
 
 def marked_text(
+    number: int,
+    one: Reading,
+    rationales: Rationales | None,
+    candidates: Sequence[Candidate],
+    scored: Sequence[Scored],
+) -> MarkedText | None:
+    """Return the measures of every candidate's scores of one text against what people marked."""
+    if rationales is None:
+        return None
+    if isinstance(marked := rationales.texts[number], str):
+        return MarkedText(id=number, reason=marked)
+    ranked = [
+        None if isinstance(own, str) else strengths(own, signed=c.signed, noise=rounding(one))
+        for c, own in zip(candidates, scored, strict=True)
+    ]
+    return measured(number, marks_of(one.features[0], marked), ranked, share=rationales.share)
+
+
+def measured(
     number: int, marks: Marks, ranked: Sequence[Float[np.ndarray, " d"] | None], *, share: float
 ) -> MarkedText:
     """Return the measures of every method, from what its words are ranked by (None: no scores).
@@ -391,23 +272,22 @@ def marked_text(
     if not against:
         return MarkedText(id=number, words=n, reason=_why_not(int(sizes.max(initial=0))))
     k = max(1, round(share * n))
-    rows = [_over(marks, against, k, [own] * len(against)) for own in ranked]
-    guess = np.zeros(len(marks.times))
-    chance = _over(marks, against, k, [guess] * len(against))
+    # All words tied: what is found is then the mean over all orders.
+    chance = _over(marks, against, k, [np.zeros(len(marks.times))] * len(against))
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
-    own = [marks.marked(a) / marks.times for a in against]
-    references = (chance, _over(marks, against, k, own), _annotator_values(marks, against, k))
-    values = [_values(i, rows, references) for i in range(len(_UNKNOWN))]
+    itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
+    rows = [_over(marks, against, k, [own] * len(against)) for own in ranked]
+    columns = np.array([chance, itself, _annotator_values(marks, against, k), *rows]).T
+    found: dict[str, Any] = {}
+    for name, column in zip(_MEASURES, columns, strict=True):
+        guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
+        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=tuple(methods))
     return MarkedText(
         id=number,
         words=n,
         marked=float(sizes[against].mean() / n),
         annotators=len(against),
-        precision=values[0],
-        r_precision=values[1],
-        token_f1=values[2],
-        iou_precision=values[3],
-        iou_recall=values[4],
+        **found,
     )
 
 
@@ -417,20 +297,15 @@ def _why_not(most: int) -> str:
     return "every word of it is marked, so that every order is as good."
 
 
-def _values(i: int, rows: Sequence[_Five], references: Sequence[_Five]) -> Values:
-    of = [None if np.isnan(row[i]) else float(row[i]) for row in (*references, *rows)]
-    return Values(chance=of[0], rationale=of[1], annotators=of[2], methods=tuple(of[3:]))
-
-
 def _over(
     marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"] | None]
-) -> _Five:
+) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
     pairs = zip(against, ranked, strict=True)
     return np.mean([_UNKNOWN if own is None else _against(marks, a, k, own) for a, own in pairs], 0)
 
 
-def _against(marks: Marks, annotator: int, k: int, strength: Float[np.ndarray, " d"]) -> _Five:
+def _against(marks: Marks, annotator: int, k: int, strength: Float[np.ndarray, " d"]) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
     groups = tied_groups(strength, signed=True)
@@ -446,7 +321,7 @@ def _against(marks: Marks, annotator: int, k: int, strength: Float[np.ndarray, "
     )
 
 
-def _annotator_values(marks: Marks, against: list[int], k: int) -> _Five:
+def _annotator_values(marks: Marks, against: list[int], k: int) -> _Row:
     """Return what annotators reach against each other, NaN where there is only one.
 
     As an order of words a rationale ranks each by the part of its places that is marked; as a
@@ -460,3 +335,52 @@ def _annotator_values(marks: Marks, against: list[int], k: int) -> _Five:
         overlap = token_f1(both, predicted=sizes[0], marked=sizes[1])
         found.append(np.array([*ranked[:2], overlap, *matches(marks.runs[b], marks.runs[a])]))
     return np.mean(found, axis=0) if found else _UNKNOWN
+
+
+_F1 = np.vectorize(f1, otypes=[float])
+
+
+def plausibility(
+    names: Sequence[str], texts: Sequence[MarkedText], *, share: float, cut: int, seed: int
+) -> Plausibility:
+    """Return what follows over the texts; ``cut`` of them the model does not read to the end."""
+    known = [text for text in texts if text.precision is not None]
+    tables = {
+        name: _table([getattr(text, name) for text in known], len(names)) for name in _MEASURES
+    }
+    precision = tables["precision"]
+    found: dict[str, Resampled] = {}
+    if known:
+        found = {name: means(table, seed=seed) for name, table in tables.items()}
+        found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
+        found["iou_f1"] = _iou_f1(found.pop("iou_precision"), found.pop("iou_recall"))
+    rows = []
+    for i, name in enumerate((*names, *_REFERENCES)):
+        own: dict[str, Any] = {}
+        for measure, mean in found.items():
+            own[measure], own[f"{measure}_interval"] = mean.number(i, texts=len(known))
+        rows.append(
+            PlausibleMethod(method=name, texts=int(np.isfinite(precision[:, i]).sum()), **own)
+        )
+    methods, references = rows[: len(names)], rows[len(names) :]
+    pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
+    return Plausibility(
+        methods=tuple(methods),
+        references=tuple(one for one in references if one.precision is not None),
+        pairs=pairs,
+        texts=tuple(texts),
+        share=share,
+        verdict=plausible_verdict(methods, references, pairs, texts=len(known)),
+        notices=plausible_notices(texts, cut=cut),
+    )
+
+
+def _table(texts: Sequence[Values], count: int) -> Float[np.ndarray, "n c"]:
+    """Return one column per method, then those of the references."""
+    rows = [(*own.methods, *(getattr(own, name) for name in _REFERENCES)) for own in texts]
+    return table_of(rows, count + len(_REFERENCES))
+
+
+def _iou_f1(precision: Resampled, recall: Resampled) -> Resampled:
+    """Return F1 of the mean precision and the mean recall, in that order, as ERASER has it."""
+    return Resampled(_F1(precision.share, recall.share), _F1(precision.draws, recall.draws))

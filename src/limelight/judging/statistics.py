@@ -1,9 +1,20 @@
-"""Shares over texts, and how far they would move with other texts: the text is the unit."""
+"""What follows over texts: shares, means and paired differences; the text is the unit."""
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from limelight.judging.candidates import Candidate
+from limelight.results.judgement import (
+    Interval,
+    JudgedMethod,
+    JudgedPair,
+    JudgedText,
+    Measure,
+    MethodColumn,
+)
 from limelight.shapes import Float
 
 DRAWS = 2000
@@ -11,6 +22,10 @@ DRAWS = 2000
 # columns as are compared; with 105 pairs of methods, 2,000 draws could never have told two apart.
 _PER_COLUMN = 100
 _CELLS = 4_000_000  # weights of texts held at a time
+_SAME = 1e-9  # of the room: values that differ by less are a tie
+_NO_TEXT = "there is no text that could tell it from guessing."
+
+Number = tuple[float | None, Interval | None]  # None: there is none; no interval of a single text
 
 
 class Resampled(NamedTuple):
@@ -19,11 +34,17 @@ class Resampled(NamedTuple):
     share: Float[np.ndarray, " c"]
     draws: Float[np.ndarray, "draws c"]
 
-    def interval(self, column: int) -> tuple[float, float]:
+    def interval(self, column: int) -> Interval:
         """Return the 95 % percentile interval of a column."""
         known = self.draws[np.isfinite(self.draws[:, column]), column]
         low, high = np.quantile(known, [0.025, 0.975])
         return float(low), float(high)
+
+    def number(self, column: int, *, texts: int) -> Number:
+        """Return a column with its interval, which a single text does not have."""
+        if not np.isfinite(self.share[column]):
+            return None, None
+        return float(self.share[column]), self.interval(column) if texts > 1 else None
 
 
 def resampled(
@@ -42,6 +63,11 @@ def resampled(
         weights = rng.multinomial(n, np.full(n, 1 / n), size=count)
         parts.append(_ratio(weights @ table))
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(parts))
+
+
+def means(table: Float[np.ndarray, "n c"], *, seed: int) -> Resampled:
+    """Return the mean of each column: every text counts the same, as if all rooms were 1."""
+    return resampled(table, np.ones(len(table)), seed=seed)
 
 
 def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
@@ -67,3 +93,182 @@ def holm(p: list[float]) -> list[float]:
         np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
     )
     return list(map(float, out))
+
+
+def table_of(rows: Sequence[Sequence[float | None]], count: int) -> Float[np.ndarray, "n c"]:
+    """Return a row per text and a column per method, NaN where there is nothing."""
+    # An empty row is a text on which no method has the measure.
+    return np.array([row or (None,) * count for row in rows], dtype=float).reshape(-1, count)
+
+
+def pair_rows(
+    names: Sequence[str],
+    values: Float[np.ndarray, "n c"],
+    room: Float[np.ndarray, " n"],
+    *,
+    seed: int,
+) -> tuple[JudgedPair, ...]:
+    """Return one row per pair of methods that share two texts or more, the better one first."""
+    both = [
+        (i, j)
+        for i, j in combinations(range(len(names)), 2)
+        if np.count_nonzero(np.isfinite(values[:, i] - values[:, j])) > 1
+    ]
+    if not both:
+        return ()
+    gaps = np.stack([values[:, i] - values[:, j] for i, j in both], axis=1)
+    result = resampled(gaps, room, seed=seed)
+    texts = np.isfinite(gaps).sum(axis=0).tolist()
+    p = [two_sided(draws, texts=n) for draws, n in zip(result.draws.T, texts, strict=True)]
+    corrected = holm(p)
+    found = []
+    for c, (i, j) in enumerate(both):
+        methods, gap, (low, high) = (names[i], names[j]), float(result.share[c]), result.interval(c)
+        won = _won_of_pair(gaps[:, c], room)
+        if gap < 0:
+            methods, gap, low, high, won = methods[::-1], -gap, -high, -low, 1 - won
+        found.append(
+            JudgedPair(
+                methods=methods,
+                difference=gap,
+                interval=(low, high),
+                p=p[c],
+                p_holm=corrected[c],
+                won=won,
+            )
+        )
+    return tuple(found)
+
+
+def _won_of_pair(gap: Float[np.ndarray, " n"], room: Float[np.ndarray, " n"]) -> float:
+    known = np.isfinite(gap)
+    gap, slack = gap[known], _SAME * room[known]
+    return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
+
+
+class _Measured(NamedTuple):
+    """One measure over texts: ``areas`` by method and the ``room`` between chance and ceiling."""
+
+    areas: Float[np.ndarray, "n c"]
+    chance: Float[np.ndarray, " n"]
+    room: Float[np.ndarray, " n"]
+
+    @staticmethod
+    def of(measures: Sequence[Measure | None], count: int) -> "_Measured":
+        return _Measured(
+            areas=table_of([() if m is None else m.areas for m in measures], count),
+            chance=np.array([np.nan if m is None else m.chance for m in measures]),
+            room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
+        )
+
+    def shares(self, *, seed: int) -> Resampled | None:
+        """Return the share of every method; None where no text has the measure."""
+        if not np.isfinite(self.chance).any():
+            return None
+        return resampled(self.areas - self.chance[:, None], self.room, seed=seed)
+
+    def won(self, i: int) -> float | None:
+        """Return the part of the texts on which no method has a larger area than method ``i``."""
+        known = np.isfinite(self.areas[:, i])
+        if not known.any():
+            return None
+        best = np.nanmax(self.areas[known], axis=1) - _SAME * self.room[known]
+        return float(np.mean(self.areas[known, i] >= best))
+
+
+def judged_rows(
+    candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
+) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...]]:
+    """Return one row per method and one per pair of them, over the texts that have room."""
+    measures = {
+        name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
+        for name in ("deletion", "insertion", "change")
+    }
+    shares = {name: measured.shares(seed=seed) for name, measured in measures.items()}
+    deletion = measures["deletion"]
+    columns = _columns(texts, len(candidates), seed=seed)
+    methods = []
+    for i, one in enumerate(candidates):
+        count = int(np.isfinite(deletion.areas[:, i]).sum())
+        numbers = {
+            name: (None, None) if found is None else found.number(i, texts=count)
+            for name, found in shares.items()
+            if name != "change" or not one.signed
+        }
+        (share, interval), (insertion, inserted) = numbers["deletion"], numbers["insertion"]
+        change, changed = numbers.get("change", (None, None))
+        reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
+        methods.append(
+            JudgedMethod(
+                method=one.name,
+                label=one.label,
+                signed=one.signed,
+                share=share,
+                interval=interval,
+                insertion=insertion,
+                insertion_interval=inserted,
+                change=change,
+                change_interval=changed,
+                won=deletion.won(i),
+                texts=count,
+                tied=sum(text.ties[i] > 0 for text in texts),
+                sampling=None if share is None else _sampling(texts, i, share),
+                reason=next(filter(None, reasons)) if share is None else None,
+                columns=columns[i],
+            )
+        )
+    names = [one.name for one in candidates]
+    return tuple(methods), pair_rows(names, deletion.areas, deletion.room, seed=seed)
+
+
+def _columns(
+    texts: Sequence[JudgedText], count: int, *, seed: int
+) -> list[tuple[MethodColumn, ...]]:
+    """Return, for each of ``count`` methods, the mean of every column over the texts."""
+    found: list[list[MethodColumn]] = [[] for _ in range(count)]
+    for name in dict.fromkeys(column.name for text in texts for column in text.columns):
+        own = [next((c for c in text.columns if c.name == name), None) for text in texts]
+        values = table_of([() if c is None else c.values for c in own], count)
+        errors = table_of([() if c is None else c.errors for c in own], count)
+        result = means(values, seed=seed)
+        for i, columns in enumerate(found):
+            texts_with = int(np.isfinite(values[:, i]).sum())
+            value, interval = result.number(i, texts=texts_with)
+            if value is None:
+                continue
+            known = errors[np.isfinite(errors[:, i]), i]
+            columns.append(
+                MethodColumn(
+                    name=name,
+                    value=value,
+                    interval=interval,
+                    texts=texts_with,
+                    # Texts are sampled independently, so the errors of their mean add in squares.
+                    sampling=float(np.sqrt(known @ known)) / texts_with if len(known) else None,
+                )
+            )
+    return [tuple(columns) for columns in found]
+
+
+def greedy_share(texts: Sequence[JudgedText], *, seed: int) -> Number:
+    """Return the share of the greedy order, over the texts where it came to its end."""
+    greedy = table_of([(text.greedy,) for text in texts], 1)
+    if not np.isfinite(greedy).any():
+        return None, None
+    found = _Measured.of([text.deletion for text in texts], len(texts[0].ties))
+    gain = greedy - found.chance[:, None]
+    return resampled(gain, found.room, seed=seed).number(0, texts=len(texts))
+
+
+def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:
+    """Return what sampled chances within texts add to the error of a share; None where exact.
+
+    Chance stands above and below the line, so a share s moves by (s − 1)/Σ(ceiling − chance) with
+    each: an order that reaches the best found does so whatever chance is.
+    """
+    own = [m for text in texts if (m := text.deletion) is not None and m.areas[i] is not None]
+    errors = [m.stderr for m in own if m.stderr is not None]
+    if not errors:
+        return None
+    slope = abs(1 - share) / sum(m.ceiling - m.chance for m in own)
+    return float(slope * np.sqrt(np.sum(np.square(errors))))

@@ -1,24 +1,28 @@
-"""``limelight.judge``: the question, the trial, and what follows over the texts."""
+"""``limelight.judge``: the question, the texts one by one, and what follows over them."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from limelight import __version__
+from limelight.data.columns import read_texts
+from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.explainers.question import Question, Settings
-from limelight.judging.agreement import Tallies
+from limelight.judging.agreement import method_agreement
 from limelight.judging.candidates import candidates_of
 from limelight.judging.columns import wanted_columns
-from limelight.judging.estimate import Foreseen, foreseen, metered_trial
-from limelight.judging.rows import greedy_row, method_rows, pair_rows
-from limelight.judging.trial import Trial
+from limelight.judging.estimate import Estimate, estimated, metered
+from limelight.judging.plausibility import Rationales, plausibility
+from limelight.judging.statistics import greedy_share, judged_rows
+from limelight.judging.texts import Outcome, Setup
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
-from limelight.results.judgement import JudgedText, Judgement
-from limelight.text import Given, joined
+from limelight.question import Question, Settings
+from limelight.results.judgement import JudgedText, Judgement, Plausibility
+from limelight.text import joined
 
 
 class JudgeKeywords(Settings, total=False):
@@ -33,7 +37,7 @@ class JudgeKeywords(Settings, total=False):
     budget: BudgetGiven | None
     rationales: Any
     progress: Progress | None
-    estimate: Callable[[Foreseen], None] | None
+    estimate: Callable[[Estimate], None] | None
 
 
 @overload
@@ -46,7 +50,7 @@ def judge(
 @overload
 def judge(
     model: Model,
-    texts: Given,
+    texts: Any,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
     **keywords: Unpack[JudgeKeywords],
 ) -> Judgement: ...
@@ -66,7 +70,7 @@ def judge(
     rationales: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
-    estimate: Callable[[Foreseen], None] | None = None,
+    estimate: Callable[[Estimate], None] | None = None,
     **settings: Any,
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
@@ -79,7 +83,9 @@ def judge(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
-        A list of texts, or of pairs of texts, which are tuples of two.
+        A list of texts, or of pairs of texts, which are tuples of two; or data as
+        :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
+        are found by the usual names of columns.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -127,38 +133,61 @@ def judge(
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
-    given = listed(texts)
+    # A string is a text here, never the name of a file.
+    stored = isinstance(texts, os.PathLike) or is_table(texts)
+    given = read_texts(texts) if stored else listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    trial = Trial(
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    setup = Setup(
         model=model,
         candidates=candidates,
-        tallies=Tallies(candidates, [_whole(text) for text in given], rationales),
         question=Question(target=target, scale=scale, side=side).to(model),
         replacements=replacements,
         columns=wanted,
+        # People marked a pair as the one text that it is when both are joined.
+        rationales=None if rationales is None else Rationales.of(rationales, whole),
         curves=curves,
         budget=seconds_of(budget),
         seed=seed,
     )
-    if estimate is not None and (ahead := foreseen(trial, given)) is not None:
+    if estimate is not None and (ahead := estimated(setup, given)) is not None:
         estimate(ahead)
-    judged = list(metered_trial(trial, given, progress))
+    heard = setup.outcomes(given) if progress is None else metered(setup, given, progress)
+    outcomes = list(heard)
     found, *others = (
-        _judgement(trial, list(of_replacement), name, settings)
-        for of_replacement, name in zip(zip(*judged, strict=True), replacements, strict=True)
+        _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
+        for k, name in enumerate(replacements)
     )
-    found = replace(found, **trial.tallies.results(found.texts, seed=seed))
-    return _with_second(found, others[0]) if others else found
+    found = replace(
+        found,
+        agreement=method_agreement(
+            candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
+        ),
+        plausibility=_plausibility(setup, outcomes),
+    )
+    if not others:
+        return found
+    notices = (*found.notices, second_notice(found, others[0]))
+    return replace(found, second=others[0], notices=notices)
 
 
-def _whole(given: Any) -> Any:
-    """Return a pair as the one text in which people marked it; anything else as it is."""
-    return joined(given)[0] if isinstance(given, tuple) and len(given) == 2 else given
+def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | None:
+    if setup.rationales is None:
+        return None
+    return plausibility(
+        [one.name for one in setup.candidates],
+        [one.marked for one in outcomes if one.marked is not None],
+        share=setup.rationales.share,
+        cut=sum(
+            one.cut and one.marked is not None and one.marked.reason is None for one in outcomes
+        ),
+        seed=setup.seed,
+    )
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
@@ -175,37 +204,32 @@ def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ..
 
 
 def _judgement(
-    trial: Trial, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
+    setup: Setup, texts: list[JudgedText], replacement: str, settings: Mapping[str, Any]
 ) -> Judgement:
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
-    methods = method_rows(trial.candidates, room, seed=trial.seed)
-    pairs = pair_rows(trial.candidates, room, seed=trial.seed) if room else []
-    greedy, interval = greedy_row(room, seed=trial.seed)
+    methods, pairs = judged_rows(setup.candidates, room, seed=setup.seed)
+    greedy, interval = greedy_share(room, seed=setup.seed)
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
+    question = setup.question
     return Judgement(
         texts=tuple(texts),
-        methods=tuple(methods),
-        pairs=tuple(pairs),
+        methods=methods,
+        pairs=pairs,
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
         notices=judging_notices(methods, texts),
         settings={
-            "target": trial.question.target,
-            "scale": trial.question.scale,
-            **({} if trial.question.side is None else {"side": trial.question.side}),
+            "target": question.target,
+            "scale": question.scale,
+            **({} if question.side is None else {"side": question.side}),
             "replacement": replacement,
-            "columns": sorted(trial.columns),
-            "budget": trial.budget,
-            "seed": trial.seed,
+            "columns": sorted(setup.columns),
+            "budget": setup.budget,
+            "seed": setup.seed,
             **settings,
         },
-        model=trial.model.fingerprint,
+        model=setup.model.fingerprint,
         version=__version__,
     )
-
-
-def _with_second(found: Judgement, second: Judgement) -> Judgement:
-    notice = second_notice(found, second)
-    return replace(found, second=second, notices=(*found.notices, notice))

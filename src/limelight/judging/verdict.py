@@ -1,133 +1,161 @@
 """Sentences that follow from the numbers, and what their reader must know."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from limelight.judging.orders import PRECISE
 from limelight.results.judgement import (
     FIRST_SENTENCE,
+    Interval,
     JudgedMethod,
     JudgedPair,
     JudgedText,
     Judgement,
     MarkedText,
     PlausibleMethod,
-    PlausiblePair,
 )
 
 FEW = 30  # texts, below which little can be told
 SURE = 0.05  # what Holm's p-value of a pair must be below for the two to be told apart
 
 
-@runtime_checkable
-class Compared(Protocol):
-    """Two methods, the better one first, with the difference that was found between them."""
+class _Ranking(NamedTuple):
+    """Names and values, best first, and which of them are worse than chance, or not to be told."""
 
-    @property
-    def methods(self) -> tuple[str, str]:
-        """Their names."""
+    names: list[str]
+    values: list[float]
+    worse: list[str]
+    level: list[str]
 
-    @property
-    def difference(self) -> float:
-        """How much better the first is."""
+    @staticmethod
+    def of(methods: Iterable[tuple[str, float | None, Interval | None]]) -> "_Ranking":
+        """Rank names by their value; the interval is of how far each is above chance."""
+        known = [(name, value, apart) for name, value, apart in methods if value is not None]
+        known.sort(key=lambda one: -one[1])
+        # Without an interval, as on a single text, nothing can be said about chance.
+        apart = [(name, interval) for name, _, interval in known if interval is not None]
+        return _Ranking(
+            names=[name for name, _, _ in known],
+            values=[value for _, value, _ in known],
+            worse=[name for name, (_, high) in apart if high < 0],
+            level=[name for name, (low, high) in apart if low <= 0 <= high],
+        )
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Its interval over texts."""
+    def leading(
+        self, pairs: Sequence[JudgedPair], *, most: str, measure: tuple[str, str], of: str = ""
+    ) -> str:
+        """Say which is the ``most`` faithful, plausible …, or that the first two cannot be told.
 
-    @property
-    def p_holm(self) -> float:
-        """Its p-value, corrected for the number of pairs."""
-
-
-def leaders(
-    first: tuple[str, float],
-    second: tuple[str, float],
-    pairs: Sequence[Compared],
-    *,
-    most: str,
-    measure: str,
-    measures: str,
-) -> str:
-    """Say which of the two is the ``most`` faithful, plausible …, or that none can be told so.
-
-    Each is a name with its value of the ``measure``; ``measures`` is its plural.
-    """
-    (one, x), (other, y) = ((name, number(value)) for name, value in (first, second))
-    pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
-    if pair is None:
-        return f"{one} has the largest {measure} ({x}), {other} comes second ({y})"
-    low, high = pair.interval
-    apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
-    if pair.p_holm < SURE:
-        return f"{one} is the {most} ({measure} {x}), {other} second ({y}, {apart})"
-    return (
-        f"{one} and {other} are the {most} and cannot be told apart ({measures} {x} and {y}, "
-        f"{apart})"
-    )
+        ``measure`` is what they are ranked by, and its plural; ``of`` what it is a part of.
+        """
+        one, x = self.names[0], _number(self.values[0])
+        if len(self.names) == 1:
+            return f"{one} has the {measure[0]} {x}{of}"
+        other, y = self.names[1], _number(self.values[1])
+        pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
+        if pair is None:
+            return f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
+        low, high = pair.interval
+        apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
+        if pair.p_holm < SURE:
+            return f"{one} is the {most} ({measure[0]}{of} {x}), {other} second ({y}, {apart})"
+        return (
+            f"{one} and {other} are the {most} and cannot be told apart ({measure[1]}{of} {x} and "
+            f"{y}, {apart})"
+        )
 
 
-def joined(names: Sequence[str], verbs: tuple[str, str]) -> str:
-    """Return the names with the verb in the singular or the plural; nothing where there is none."""
+def _said_of(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are")) -> str:
+    """Return the names, the verb in the singular or the plural, and what is said of them."""
     if not names:
         return ""
     if len(names) == 1:
-        return f"{names[0]} {verbs[0]}"
-    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
+        return f"{names[0]} {verbs[0]} {what}"
+    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]} {what}"
 
 
-def number(x: float | None) -> str:
+def _sentence(*parts: str) -> str:
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _number(x: float) -> str:
     """Return three decimals with a true minus."""
     return f"{x or 0.0:.3f}".replace("-", "−")
+
+
+def _on(texts: int) -> str:
+    return "On this text" if texts == 1 else f"On these {texts} texts"
 
 
 def verdict(
     methods: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], *, texts: int, kind: str
 ) -> str:
     """Return which method is the most faithful, which comes next, and which are chance."""
-    ranked = sorted((m for m in methods if m.share is not None), key=lambda m: -(m.share or 0))
-    if not ranked:
+    found = _Ranking.of((m.method, m.share, m.interval) for m in methods)
+    if not found.names:
         return "No method can be judged on these texts."
-    count = "this text" if texts == 1 else f"these {texts} texts"
+    worse = _said_of(found.worse, "worse than chance")
+    first = next(m for m in methods if m.method == found.names[0])
+    low, high = first.interval or (0.0, 0.0)
+    largest = f"{_number(found.values[0])} [{_number(low)}, {_number(high)}])"
+    if found.worse == found.names:
+        if len(found.names) == 1:
+            return f"{_on(texts)} {worse} (share {largest}."
+        return (
+            f"{_on(texts)} every method is worse than chance ({first.method} has the largest "
+            f"share, {largest}."
+        )
+    if len(found.worse) + len(found.level) == len(found.names):
+        than = "distinguishably better than" if found.worse else "distinguishable from"
+        return _sentence(
+            f"{_on(texts)} no method is {than} chance ({first.method} has the largest share, "
+            f"{largest}",
+            worse,
+        )
     of = "" if kind == "proven" else " of the best found"
-    first = ranked[0]
-    worse = [m.method for m in ranked if m.interval and m.interval[1] < 0]
-    if len(worse) == len(ranked):
-        every = "every method is" if len(ranked) > 1 else f"{first.method} is"
-        return f"On {count} {every} worse than chance{_said(first, alone=len(ranked) == 1)}."
-    if all(m.interval is not None and m.interval[0] <= 0 for m in ranked):
-        than = "distinguishably better than" if worse else "distinguishable from"
-        none = f"On {count} no method is {than} chance{_said(first)}"
-        return "; ".join(part for part in (none, joined(worse, _WORSE)) if part) + "."
-    said = f"On {count} {_leaders(ranked, pairs, of)}"
-    level = [m.method for m in ranked if _crosses(m)]
-    beside = [joined(worse, _WORSE), joined(level, _NO_BETTER)]
-    return "; ".join([said, *(part for part in beside if part)]) + "."
+    leading = found.leading(pairs, most="most faithful", measure=("share", "shares"), of=of)
+    level = _said_of(found.level, "not distinguishable from chance")
+    return _sentence(f"{_on(texts)} {leading}", worse, level)
 
 
-_WORSE = ("is worse than chance", "are worse than chance")
-_NO_BETTER = ("is not distinguishable from chance", "are not distinguishable from chance")
-
-
-def _crosses(m: JudgedMethod) -> bool:
-    return m.interval is not None and m.interval[0] <= 0 <= m.interval[1]
-
-
-def _said(m: JudgedMethod, *, alone: bool = False) -> str:
-    low, high = m.interval or (0.0, 0.0)
-    whose = "share" if alone else f"{m.method} has the largest share,"
-    return f" ({whose} {number(m.share)} [{number(low)}, {number(high)}])"
-
-
-def _leaders(ranked: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], of: str) -> str:
-    first = ranked[0]
-    if len(ranked) == 1:
-        return f"{first.method} has the share {number(first.share)}{of}"
-    best, next_best = ((m.method, m.share or 0.0) for m in ranked[:2])
-    return leaders(
-        best, next_best, pairs, most="most faithful", measure=f"share{of}", measures=f"shares{of}"
+def plausible_verdict(
+    methods: Sequence[PlausibleMethod],
+    references: Sequence[PlausibleMethod],
+    pairs: Sequence[JudgedPair],
+    *,
+    texts: int,
+) -> str:
+    """Return which method names what people marked, and which do no better than guessing."""
+    found = _Ranking.of((m.method, m.precision, m.above_interval) for m in methods)
+    if not found.names:
+        return f"{FIRST_SENTENCE} No method can be held against rationales on these texts."
+    measure, level = "average precision", found.level
+    if len(found.worse) + len(level) == len(found.names):  # then there is no most plausible one
+        leading = (
+            f"no method is more plausible than guessing ({found.names[0]} has the largest "
+            f"{measure}, {_number(found.values[0])})"
+        )
+        level = []
+    else:
+        leading = found.leading(pairs, most="most plausible", measure=(measure, measure))
+    chance, reach = (f"{one.precision:.3f}" for one in references[:2])
+    sentence = _sentence(
+        f"{_on(texts)} {leading}",
+        f"guessing has {chance}, the rationale itself as scores of words {reach}",
+        _said_of(found.worse, "less plausible than guessing"),
+        _said_of(level, "not distinguishable from guessing"),
     )
+    return f"{FIRST_SENTENCE} {sentence}"
+
+
+def _texts(count: int, one: str, more: str) -> str:
+    """Return "1 text" or "7 texts" with what is said of one and of more; of none nothing."""
+    return "" if not count else f"1 text{one}" if count == 1 else f"{count} texts{more}"
+
+
+def _few(count: int, rest: str) -> str:
+    return f"Only {_texts(count, rest, rest)}" if 0 < count < FEW else ""
 
 
 def judging_notices(
@@ -136,78 +164,66 @@ def judging_notices(
     """Return what a reader of the shares must know."""
     room = [text for text in texts if text.has_room]
     judged = [text for text in texts if text.reason is None]
+    tied = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]
+    unsigned = [m.method for m in methods if not m.signed and m.share is not None]
     notices = [
-        _few(len(room)),
-        _unjudged(len(texts) - len(judged)),
-        _apart(len(judged) - len(room)),
-        _tied([m for m in methods if m.tied]),
-        *(_partly(m, len(room)) for m in methods),
+        _few(len(room), f": little can be told; judge {FEW} or more."),
+        _texts(
+            len(texts) - len(judged),
+            " could not be judged; its reason stands with it.",
+            " could not be judged; each has its reason.",
+        ),
+        _texts(
+            len(judged) - len(room),
+            " cannot tell any order from guessing, since its ceiling is its chance; it is in no "
+            "share.",
+            " cannot tell any order from guessing, since their ceiling is their chance; they "
+            "are in no share.",
+        ),
+        f"Some words have the same score ({', '.join(tied)}); an area is then the mean over their "
+        "orders."
+        if tied
+        else "",
+        *(
+            f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare what "
+            "both have."
+            for m in methods
+            if m.texts and m.texts != len(room)
+        ),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
-        _unsigned([m.method for m in methods if not m.signed and m.share is not None]),
+        _said_of(
+            unsigned,
+            "no signs: words are ranked by size, and the column of |change| asks only whether "
+            "large scores move the output, in whichever direction.",
+            ("has", "have"),
+        ),
         _searched(room),
         _imprecise(room),
-        _own_notices(sum(bool(text.notices) for text in texts)),
+        _texts(
+            sum(bool(text.notices) for text in texts),
+            " comes with notices of its own.",
+            " come with notices of their own.",
+        ),
     ]
-    return tuple(notice for notice in notices if notice)
+    return tuple(filter(None, notices))
 
 
-def _few(count: int) -> str:
-    if count >= FEW or not count:
-        return ""
-    return f"Only {count} text{'s' * (count != 1)}: little can be told; judge {FEW} or more."
-
-
-def _unjudged(count: int) -> str:
-    whose = "its reason stands with it" if count == 1 else "each has its reason"
-    return _count(count, f"could not be judged; {whose}")
-
-
-def _own_notices(count: int) -> str:
-    return _count(
-        count, "comes with notices of its own" if count == 1 else "come with notices of their own"
-    )
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} text{'s' * (count != 1)} {what}." if count else ""
-
-
-def _apart(count: int) -> str:
-    if not count:
-        return ""
-    own, they = ("its", "it is") if count == 1 else ("their", "they are")
-    return _count(
-        count,
-        f"cannot tell any order from guessing, since {own} ceiling is {own} chance; {they} in no "
-        "share",
-    )
-
-
-def _tied(methods: Sequence[JudgedMethod]) -> str:
-    if not methods:
-        return ""
-    named = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods]
-    return (
-        f"Some words have the same score ({', '.join(named)}); an area is then the mean over their "
-        "orders."
-    )
-
-
-def _partly(m: JudgedMethod, room: int) -> str:
-    if not m.texts or m.texts == room:
-        return ""
-    return (
-        f"{m.method} has scores for {m.texts} of {room} texts only; pairs compare what both have."
-    )
-
-
-def _unsigned(names: list[str]) -> str:
-    if not names:
-        return ""
-    return (
-        f"{joined(names, ('has', 'have'))} no signs: words are ranked by size, and the "
-        "column of |change| asks only whether large scores move the output, in whichever direction."
-    )
+def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
+    """Return what a reader of plausibility must know; ``cut`` texts are not read to the end."""
+    known = sum(text.reason is None for text in texts)
+    notices = [
+        _few(known, " with rationales: little can be told."),
+        _texts(
+            len(texts) - known,
+            " could not be held against a rationale; its reason stands with it.",
+            " could not be held against a rationale; each has its reason.",
+        ),
+        f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "
+        "that is not counted."
+        if cut
+        else "",
+    ]
+    return tuple(filter(None, notices))
 
 
 def _searched(room: Sequence[JudgedText]) -> str:
@@ -247,8 +263,7 @@ def second_notice(first: Judgement, second: Judgement) -> str:
         f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
     ]
     sure = (
-        f"of the pairs that can be told apart under both, {joined(turned, ('is', 'are'))} turned "
-        "around"
+        f"of the pairs that can be told apart under both, {_said_of(turned, 'turned around')}"
         if turned
         else "no pair that can be told apart under both is turned around"
     )
@@ -260,77 +275,3 @@ def second_notice(first: Judgement, second: Judgement) -> str:
 
 def _certain(j: Judgement) -> list[tuple[str, str]]:
     return [pair.methods for pair in j.pairs if pair.p_holm < SURE]
-
-
-def plausible_verdict(
-    methods: Sequence[PlausibleMethod],
-    references: Sequence[PlausibleMethod],
-    pairs: Sequence[PlausiblePair],
-    *,
-    texts: int,
-) -> str:
-    """Return which method names what people marked, and which do no better than guessing."""
-    ranked = sorted((m for m in methods if m.precision is not None), key=_falling)
-    if not ranked:
-        return f"{FIRST_SENTENCE} No method can be held against rationales on these texts."
-    count = "this text" if texts == 1 else f"these {texts} texts"
-    chance, reach = (f"{one.precision:.3f}" for one in references[:2])
-    levels = f"guessing has {chance}, the rationale itself as scores of words {reach}"
-    worse = [m for m in ranked if m.above_interval and m.above_interval[1] < 0]
-    level = [m for m in ranked if m.above_interval and _plausible_crosses(m.above_interval)]
-    if len(worse) + len(level) == len(ranked):  # then there is no most plausible one
-        first = ranked[0]
-        leading = (
-            f"no method is more plausible than guessing ({first.method} has the largest average "
-            f"precision, {first.precision:.3f})"
-        )
-        level = []
-    else:
-        leading = _plausible_leaders(ranked, pairs)
-    parts = [
-        f"On {count} {leading}; {levels}",
-        _named(worse, "less plausible than guessing"),
-        _named(level, "not distinguishable from guessing"),
-    ]
-    return f"{FIRST_SENTENCE} {'; '.join(part for part in parts if part)}."
-
-
-def _falling(m: PlausibleMethod) -> float:
-    return -(m.precision or 0.0)
-
-
-def _plausible_crosses(interval: tuple[float, float]) -> bool:
-    return interval[0] <= 0 <= interval[1]
-
-
-def _plausible_leaders(ranked: Sequence[PlausibleMethod], pairs: Sequence[PlausiblePair]) -> str:
-    first = ranked[0]
-    if len(ranked) == 1:
-        return f"{first.method} has the average precision {first.precision:.3f}"
-    best, next_best = ((m.method, m.precision or 0.0) for m in ranked[:2])
-    measure = "average precision"
-    return leaders(best, next_best, pairs, most="most plausible", measure=measure, measures=measure)
-
-
-def _named(methods: Sequence[PlausibleMethod], what: str) -> str:
-    return joined([m.method for m in methods], (f"is {what}", f"are {what}"))
-
-
-def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
-    """Return what a reader of plausibility must know."""
-    known = [text for text in texts if text.reason is None]
-    missing = len(texts) - len(known)
-    notices = [
-        f"Only {len(known)} text{'s' * (len(known) != 1)} with rationales: little can be told."
-        if 0 < len(known) < FEW
-        else "",
-        f"{missing} text{'s' * (missing != 1)} could not be held against a rationale; "
-        f"{'its reason stands with it' if missing == 1 else 'each has its reason'}."
-        if missing
-        else "",
-        f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "
-        "that is not counted."
-        if cut
-        else "",
-    ]
-    return tuple(notice for notice in notices if notice)

@@ -1,18 +1,20 @@
 """A sampling plan and the list of methods on a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from limelight.pages.markup import Html, element
-from limelight.pages.pieces import visible
-from limelight.results.method_table import MethodRow, SettingRow, WayRow
+from limelight.pages.markup import table_html
+from limelight.pages.terminal import Look, View, table_text
+from limelight.results.method_table import MethodRow, WayRow
 from limelight.results.plan import SamplingPlan
+from limelight.results.table import Column, Table
 
 _SHOWN = 10
 _USUAL = 5000  # samples of the `lime` package
@@ -41,24 +43,23 @@ def plan_sentence(plan: SamplingPlan) -> str:
 
 def plan_text(plan: SamplingPlan) -> RenderableType:
     """Return the number of samples, then the features that need the most."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("")  # the one that gives way on a narrow terminal
+    return View(partial(_plan, plan), widest=10**6)
+
+
+def _plan(plan: SamplingPlan, look: Look, width: int) -> Iterator[RenderableType]:
     samples = plan.samples
-    columns = {"samples": [f"{n:,}" for n in samples]}
+    columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
     if plan.overhead < _USUAL:
-        columns[f"± with {_USUAL:,}"] = [f"{x:.2g}" for x in plan.rmse(_USUAL)]
-    for title in columns:
-        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
+        columns.append(Column(f"± with {_USUAL:,}", ".2g"))
+        values.append(plan.rmse(_USUAL).tolist())
     order = np.lexsort((-plan.deviation, -samples))[:_SHOWN].tolist()
-    for j in order:
-        name = Text(visible(plan.names[j]), no_wrap=True, overflow="ellipsis")
-        table.add_row(name, *(cells[j] for cells in columns.values()))
-    if left_out := len(plan.features) - len(order):
-        table.add_row(Text(f"and {left_out} more", "dim"))
-    parts: list[RenderableType] = [Text(plan_sentence(plan)), Text(), table]
+    rows = [(plan.names[j], *(numbers[j] for numbers in values)) for j in order]
+    yield look.line(plan_sentence(plan))
+    yield Text()
+    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look, width)
     if plan.notices:
-        parts += [Text(), *(Text(notice, "dim") for notice in plan.notices)]
-    return Group(*parts)
+        yield Text()
+        yield from (look.line(notice, "dim") for notice in plan.notices)
 
 
 EXACTNESS = {
@@ -79,48 +80,41 @@ MODELS = {
 
 def method_list(rows: Sequence[MethodRow]) -> RenderableType:
     """Return what each method computes, sees and cannot see, with its settings."""
-    return Group(*map(_entry, rows))
+    return View(lambda look, _: [_entry(row, look) for row in rows], widest=10**6)
 
 
 def method_html(rows: Sequence[MethodRow]) -> str:
     """Return the methods as an HTML table."""
     names = ("method", "computes", "sees", "cannot see", "how", "settings")
-    head = element("tr", *(element("th", name) for name in names))
-    return element("table", element("thead", head), element("tbody", *map(_html_row, rows)))
+    return table_html(Table([Column(name) for name in names], list(map(_cells, rows))))
 
 
-def _html_row(row: MethodRow) -> Html:
+def _cells(row: MethodRow) -> tuple[str, ...]:
     settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
     how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
-    cells = (row.formula, row.sees, row.blind, how, ", ".join(settings))
-    name = element("td", element("b", row.id), f" {row.label}")
-    return element("tr", name, *(element("td", cell) for cell in cells))
+    return f"{row.id} {row.label}", row.formula, row.sees, row.blind, how, ", ".join(settings)
 
 
-def _entry(row: MethodRow) -> RenderableType:
-    title = Text.assemble(
-        (row.id, "bold"), f"  {row.label}  ", ("" if row.signed else "no sign", "dim")
-    )
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("computes", Text(row.formula))
-    table.add_row("sees", Text(row.sees))
-    table.add_row("cannot see", Text(row.blind))
-    table.add_row("cost", Text(row.cost))
+def _entry(row: MethodRow, look: Look) -> RenderableType:
+    title = look.line(row.id, "bold").append(look.safe(f"  {row.label}  "), "not bold")
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    facts = {"computes": row.formula, "sees": row.sees, "cannot see": row.blind, "cost": row.cost}
+    for name, fact in facts.items():
+        grid.add_row(name, look.line(fact))
     for way in row.ways:
-        table.add_row("how", Text(_how(way, several=len(row.ways) > 1)))
-        for setting in way.settings:
-            table.add_row("", _setting(setting))
+        grid.add_row("how", look.line(_how(way, several=len(row.ways) > 1)))
+        for one in way.settings:
+            setting = look.line(f"{one.name}={one.default}", "bold")
+            grid.add_row("", setting.append(look.safe(f"  {one.meaning}"), "not bold"))
     if row.refused is not None:
-        table.add_row("not here", Text(row.refused))
-    return Group(title, Padding(table, (0, 0, 1, 2)))
+        grid.add_row("not here", look.line(row.refused))
+    return Group(
+        title.append("" if row.signed else "no sign", "not bold dim"), Padding(grid, (0, 0, 1, 2))
+    )
 
 
 def _how(way: WayRow, *, several: bool) -> str:
     exactness = EXACTNESS[way.exactness]
     return f"{MODELS[way.needs]}: {exactness}" if several or way.needs else exactness
-
-
-def _setting(setting: SettingRow) -> Text:
-    return Text.assemble((f"{setting.name}={setting.default}", "bold"), f"  {setting.meaning}")

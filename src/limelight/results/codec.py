@@ -1,7 +1,11 @@
-"""Explanations and comparisons as JSON: one versioned schema each, read strictly."""
+"""Explanations and comparisons as JSON: one versioned schema each, read strictly.
 
-import inspect
+A record is what a file of one schema holds: ``Record.of(value)`` and ``record.value()`` are the two
+ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.Stored``).
+"""
+
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +16,10 @@ from limelight.errors import InputError
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
 from limelight.results.values import read_value, written_value
+from limelight.shapes import Float
+
+SCHEMAS = Path(__file__).parent / "schemas"
+_LARGEST = 1 << 30  # bytes; a book of a million words stays below
 
 # Field of an explanation, its name among the settings of a file, and what the file holds there.
 _FACTS: tuple[tuple[str, str, Any], ...] = (
@@ -25,24 +33,30 @@ _FACTS: tuple[tuple[str, str, Any], ...] = (
     ("version", "version", str),
 )
 # What 0.1 found and wrote among the settings.
-_FOUND = frozenset(
-    (
-        "completeness_gap",
-        "holds",
-        "intercept_stderr",
-        "kept",
-        "masks",
-        "nodes",
-        "pairs_drawn",
-        "precision_by",
-        "r2",
-        "r2_bound",
-        "samples_drawn",
-        "search_samples",
-        "windows",
-        "windows_combined",
-    )
-)
+_FOUND = frozenset((
+    "completeness_gap", "holds", "intercept_stderr", "kept", "masks", "nodes", "pairs_drawn",
+    "precision_by", "r2", "r2_bound", "samples_drawn", "search_samples", "windows",
+    "windows_combined",
+))  # fmt: skip
+
+
+def encoded(record: msgspec.Struct, indent: int | None) -> str:
+    """Return a record as JSON."""
+    content = msgspec.json.encode(record)
+    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
+
+
+def decoded(content: str | bytes, kind: type[Any]) -> Any:
+    """Return the record of this ``kind`` that ``content`` spells out."""
+    what = kind.__name__.removesuffix("Record").lower()
+    if len(content) > _LARGEST:
+        raise InputError(f"a limelight {what} has at most {_LARGEST} bytes; got {len(content)}.")
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except RecursionError:
+        raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InputError(f"this is not a limelight {what}: {error}.") from None
 
 
 def settings_with_facts(e: Explanation) -> dict[str, Any]:
@@ -54,12 +68,9 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
     return facts | dict(e.settings)
 
 
-def facts_of(settings: dict[str, Any], diagnostics: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an explanation that a file's settings and diagnostics stand for."""
-    rest = dict(settings)
-    facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
-    found = {name: rest.pop(name) for name in _FOUND if name in rest}
-    return {**facts, "settings": rest, "diagnostics": found | diagnostics}
+def _each(how: Callable[[Any], Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    # Not of the whole: a mapping with the one name "text" stands for something else in a file.
+    return {name: how(value) for name, value in values.items()}
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
@@ -67,10 +78,6 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"the setting {name!r} of this file cannot be used: {error}.") from None
-
-
-SCHEMAS = Path(__file__).parent / "schemas"
-_LARGEST = 1 << 30  # bytes; a book of a million words stays below
 
 
 class _Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -118,6 +125,88 @@ class ExplanationRecord(_Record, omit_defaults=True):
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
 
+    @classmethod
+    def of(cls, e: Explanation) -> "ExplanationRecord":
+        """Return the record of an explanation."""
+        own = {name: getattr(e, name) for name in _SAME}
+        if e.pairs is not None:
+            own["pairs"] = _rows(
+                PairRecord, e.pairs.stderr, features=e.pairs.features, score=e.pairs.scores
+            )
+        if e.anchor is not None:
+            own |= {name: getattr(e.anchor, name) for name in _ANCHOR}
+            own["anchor"] = list(e.anchor.features)
+        return cls(
+            schema="limelight.explanation/1",
+            **own,
+            prediction=dict(e.prediction),
+            bound="inf" if e.bound == math.inf else e.bound,
+            notices=list(e.notices),
+            settings=_each(written_value, settings_with_facts(e)),
+            features=_rows(FeatureRecord, e.stderr, text=e.features, spans=e.spans, score=e.scores),
+            heads=None if e.heads is None else e.heads.tolist(),
+            diagnostics=_each(written_value, e.diagnostics) or None,
+            parts=list(e.parts) or None,
+        )
+
+    def value(self) -> Explanation:
+        """Return the explanation of this record."""
+        rows = self.features
+        rest = _each(read_value, self.settings)
+        facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
+        found = {name: rest.pop(name) for name in _FOUND if name in rest}
+        return Explanation(
+            **{name: getattr(self, name) for name in _SAME},
+            features=tuple(row.text for row in rows),
+            spans=tuple(tuple(row.spans) for row in rows),
+            scores=np.array([row.score for row in rows], dtype=np.float64),
+            stderr=_errors(rows),
+            bound=math.inf if self.bound == "inf" else self.bound,
+            prediction=self.prediction,
+            heads=self._heads(),
+            pairs=self._pairs(),
+            anchor=self._anchor(),
+            notices=tuple(self.notices),
+            parts=tuple(self.parts or ()),
+            settings=rest,
+            diagnostics=found | _each(read_value, self.diagnostics or {}),
+            **facts,
+        )
+
+    def _heads(self) -> Float[np.ndarray, "K d"] | None:
+        if self.heads is None:
+            return None
+        d = len(self.features)
+        if (lengths := {len(row) for row in self.heads}) != {d}:
+            raise InputError(
+                f"heads must be rows of one number per feature ({d}); got {sorted(lengths)}."
+            )
+        return np.array(self.heads, dtype=np.float64)
+
+    def _pairs(self) -> Pairs | None:
+        if self.pairs is None:
+            return None
+        rows = [row.features for row in self.pairs]
+        check_indices((index for row in rows for index in row), len(self.features), "pairs")
+        return Pairs(
+            features=np.array(rows, dtype=np.int64).reshape(-1, 2),
+            scores=np.array([row.score for row in self.pairs], dtype=np.float64),
+            stderr=_errors(self.pairs),
+        )
+
+    def _anchor(self) -> Anchor | None:
+        found = {name: getattr(self, name) for name in ("anchor", *_ANCHOR)}
+        missing = [value is None for value in found.values()]
+        if all(missing):
+            return None
+        if any(missing):
+            raise InputError("an anchor needs its precision, precision_interval and coverage.")
+        return Anchor(features=tuple(found.pop("anchor")), **found)
+
+
+_SAME = ("text", "method", "target", "against", "base_value", "intercept")
+_ANCHOR = ("precision", "precision_interval", "coverage")
+
 
 class ComparisonRecord(_Record):
     """What ``Comparison.to_json`` writes."""
@@ -128,184 +217,38 @@ class ComparisonRecord(_Record):
     agreement: Agreement
     notices: list[str] = []
 
-
-def explanation_to_json(explanation: Explanation, *, indent: int | None = None) -> str:
-    """Return ``explanation`` as JSON."""
-    return _encoded(_record(explanation), indent)
-
-
-def explanation_from_json(content: str | bytes) -> Explanation:
-    """Return the explanation that ``content`` spells out."""
-    return _explanation(_decoded(content, ExplanationRecord))
-
-
-def comparison_to_json(comparison: Comparison, *, indent: int | None = None) -> str:
-    """Return ``comparison`` as JSON."""
-    record = ComparisonRecord(
-        schema="limelight.comparison/1",
-        text=comparison.text,
-        explanations=[_record(explanation) for explanation in comparison],
-        agreement=comparison.agreement,
-        notices=list(comparison.notices),
-    )
-    return _encoded(record, indent)
-
-
-def comparison_from_json(content: str | bytes) -> Comparison:
-    """Return the comparison that ``content`` spells out; the agreement is computed again."""
-    record = _decoded(content, ComparisonRecord)
-    return Comparison(
-        explanations=tuple(map(_explanation, record.explanations)), notices=tuple(record.notices)
-    )
-
-
-def schema_of(record: type[msgspec.Struct]) -> bytes:
-    """Return the JSON Schema of a record, as shipped in ``schemas/``."""
-    schema = _told_alike(msgspec.json.schema(record))
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
-
-
-def _told_alike(schema: Any) -> Any:
-    """Take the indentation out of descriptions: Python 3.13 does so with every docstring."""
-    if isinstance(schema, list):
-        return [_told_alike(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        name: inspect.cleandoc(part)
-        if name == "description" and isinstance(part, str)
-        else _told_alike(part)
-        for name, part in schema.items()
-    }
-
-
-def _record(e: Explanation) -> ExplanationRecord:
-    stderr = [None] * len(e.features) if e.stderr is None else e.stderr.tolist()
-    rows = zip(e.features, e.spans, e.scores.tolist(), stderr, strict=True)
-    pairs, anchor = e.pairs, e.anchor
-    return ExplanationRecord(
-        schema="limelight.explanation/1",
-        text=e.text,
-        method=e.method,
-        target=e.target,
-        against=e.against,
-        prediction=dict(e.prediction),
-        base_value=e.base_value,
-        intercept=e.intercept,
-        bound="inf" if e.bound == math.inf else e.bound,
-        notices=list(e.notices),
-        settings=_written(settings_with_facts(e)),
-        features=[
-            FeatureRecord(text=text, spans=list(spans), score=score, stderr=error)
-            for text, spans, score, error in rows
-        ],
-        heads=None if e.heads is None else e.heads.tolist(),
-        pairs=None if pairs is None else _pair_records(pairs),
-        anchor=None if anchor is None else list(anchor.features),
-        precision=None if anchor is None else anchor.precision,
-        precision_interval=None if anchor is None else anchor.precision_interval,
-        coverage=None if anchor is None else anchor.coverage,
-        diagnostics=_written(dict(e.diagnostics)) or None,
-        parts=list(e.parts) or None,
-    )
-
-
-def _pair_records(pairs: Pairs) -> list[PairRecord]:
-    stderr = [None] * len(pairs.scores) if pairs.stderr is None else pairs.stderr.tolist()
-    return [
-        PairRecord(features=(i, j), score=score, stderr=error)
-        for (i, j), score, error in zip(
-            pairs.features.tolist(), pairs.scores.tolist(), stderr, strict=True
+    @classmethod
+    def of(cls, c: Comparison) -> "ComparisonRecord":
+        """Return the record of a comparison; attention matrices are not stored."""
+        return cls(
+            schema="limelight.comparison/1",
+            text=c.text,
+            explanations=[ExplanationRecord.of(e) for e in c],
+            agreement=c.agreement,
+            notices=list(c.notices),
         )
-    ]
 
-
-def _explanation(record: ExplanationRecord) -> Explanation:
-    rows = record.features
-    return Explanation(
-        text=record.text,
-        features=tuple(row.text for row in rows),
-        spans=tuple(tuple(row.spans) for row in rows),
-        scores=np.array([row.score for row in rows], dtype=np.float64),
-        stderr=_column([row.stderr for row in rows]),
-        bound=math.inf if record.bound == "inf" else record.bound,
-        method=record.method,
-        target=record.target,
-        against=record.against,
-        prediction=record.prediction,
-        base_value=record.base_value,
-        intercept=record.intercept,
-        heads=None if record.heads is None else _heads(record.heads, len(rows)),
-        pairs=None if record.pairs is None else _pairs(record.pairs, len(rows)),
-        anchor=_anchor(record),
-        notices=tuple(record.notices),
-        parts=tuple(record.parts or ()),
-        **facts_of(_read(record.settings), _read(record.diagnostics or {})),
-    )
-
-
-def _heads(rows: list[list[float]], d: int) -> np.ndarray:
-    if (lengths := {len(row) for row in rows}) != {d}:
-        raise InputError(
-            f"heads must be rows of one number per feature ({d}); got {sorted(lengths)}."
+    def value(self) -> Comparison:
+        """Return the comparison of this record; the agreement is computed again."""
+        return Comparison(
+            explanations=tuple(record.value() for record in self.explanations),
+            notices=tuple(self.notices),
         )
-    return np.array(rows, dtype=np.float64)
 
 
-def _pairs(rows: list[PairRecord], d: int) -> Pairs:
-    check_indices((index for row in rows for index in row.features), d, "pairs")
-    return Pairs(
-        features=np.array([row.features for row in rows], dtype=np.int64).reshape(-1, 2),
-        scores=np.array([row.score for row in rows], dtype=np.float64),
-        stderr=_column([row.stderr for row in rows]),
-    )
+def _rows(kind: type[Any], stderr: Float[np.ndarray, " n"] | None, **columns: Any) -> list[Any]:
+    """Return a record for every row of the columns; its stderr is None where there is none."""
+    lists = [v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values()]
+    lists.append([None] * len(lists[0]) if stderr is None else stderr.tolist())
+    names = (*columns, "stderr")
+    return [kind(**dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True)]
 
 
-def _anchor(record: ExplanationRecord) -> Anchor | None:
-    parts = (record.anchor, record.precision, record.precision_interval, record.coverage)
-    if parts == (None, None, None, None):
-        return None
-    features, precision, interval, coverage = parts
-    if features is None or precision is None or interval is None or coverage is None:
-        raise InputError("an anchor needs its precision, precision_interval and coverage.")
-    return Anchor(
-        features=tuple(features),
-        precision=precision,
-        precision_interval=interval,
-        coverage=coverage,
-    )
-
-
-def _column(errors: list[float | None]) -> np.ndarray | None:
-    """Return the standard errors as an array, or None where no feature has one."""
-    known = [error for error in errors if error is not None]
+def _errors(rows: list[Any]) -> Float[np.ndarray, " n"] | None:
+    """Return the standard errors as an array, or None where no row has one."""
+    known = [row.stderr for row in rows if row.stderr is not None]
     if not known:
         return None
-    if len(known) < len(errors):
+    if len(known) < len(rows):
         raise InputError("stderr must be given for every feature or for none.")
     return np.array(known, dtype=np.float64)
-
-
-def _written(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: written_value(value) for name, value in values.items()}
-
-
-def _read(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: read_value(value) for name, value in values.items()}
-
-
-def _encoded(record: msgspec.Struct, indent: int | None) -> str:
-    content = msgspec.json.encode(record)
-    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
-
-
-def _decoded(content: str | bytes, kind: type[Any]) -> Any:
-    what = kind.__name__[:-6].lower()
-    if len(content) > _LARGEST:
-        raise InputError(f"a limelight {what} has at most {_LARGEST} bytes; got {len(content)}.")
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except RecursionError:
-        raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise InputError(f"this is not a limelight {what}: {error}.") from None

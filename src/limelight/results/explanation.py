@@ -1,24 +1,21 @@
 """One score per feature of one text, with everything needed to read and to repeat it."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from itertools import chain
 from types import EllipsisType, MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.results.faces import Page, Shown, Stored, Tabular
+from limelight.results.table import Table, plain_rows
 from limelight.results.values import equal_fields, plain_value, whole_text
 from limelight.shapes import Float, Int
 from limelight.text import Span, one_line, side_names, with_sides
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import RenderableType
 
 
 @final
@@ -128,15 +125,12 @@ def _check_numbers(e: Any) -> None:
 def _check_pairs(pairs: Pairs, d: int) -> None:
     n = len(pairs.features)
     check_indices(pairs.features.ravel().tolist(), d, "pairs")
-    if np.shape(pairs.scores) != (n,) or not np.isfinite(pairs.scores).all():
-        raise InputError(f"pairs must have a finite score each; got {pairs.scores} for {n} pairs.")
-    if pairs.stderr is None:
-        return
-    fits = np.shape(pairs.stderr) == (n,)
-    if not (fits and np.isfinite(pairs.stderr).all() and (pairs.stderr >= 0).all()):
-        raise InputError(
-            f"pairs must have a finite stderr each, not negative; got {pairs.stderr} for {n} pairs."
-        )
+    for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
+        if values is None:
+            continue
+        fits = np.shape(values) == (n,) and np.isfinite(values).all()
+        if not fits or (values is pairs.stderr and (values < 0).any()):
+            raise InputError(f"pairs must have a finite {name}; got {values} for {n} pairs.")
 
 
 def _check_anchor(anchor: Anchor, d: int) -> None:
@@ -162,7 +156,7 @@ _MAPPINGS = ("prediction", "settings", "diagnostics")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation:
+class Explanation(Page, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
 
     What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
@@ -181,6 +175,11 @@ class Explanation:
     the same scores for each attention head alone; ``diagnostics``, how the computation went; and
     ``notices``, what the reader must know.
     """
+
+    _terminal = "terminal.explanation_text"
+    _page = "html.explanation_page"
+    _fragment = "html.explanation_fragment"
+    _record = "codec.ExplanationRecord"
 
     text: str
     features: tuple[str, ...]
@@ -300,63 +299,40 @@ class Explanation:
         order = np.argsort(-np.abs(self.scores), kind="stable")
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the explanation as JSON, without loss."""
-        from limelight.results.codec import explanation_to_json
-
-        return explanation_to_json(self, indent=indent)
-
-    @staticmethod
-    def from_json(content: str | bytes) -> "Explanation":
-        """Return the explanation that :meth:`to_json` wrote."""
-        from limelight.results.codec import explanation_from_json
-
-        return explanation_from_json(content)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per feature."""
-        from limelight.results.table import frame_of
-
-        return frame_of([self])
-
-    def to_html(self, *, fragment: bool = False) -> str:
-        """Return one self-contained HTML page, or a ``fragment`` to put into another page.
-
-        A fragment has no script and styles that touch nothing around it: for apps and mails.
-        """
-        from limelight.pages.html import explanation_fragment, explanation_page
-
-        return explanation_fragment(self) if fragment else explanation_page(self)
-
-    def as_html(self) -> str:
-        """Return :meth:`to_html`, under the name that the ``lime`` package has for it."""
-        return self.to_html()
-
-    def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`to_html` to a file, whole or not at all."""
-        from limelight.files import write_whole
-
-        write_whole(path, self.to_html())
-
-    def _repr_html_(self) -> str:
-        return self.to_html(fragment=True)
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal import explanation_text
-
-        return explanation_text(self)
+    def _table(self) -> Table:
+        return feature_rows([self])
 
 
 @final
-class Explanations(list[Explanation]):
+class Explanations(Shown, list[Explanation]):
     """A list of explanations that a notebook and a terminal show as one."""
 
-    def _repr_html_(self) -> str:
-        from limelight.pages.html import explanations_fragment
+    _terminal = "terminal.explanations_text"
+    _fragment = "html.explanations_fragment"
 
-        return explanations_fragment(self)
 
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal import explanations_text
+FEATURE_COLUMNS = (
+    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "side",
+)  # fmt: skip
 
-        return explanations_text(self)
+
+def feature_rows(explanations: Iterable[Explanation], document: int = 0) -> Table:
+    """Return one row per feature of each explanation, in the order of the text."""
+    rows: list[tuple[Any, ...]] = []
+    for e in explanations:
+        stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
+        columns = (e.features, e.scores.tolist(), stderr, e.spans, e.sides)
+        for feature, score, error, spans, side in zip(*columns, strict=True):
+            places = " ".join(f"{start}:{end}" for start, end in spans)
+            found = (feature, score, error, e.bound, places, side)
+            rows.append((document, e.method, e.aim, *found))
+    return plain_rows(FEATURE_COLUMNS, rows)
+
+
+def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
+    """Yield CSV text, a header and one row per feature of each (document, explanation).
+
+    It comes in parts, as the explanations do, and nothing comes before the first of them.
+    """
+    for number, (document, e) in enumerate(explanations):
+        yield feature_rows([e], document).to_csv(header=not number)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.results.faces import Page, Stored, Tabular, named
+from limelight.results.table import Table
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.console import RenderableType
 
 Interval = tuple[float, float]
 
@@ -102,14 +102,6 @@ class MethodAgreement:
         raise KeyError((first, second))
 
 
-MARKED_COLUMNS = (
-    "average_precision",
-    "average_precision_chance",
-    "r_precision",
-    "r_precision_chance",
-    "token_f1",
-    "rationale_reason",
-)
 FIRST_SENTENCE = (
     "Plausible is not faithful: these numbers say whether people would mark the same words, not "
     "whether the model relies on them."
@@ -178,11 +170,12 @@ class PlausibleMethod:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlausiblePair:
-    """How much larger the average precision of the first method is, on the texts of both.
+class JudgedPair:
+    """How much larger the share of the first method is, on the texts that both explain.
 
-    ``won`` is the part of the texts on which it is larger, a tie being half of one; ``p_holm`` is
-    corrected for the number of pairs.
+    Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
+    has the larger area, or precision, a tie being half of one; ``p_holm`` is corrected for the
+    number of pairs.
     """
 
     methods: tuple[str, str]
@@ -206,7 +199,7 @@ class Plausibility:
 
     methods: tuple[PlausibleMethod, ...]
     references: tuple[PlausibleMethod, ...]
-    pairs: tuple[PlausiblePair, ...] = ()
+    pairs: tuple[JudgedPair, ...] = ()
     texts: tuple[MarkedText, ...] = ()
     share: float = 0.0
     verdict: str = ""
@@ -221,22 +214,6 @@ class Plausibility:
     def ranked(self) -> list[PlausibleMethod]:
         """Return the methods, the most plausible first and those without a number last."""
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
-
-
-def marked_cells(found: Plausibility | None, text: int, method: int) -> dict[str, Any]:
-    """Return one row of ``MARKED_COLUMNS``; nothing where there were no rationales."""
-    if found is None:
-        return {}
-    marked = found.texts[text]
-    precision, r_precision = marked.precision, marked.r_precision
-    return {
-        "average_precision": precision.methods[method] if precision else None,
-        "average_precision_chance": precision.chance if precision else None,
-        "r_precision": r_precision.methods[method] if r_precision else None,
-        "r_precision_chance": r_precision.chance if r_precision else None,
-        "token_f1": marked.token_f1.methods[method] if marked.token_f1 else None,
-        "rationale_reason": marked.reason,
-    }
 
 
 @final
@@ -350,25 +327,8 @@ class JudgedMethod:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPair:
-    """How much larger the share of the first method is, on the texts that both explain.
-
-    ``won`` is the part of the texts on which the first has the larger area, a tie being half of
-    one; ``p_holm`` is corrected for the number of pairs.
-    """
-
-    methods: tuple[str, str]
-    difference: float
-    interval: Interval
-    p: float
-    p_holm: float
-    won: float
-
-
-@final
 @dataclass(frozen=True, kw_only=True, eq=True)
-class Judgement:
+class Judgement(Page, Tabular, Stored):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
@@ -377,6 +337,11 @@ class Judgement:
     ``agreement`` says how alike the methods are, ``plausibility`` whether people would mark the
     same words, where rationales were given.
     """
+
+    _terminal = "terminal_judgement.judgement_text"
+    _page = "judgement_html.judgement_page"
+    _fragment = "judgement_html.judgement_fragment"
+    _record = "judgement_json.JudgementRecord"
 
     texts: tuple[JudgedText, ...]
     methods: tuple[JudgedMethod, ...]
@@ -443,55 +408,12 @@ class Judgement:
         ]
         return f"<Judgement of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the judgement as JSON, without loss."""
-        from limelight.results.judgement_json import judgement_to_json
+    def _table(self) -> Table:
+        from limelight.results.judgement_json import judgement_table
 
-        return judgement_to_json(self, indent=indent)
-
-    @staticmethod
-    def from_json(content: str | bytes) -> "Judgement":
-        """Return the judgement that :meth:`to_json` wrote."""
-        from limelight.results.judgement_json import judgement_from_json
-
-        return judgement_from_json(content)
-
-    def to_csv(self) -> str:
-        """Return one row per text and method as CSV."""
-        from limelight.results.judgement_json import judgement_to_csv
-
-        return judgement_to_csv(self)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per text and method."""
-        from limelight.results.judgement_json import judgement_frame
-
-        return judgement_frame(self)
-
-    def as_html(self) -> str:
-        """Return one self-contained HTML page."""
-        from limelight.pages.judgement_html import judgement_page
-
-        return judgement_page(self)
-
-    def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`as_html` to a file, whole or not at all."""
-        from limelight.files import write_whole
-
-        write_whole(path, self.as_html())
+        return judgement_table(self)
 
     def save_figure(self, path: "str | Path") -> None:
         """Write the shares from chance to ceiling as .png, .svg or .pdf (extra ``plots``)."""
-        from limelight.pages.figures import judgement_figure, save_figure
-
-        save_figure(judgement_figure(self), path)
-
-    def _repr_html_(self) -> str:
-        from limelight.pages.judgement_html import judgement_fragment
-
-        return judgement_fragment(self)
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal_judgement import judgement_text
-
-        return judgement_text(self)
+        figure = named("pages", "figures.judgement_figure")(self)
+        named("pages", "figures.save_figure")(figure, path)

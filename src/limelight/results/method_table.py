@@ -1,12 +1,10 @@
 """The methods as a table: what each computes, for which models, with which settings."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
-from limelight.results.values import data_frame
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from limelight.results.faces import Shown, Tabular
+from limelight.results.table import Table, plain_rows
 
 
 class SettingRow(NamedTuple):
@@ -51,10 +49,12 @@ class MethodRow:
 
 
 @final
-class MethodTable(tuple[MethodRow, ...]):
+class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
     """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
 
     __slots__ = ()
+    _terminal = "terminal_lists.method_list"
+    _fragment = "terminal_lists.method_html"
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
@@ -68,16 +68,6 @@ class MethodTable(tuple[MethodRow, ...]):
         usable = sum(row.refused is None for row in self)
         return f"<MethodTable of {len(self)} methods, {usable} usable>"
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per method."""
-        return data_frame([row.to_dict() for row in self])
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal_lists import method_list
-
-        return method_list(self)
-
-    def _repr_html_(self) -> str:
-        from limelight.pages.terminal_lists import method_html
-
-        return method_html(self)
+    def _table(self) -> Table:
+        rows = [row.to_dict() for row in self]
+        return plain_rows(rows[0] if rows else (), [list(row.values()) for row in rows])

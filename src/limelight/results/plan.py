@@ -3,21 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 import msgspec
 import numpy as np
 
-from limelight.errors import InputError
-from limelight.results.values import data_frame, equal_fields
+from limelight.errors import InputError, nearest
+from limelight.results.faces import Shown, Stored, Tabular
+from limelight.results.table import Table, plain_rows
+from limelight.results.values import equal_fields
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
 from limelight.theory.lime_shift import lime_shift, shift_scatter
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 T = TypeVar("T")
 
@@ -27,7 +25,7 @@ _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a t
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SamplingPlan:
+class SamplingPlan(Shown, Tabular, Stored):
     """Samples that bring LIME on one text within ``error`` of its limit, word by word.
 
     Two things keep a regression on n samples from it. It scatters: the standard error of feature j
@@ -40,6 +38,9 @@ class SamplingPlan:
     estimated. ``sides`` are those of an explanation: the text of a pair in which each feature
     stands, "" where there is one text.
     """
+
+    _terminal = "terminal_lists.plan_text"
+    _record = "plan.PlanRecord"
 
     text: str
     features: tuple[str, ...]
@@ -65,6 +66,8 @@ class SamplingPlan:
     def __post_init__(self) -> None:
         if not 0 < self.error < math.inf:
             raise InputError(f"error must be positive and finite; got {self.error}.")
+        if self.sizes not in SIZES:
+            raise InputError(nearest("sizes", self.sizes, SIZES))
         d = len(self.features)
         for name in ("deviation", "scores"):
             object.__setattr__(self, name, _own(name, getattr(self, name), d))
@@ -174,32 +177,8 @@ class SamplingPlan:
         columns = (self.features, *numbers, self.sides)
         return [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per feature."""
-        return data_frame(self.rows(), PLAN_COLUMNS)
-
-    def to_csv(self) -> str:
-        """Return the rows as CSV with a header."""
-        from limelight.results.table import csv_line
-
-        rows = [list(row.values()) for row in self.rows()]
-        return "".join(map(csv_line, [PLAN_COLUMNS, *rows]))
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the plan as JSON, without loss."""
-
-        return plan_to_json(self, indent=indent)
-
-    @staticmethod
-    def from_json(content: str | bytes) -> "SamplingPlan":
-        """Return the plan that :meth:`to_json` wrote."""
-
-        return plan_from_json(content)
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal_lists import plan_text
-
-        return plan_text(self)
+    def _table(self) -> Table:
+        return plain_rows(PLAN_COLUMNS, [list(row.values()) for row in self.rows()])
 
 
 def _own(name: str, given: Float[np.ndarray, " d"], d: int) -> Float[np.ndarray, " d"]:
@@ -245,46 +224,27 @@ class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     sizes: str
     replacement: str
     features: list[PlannedFeature]
-    notices: list[str]
+    notices: tuple[str, ...]
     model: str
     version: str
 
+    @classmethod
+    def of(cls, plan: SamplingPlan) -> "PlanRecord":
+        """Return the record of a plan."""
+        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
+        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
+        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
+        return cls(schema="limelight.plan/1", **own)
 
-_SAME = ("text", "target", "against", "scale", "error", "overhead", "left", "pilot")
-_ALSO = ("ridge", "row0", "sizes", "replacement", "model", "version")
-
-
-def plan_to_json(plan: SamplingPlan, *, indent: int | None = None) -> str:
-    """Return ``plan`` as JSON."""
-    record = PlanRecord(
-        schema="limelight.plan/1",
-        **{name: getattr(plan, name) for name in (*_SAME, *_ALSO)},
-        needed=plan.needed,
-        bandwidth="inf" if plan.bandwidth == math.inf else plan.bandwidth,
-        features=[
-            PlannedFeature(text=feature, **row)
-            for feature, row in ((row.pop("feature"), row) for row in plan.rows())
-        ],
-        notices=list(plan.notices),
-    )
-    content = msgspec.json.encode(record)
-    return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
-
-
-def plan_from_json(content: str | bytes) -> SamplingPlan:
-    """Return the plan that :func:`plan_to_json` wrote."""
-    try:
-        record = msgspec.json.decode(content, type=PlanRecord)
-    except RecursionError:
-        raise InputError("this is not a limelight plan: it is nested too deep.") from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise InputError(f"this is not a limelight plan: {error}.") from None
-    return SamplingPlan(
-        **{name: getattr(record, name) for name in (*_SAME, *_ALSO)},
-        bandwidth=float(record.bandwidth),
-        features=tuple(row.text for row in record.features),
-        sides=tuple(row.side for row in record.features),
-        deviation=np.array([row.deviation for row in record.features], dtype=np.float64),
-        scores=np.array([row.score for row in record.features], dtype=np.float64),
-        notices=tuple(record.notices),
-    )
+    def value(self) -> SamplingPlan:
+        """Return the plan of this record."""
+        own = msgspec.structs.asdict(self)
+        del own["schema"], own["needed"]
+        rows = own.pop("features")
+        return SamplingPlan(
+            **own | {"bandwidth": float(self.bandwidth)},
+            features=tuple(row.text for row in rows),
+            sides=tuple(row.side for row in rows),
+            deviation=np.array([row.deviation for row in rows], dtype=np.float64),
+            scores=np.array([row.score for row in rows], dtype=np.float64),
+        )

@@ -3,17 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from limelight.results.explanation import Explanation
-from limelight.results.table import csv_line
+from limelight.results.faces import Page, Tabular
+from limelight.results.table import Table, plain_rows
 from limelight.text import one_line
 from limelight.text.characters import LONE_SURROGATE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import RenderableType
 
 
 @final
@@ -165,10 +161,22 @@ class SummarizedView:
         return self.target if self.against is None else f"{self.target} against {self.against}"
 
 
+_WORD = (
+    "word", "texts", "occurrences", "mean", "mean_abs", "positive", "shrunken", "low", "high",
+    "rare",
+)  # fmt: skip
+_CHANGED = (
+    "word", "group", "first", "second", "difference", "low", "high", "p_holm", "first_texts",
+)  # fmt: skip
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class RunSummary(Page, Tabular):
     """What drives a model: one view for every method and explained class of a run."""
+
+    _terminal = "terminal_runs.summary_text"
+    _page = "summary_html.summary_page"
 
     name: str
     texts: int
@@ -186,41 +194,28 @@ class RunSummary:
         return f"<RunSummary of {self.texts:,} texts: {one_line(views, 120)}>"
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return everything as JSON, schema ``limelight.summary/1``."""
+        """Return everything as JSON, schema ``limelight.summary/1``.
 
-        return summary_to_json(self, indent=indent)
+        Explanations in it have their own schema.
+        """
+        content = {"schema": "limelight.summary/1"} | _plain(self)
+        return LONE_SURROGATE.sub("\ufffd", json.dumps(content, ensure_ascii=False, indent=indent))
 
-    def to_csv(self) -> str:
-        """Return one row per view and word shown as CSV; ``Run.words`` has all words."""
-
-        return summary_to_csv(self)
-
-    def as_html(self) -> str:
-        """Return one self-contained HTML page."""
-        from limelight.pages.summary_html import summary_page
-
-        return summary_page(self)
-
-    def save_html(self, path: "str | Path") -> None:
-        """Write :meth:`as_html` to a file, whole or not at all."""
-        from limelight.files import write_whole
-
-        write_whole(path, self.as_html())
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal_runs import summary_text
-
-        return summary_text(self)
+    def _table(self) -> Table:
+        """Return one row per view and word shown; ``Run.words`` has all words."""
+        rows: list[list[Any]] = []
+        for view in self.views:
+            size = "for" if view.signed else "size"
+            kinds = ((size, view.supporting), ("against", view.opposing), ("phrase", view.phrases))
+            for kind, several in kinds:
+                about = [view.method, view.target, view.against or "", kind]
+                rows += [[*about, *(getattr(one, name) for name in _WORD)] for one in several]
+        return plain_rows(("method", "target", "against", "kind", *_WORD), rows)
 
 
 def words_of(view: SummarizedView) -> Sequence[SummarizedWord]:
     """Return all words of a view that a summary shows."""
     return (*view.supporting, *view.opposing)
-
-
-_WORDS = (
-    "word", "group", "first", "second", "difference", "low", "high", "p_holm", "first_texts",
-)  # fmt: skip
 
 
 @final
@@ -239,7 +234,7 @@ class ChangedText:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDifference:
+class RunDifference(Page, Tabular):
     """What differs between the runs ``first`` and ``second``, on the texts that both explain.
 
     ``words`` have in ``group`` the class whose scores they are, and means over the texts of both
@@ -248,6 +243,9 @@ class RunDifference:
     whose scores have no common unit. ``apart`` counts texts that only one of the runs has, and
     ``predictions`` those whose predicted class changed.
     """
+
+    _terminal = "terminal_runs.difference_text"
+    _page = "summary_html.difference_page"
 
     first: str
     second: str
@@ -265,34 +263,10 @@ class RunDifference:
         content = {"schema": "limelight.difference/1"} | asdict(self)
         return json.dumps(content, ensure_ascii=True, indent=indent)
 
-    def to_csv(self) -> str:
-        """Return one row per word that changed as CSV."""
-        rows = [[getattr(one, name) for name in _WORDS] for one in self.words]
-        names = [{"group": "target", "first_texts": "texts"}.get(name, name) for name in _WORDS]
-        return "".join(map(csv_line, [names, *rows]))
-
-    def as_html(self) -> str:
-        """Return one self-contained HTML page."""
-        from limelight.pages.summary_html import difference_page
-
-        return difference_page(self)
-
-    def __rich__(self) -> "RenderableType":
-        from limelight.pages.terminal_runs import difference_text
-
-        return difference_text(self)
-
-
-_NUMBERS = (
-    "texts", "occurrences", "mean", "mean_abs", "positive", "shrunken", "low", "high", "rare",
-)  # fmt: skip
-_HEAD = ("method", "target", "against", "kind", "word", *_NUMBERS)
-
-
-def summary_to_json(summary: RunSummary, *, indent: int | None = None) -> str:
-    """Return the summary as JSON; explanations in it have their own schema."""
-    content = {"schema": "limelight.summary/1"} | _plain(summary)
-    return LONE_SURROGATE.sub("\ufffd", json.dumps(content, ensure_ascii=False, indent=indent))
+    def _table(self) -> Table:
+        rows = [[getattr(one, name) for name in _CHANGED] for one in self.words]
+        names = {"group": "target", "first_texts": "texts"}
+        return plain_rows([names.get(name, name) for name in _CHANGED], rows)
 
 
 def _plain(value: Any) -> Any:
@@ -301,20 +275,3 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
-def summary_to_csv(summary: RunSummary) -> str:
-    """Return a header and one line per view and word or phrase."""
-    lines = [csv_line(_HEAD)]
-    for view in summary.views:
-        for kind, several in (
-            ("for", view.supporting), ("against", view.opposing), ("phrase", view.phrases)
-        ):  # fmt: skip
-            lines += [csv_line(_cells(view, kind, one)) for one in several]
-    return "".join(lines)
-
-
-def _cells(view: SummarizedView, kind: str, word: SummarizedWord) -> list[Any]:
-    numbers = [getattr(word, name) for name in _NUMBERS]
-    kind = kind if view.signed else "size" if kind == "for" else kind
-    return [view.method, view.target, view.against or "", kind, word.word, *numbers]

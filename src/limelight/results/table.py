@@ -1,50 +1,104 @@
-"""Explanations as rows: CSV text and pandas frames."""
+"""Tables that a terminal, a page, a CSV file and a data frame print alike.
+
+::
+
+    Table(
+        (Column("method", mark="bold"), Column("share", ".3f"), Column("won", ".0%", wide=60)),
+        [(m.method, m.share, m.won) for m in judgement.ranked()],
+    )
+
+Cells are values, not texts: a terminal (``pages.terminal.table_text``) and a page
+(``pages.markup.table_html``) write numbers as their column says, CSV and data frames in full. None
+is nothing, or what the column has for it, and a pair of numbers is an interval. ``Cell(value,
+"weak")`` marks one cell. User text is made visible and escaped by whoever prints.
+"""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
-from limelight.results.explanation import Explanation
-from limelight.results.values import data_frame
+from limelight.errors import InputError
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
-CSV_COLUMNS = (
-    "document", "method", "target", "feature", "score", "stderr", "bound", "spans", "side",
-)  # fmt: skip
 
 
-def explanation_rows(explanation: Explanation, document: int = 0) -> list[dict[str, Any]]:
-    """Return one row per feature, in the order of the text."""
-    e = explanation
-    stderr = [None] * len(e.features) if e.stderr is None else e.stderr.tolist()
-    return [
-        {
-            "document": document,
-            "method": e.method,
-            "target": e.aim,
-            "feature": feature,
-            "score": score,
-            "stderr": error,
-            "bound": e.bound,
-            "spans": " ".join(f"{start}:{end}" for start, end in spans),
-            "side": side,
-        }
-        for feature, spans, score, error, side in zip(
-            e.features, e.spans, e.scores.tolist(), stderr, e.sides, strict=True
-        )
-    ]
+class Cell(NamedTuple):
+    """A value with a mark of its own, in place of its column's."""
+
+    value: Any
+    mark: str = ""
 
 
-def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterator[str]:
-    """Yield CSV text, a header and one row per feature of each (document, explanation).
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The heading of a column, and how its cells are written.
 
-    It comes in parts, as the explanations do, and nothing comes before the first of them.
+    ``number`` is a format (".3f", "+.2f", ",") or a function to a text; such a column stands right
+    and is never cut. Without it cells are texts, which give way where a terminal is narrow, cut to
+    ``widest`` letters at most, or folded. ``mark`` is "bold", "dim", "weak" (what to look at),
+    "ok", "failed", "for", "against" or "neutral"; a page takes it as a class, which may be another.
+
+    On terminals ``short`` is the heading, where there is one, and those narrower than ``wide``
+    leave the column out. Cells of a column with ``room`` (the least and the most letters) are
+    functions of the letters left for them and the ``Look`` of the terminal to a rich ``Text``, such
+    as a bar, and so is ``axis``, its heading; only terminals draw them. ``missing`` is written for
+    None. A column of ``words`` holds pieces of the user's text, which a page keeps apart from what
+    stands around them.
     """
-    for number, (document, explanation) in enumerate(explanations):
-        rows = [list(row.values()) for row in explanation_rows(explanation, document)]
-        header = [] if number else [CSV_COLUMNS]
-        yield "".join(map(csv_line, [*header, *rows]))
+
+    heading: str = ""
+    number: str | Callable[[Any], str] = ""
+    mark: str = ""
+    short: str = ""
+    widest: int = 0
+    fold: bool = False
+    wide: int = 0
+    room: tuple[int, int] | None = None
+    axis: Callable[[int, Any], Any] | None = None
+    missing: str = ""
+    words: bool = False
+
+    def text(self, value: Any) -> str:
+        """Return ``value`` as a reader sees it."""
+        if value is None:
+            return self.missing
+        if isinstance(value, tuple):
+            return f"[{', '.join(map(self.text, value))}]"
+        if not self.number or isinstance(value, str):
+            return str(value)
+        return self.number(value) if callable(self.number) else format(value, self.number)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of values under columns; ``left_out`` more rows are counted, not shown."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    title: str = ""
+    left_out: int = 0
+
+    def to_csv(self, *, header: bool = True) -> str:
+        """Return the values as CSV, with or without a ``header``."""
+        heads = [[column.heading for column in self.columns]] if header else []
+        return "".join(map(csv_line, [*heads, *self.rows]))
+
+    def to_frame(self) -> Any:
+        """Return the values as a data frame; without pandas, say what to install."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError("to_frame needs pandas; run: pip install pandas.") from None
+        return pd.DataFrame(list(self.rows), columns=[column.heading for column in self.columns])
+
+
+def plain_rows(names: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """Return the table of a file: columns by their names alone."""
+    return Table([Column(name) for name in names], list(rows))
 
 
 def csv_line(cells: Sequence[Any]) -> str:
@@ -57,10 +111,5 @@ def csv_line(cells: Sequence[Any]) -> str:
 
 def _unrun(cell: Any) -> Any:
     """Put an apostrophe before a text that a spreadsheet would run as a formula, not show."""
+    cell = cell.value if isinstance(cell, Cell) else cell
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_RUN) else cell
-
-
-def frame_of(explanations: Iterable[Explanation]) -> Any:
-    """Return a pandas data frame with one row per feature of each explanation of one text."""
-    rows = [row for explanation in explanations for row in explanation_rows(explanation)]
-    return data_frame(rows, CSV_COLUMNS)

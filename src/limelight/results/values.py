@@ -1,7 +1,7 @@
 """Values that a file can hold, in memory and in JSON; their equality, and rows as data frames."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -89,15 +89,6 @@ def _name(key: Any, where: str) -> str:
     if not isinstance(key, str):
         raise InputError(f"{where} must be named by texts; got {key!r}.")
     return whole_text(key, where)
-
-
-def data_frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Any:
-    """Return ``rows`` as a data frame; without pandas, say what to install."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("to_frame needs pandas; run: pip install pandas.") from None
-    return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
 
 
 def equal_fields(a: Any, b: Any) -> bool:

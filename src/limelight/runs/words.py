@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyarrow as pa
 
+from limelight.data.columns import DataColumns
 from limelight.errors import InputError, nearest
 from limelight.results.summary import Example, SummarizedWord
-from limelight.runs.record import DataColumns
 from limelight.runs.sql import MARK, Database, View, database, entries, literal, view_of
 from limelight.runs.statistics import FEWEST, Moments, Shrunken, greedy_cover, shrunken
 from limelight.shapes import Float, Int

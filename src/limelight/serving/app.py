@@ -1,13 +1,12 @@
 """The pages and the questions behind them, as a web application."""
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,40 +18,99 @@ from starlette.routing import Route
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model
+from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement_html import judgement_page
-from limelight.pages.markup import Html, resource
-from limelight.pages.palette import palette_css
+from limelight.pages.markup import style_sheet
 from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
 from limelight.serving.frames import navigation, texts_page, trouble_page, typing_page, waiting_page
 from limelight.serving.guard import WHOLE_PAGE_POLICY
-from limelight.serving.questions import MOST_BYTES, TextQuestion, question_of
-from limelight.serving.queue import Alike, Desk, Failed, Found, Report, Share, Superseded, Ticket
+from limelight.serving.queue import (
+    Alike,
+    Answer,
+    Event,
+    Failure,
+    Progress,
+    QuestionQueue,
+    QueuedQuestion,
+    Replaced,
+    Report,
+)
 from limelight.serving.run_views import RunViews
-from limelight.serving.served import Served, ServedModel
-from limelight.serving.texts import alike, shown_text, shown_texts
+from limelight.serving.served import Served
+from limelight.serving.texts import (
+    MOST_BYTES,
+    TextQuestion,
+    kind_of,
+    question_of,
+    shown_text,
+    shown_texts,
+)
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+Handler = Callable[[Request], Awaitable[Response]]
+Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
 
 _OWN = Path(__file__).parent / "page"
-_SHEETS = ("words.css", "page.css", "elements/elements.css")
-
-
-@cache
-def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the type and content of every file by its place in the page's address."""
-    elements = Path(__file__).parents[1] / "pages" / "page" / "elements"
-    scripts = {f"elements/{path.name}": path for path in elements.glob("*.js")}
-    scripts |= {path.name: path for path in _OWN.glob("*.js")}
-    found = {
-        f"page/{name}": ("text/javascript", path.read_bytes()) for name, path in scripts.items()
-    }
-    found["page/theme.js"] = ("text/javascript", resource("theme.js").encode())
-    style = [palette_css(), *map(resource, _SHEETS), (_OWN / "serving.css").read_text("utf-8")]
-    found["page/style.css"] = ("text/css", "\n".join(style).encode())
-    return found
-
-
+_SHEETS = ("words.css", "page.css", "elements.css")
+_LINES, _JSON = "application/x-ndjson", "application/json"
 _SECONDS_TO_SEND = 20.0
 _GRACE = 1.0  # seconds to the next step of a question that is given up
+_SENTENCES = {
+    404: "there is nothing at this address.",
+    405: "this address does not take requests of this kind.",
+}
+
+
+def page_app(served: Served, queue: QuestionQueue) -> Starlette:
+    """Return the application; what it is asked about a model goes through ``queue``."""
+    routes = [
+        Route("/", _page(typing_page(served))),
+        Route("/page/{name:path}", _file),
+        Route("/text", _asked(served, queue, shown_text), methods=["POST"]),
+        *_run_routes(served),
+        *_judgement_routes(served),
+        Route("/parts", _asked(served, queue, compared_parts), methods=["POST"]),
+        Route("/file", _asked(served, queue, made_file), methods=["POST"]),
+    ]
+    errors: Any = {InputError: _refused, HTTPException: _not_there}
+    return Starlette(routes=routes, exception_handlers=errors)
+
+
+def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
+    """Return what answers questions about a text through the queue, line by line."""
+
+    async def answer(request: Request) -> Response:
+        question = question_of(await bounded_body(request))
+        if question.model >= len(served.models):
+            raise InputError(
+                f"there is no model {question.model} here; there are {len(served.models)}."
+            )
+        model = served.models[question.model].model
+        queued = queue.ask(
+            (question.tab, question.place),
+            lambda report: _encoded(answered(model, question, report)),
+            quick=request.query_params.get("when") != "paused",
+            alike=_alike(model, question) if answered is shown_text else None,
+        )
+        return StreamingResponse(lines_of(queued, queue, seconds=served.seconds), media_type=_LINES)
+
+    return answer
+
+
+def _alike(model: Model, question: TextQuestion) -> Alike | None:
+    """Return how to answer ``question`` with others, on models that explain texts together."""
+    kind = kind_of(question) if together(model) > 1 else None
+    if kind is None:
+        return None
+    return Alike(kind, question, lambda asked: list(map(_encoded, shown_texts(model, asked))))
+
+
+def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
+    # In the thread of the model: what is sent from the loop must not keep other pages waiting.
+    return msgspec.Raw(msgspec.json.encode(answer))
 
 
 async def bounded_body(request: Request) -> bytes:
@@ -72,57 +130,39 @@ async def bounded_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def lines_of(ticket: Ticket, desk: Desk, *, seconds: float) -> AsyncIterator[bytes]:
+async def lines_of(
+    question: QueuedQuestion, queue: QuestionQueue, *, seconds: float
+) -> AsyncIterator[bytes]:
     """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
-    answered, ended, until = False, False, time.monotonic() + seconds
+    event: Event = Progress(0.0)
+    until = time.monotonic() + seconds
     try:
-        while not ended:
+        while isinstance(event, Progress):
             left = max(until - time.monotonic(), 0.0)
-            event = await asyncio.wait_for(ticket.events.get(), left)
-            answered = isinstance(event, Found | Failed)
-            line, ended = _line(event)
-            yield msgspec.json.encode(line) + b"\n"
+            event = await asyncio.wait_for(question.events.get(), left)
+            yield _line(event)
     except TimeoutError:
-        sentence = f"the model took longer than {seconds:g} seconds; the question was given up."
-        yield msgspec.json.encode({"failed": sentence}) + b"\n"
+        yield _line(
+            Failure(f"the model took longer than {seconds:g} seconds; the question was given up.")
+        )
     finally:
-        if not answered and desk.leave(ticket):
+        if not isinstance(event, Answer | Failure) and queue.leave(question):
             # It ends at its next step, or never: others wait, and then get another thread.
             left = max(until - time.monotonic(), min(_GRACE, seconds / 4))
-            asyncio.get_running_loop().call_later(left, desk.give_up, ticket)
+            asyncio.get_running_loop().call_later(left, queue.give_up, question)
 
 
-def _line(event: Any) -> tuple[dict[str, Any], bool]:
+def _line(event: Event) -> bytes:
     match event:
-        case Share(done):
-            return {"share": round(done, 4)}, False
-        case Found(answer):
-            return {"found": answer}, True
-        case Failed(sentence):
-            return {"failed": sentence}, True
-        case Superseded():
-            return {"superseded": True}, True
-    raise TypeError(event)
-
-
-Handler = Callable[[Request], Awaitable[Response]]
-Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
-_LINES, _JSON = "application/x-ndjson", "application/json"
-
-
-def page_app(served: Served, desk: Desk) -> Starlette:
-    """Return the application; what it is asked about a model goes through ``desk``."""
-    routes = [
-        Route("/", _page(typing_page(served))),
-        Route("/page/{name:path}", _file),
-        Route("/text", _asked(served, desk, shown_text), methods=["POST"]),
-        *_run_routes(served),
-        *_judgement_routes(served),
-        Route("/parts", _asked(served, desk, compared_parts), methods=["POST"]),
-        Route("/file", _asked(served, desk, made_file), methods=["POST"]),
-    ]
-    errors: Any = {InputError: _refused, HTTPException: _not_there}
-    return Starlette(routes=routes, exception_handlers=errors)
+        case Progress(done):
+            line: dict[str, Any] = {"share": round(done, 4)}
+        case Answer(value):
+            line = {"found": value}
+        case Failure(sentence):
+            line = {"failed": sentence}
+        case Replaced():
+            line = {"superseded": True}
+    return msgspec.json.encode(line) + b"\n"
 
 
 def _run_routes(served: Served) -> list[Route]:
@@ -177,7 +217,7 @@ def _judgement_routes(served: Served) -> list[Route]:
     return [Route("/judgement", judgement)]
 
 
-def _above(served: Served, here: str) -> Html:
+def _above(served: Served, here: str) -> "Markup":
     return navigation(served, here, kept=(here, f"{here}.html"))
 
 
@@ -206,53 +246,27 @@ async def _file(request: Request) -> Response:
     return Response(content, media_type=kind)
 
 
-def _asked(served: Served, desk: Desk, answered: Answered) -> Handler:
-    """Return what answers questions about a text through the desk, line by line."""
-
-    async def answer(request: Request) -> Response:
-        question = question_of(await bounded_body(request))
-        model = served_model(served, question.model).model
-        quick = request.query_params.get("when") != "paused"
-        ticket = desk.ask(
-            (question.tab, question.place),
-            lambda report: _encoded(answered(model, question, report)),
-            quick=quick,
-            alike=_alike(model, question) if answered is shown_text else None,
-        )
-        return StreamingResponse(lines_of(ticket, desk, seconds=served.seconds), media_type=_LINES)
-
-    return answer
-
-
-def _alike(model: Model, question: TextQuestion) -> Alike | None:
-    """Return how to answer ``question`` with others, on models that explain texts together."""
-    kind = alike(question) if together(model) > 1 else None
-    if kind is None:
-        return None
-    return Alike(kind, question, lambda asked: list(map(_encoded, shown_texts(model, asked))))
-
-
-def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(answer))
-
-
-def served_model(served: Served, number: int) -> ServedModel:
-    """Return the model of that number."""
-    if number >= len(served.models):
-        raise InputError(f"there is no model {number} here; there are {len(served.models)}.")
-    return served.models[number]
+@cache
+def page_files() -> dict[str, tuple[str, bytes]]:
+    """Return the type and content of every file by its place in the page's address."""
+    found = {
+        f"page/{entry.name}": ("text/javascript", bundled(entry).encode())
+        for entry in ENTRIES
+        if entry.parent == _OWN or entry.stem == "theme"
+    }
+    style = style_sheet(*_SHEETS, _OWN / "serving.css")
+    found["page/style.css"] = ("text/css", style.encode())
+    return found
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    body = msgspec.json.encode({"failed": str(error)})
-    return Response(body, status_code=400, media_type="application/json")
+    return _failed(str(error), 400)
 
 
 async def _not_there(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    sentence = {
-        404: "there is nothing at this address.",
-        405: "this address does not take requests of this kind.",
-    }
-    said = sentence.get(status, "that did not work.")
-    return Response(json.dumps({"failed": said}), status_code=status, media_type="application/json")
+    return _failed(_SENTENCES.get(status, "that did not work."), status)
+
+
+def _failed(sentence: str, status: int) -> Response:
+    return Response(msgspec.json.encode({"failed": sentence}), status, media_type=_JSON)

@@ -11,15 +11,20 @@ from limelight.explainers.explaining import explanations, metered
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
-from limelight.judging.areas import Ground, text_ground
 from limelight.judging.candidates import Candidate
-from limelight.judging.trial import Hearing, search_all
+from limelight.judging.removals import Removals, removals_of
+from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.pages.html import attention_section, disagreement_section, head_table
+from limelight.pages.html import attention_section, disagreement_section, head_tables
+from limelight.pages.markup import part
 from limelight.results import Comparison, Explanation
-from limelight.serving.questions import TextQuestion
 from limelight.serving.queue import Report
-from limelight.serving.texts import changed_reading, question_reading, writable_explanation
+from limelight.serving.texts import (
+    TextQuestion,
+    changed_reading,
+    question_reading,
+    writable_explanation,
+)
 from limelight.shapes import Float
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
@@ -52,8 +57,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     several = [configured(name, model, {}) for name in question.methods]
     with metered(report, several, reading, aims=1, total=1):
         found = _explained(several, reading)
-    matrices = reading.collapsed.attention_matrices()[0] if reading.collapses else None
-    made = Comparison(explanations=tuple(found), attention=matrices)
+    made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
@@ -78,10 +82,9 @@ def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]
 
 
 def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
-    if not reading.collapses:
+    if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
-    (matrices,) = reading.collapsed.attention_matrices()
     shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
     return {"html": str(shown)}
 
@@ -93,7 +96,7 @@ def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     found = [e for e in _explained(apart or several, reading) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
-    return {"html": "".join(head_table(e) for e in found)}
+    return {"html": str(part("head_tables", head_tables(found)))}
 
 
 def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
@@ -105,11 +108,11 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
     found = _explained(several, reading)
     replacement = resolved_replacement(reading.model, "auto")
-    ground = text_ground(reading, replacement=replacement, seed=0)
+    removals = removals_of(reading, replacement=replacement, seed=0)
     candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
-    hearing = Hearing(0, reading, ground, candidates, [e.scores for e in found])
-    search_all([hearing], _SECONDS)
-    judged = hearing.text(seconds=_SECONDS, curves=True)
+    scored = ScoredText(0, reading, removals, candidates, [e.scores for e in found])
+    search_together([scored], _SECONDS)
+    judged = scored.text(seconds=_SECONDS, curves=True)
     level = judged.deletion
     if level is None or not judged.d:
         raise InputError("there is nothing to remove from this text.")
@@ -120,7 +123,7 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     ]
     return {
         "words": judged.d,
-        "lines": [*lines, *_guides(ground, judged.full)],
+        "lines": [*lines, *_guides(removals, judged.full)],
         "kind": judged.ceiling_kind,
         "chance": level.chance,
         "chance_error": level.stderr,
@@ -137,16 +140,16 @@ def _share(area: float | None, chance: float, ceiling: float) -> float | None:
     return None if area is None or ceiling <= chance else (area - chance) / (ceiling - chance)
 
 
-def _guides(ground: Ground, full: float) -> list[dict[str, Any]]:
+def _guides(removals: Removals, full: float) -> list[dict[str, Any]]:
     """Return the mean curve of random orders and what no order goes below, where both are known."""
-    if ground.lowest is None:
+    if removals.lowest is None:
         return []
-    shares, rng = np.arange(ground.d + 1) / ground.d, np.random.default_rng(0)
-    orders = np.array([rng.permutation(ground.d) for _ in range(_RANDOM_ORDERS // 2)])
-    random = ground.curves(np.concatenate([orders, orders[:, ::-1]])).mean(axis=0)
+    shares, rng = np.arange(removals.d + 1) / removals.d, np.random.default_rng(0)
+    orders = np.array([rng.permutation(removals.d) for _ in range(_RANDOM_ORDERS // 2)])
+    random = removals.curves(np.concatenate([orders, orders[:, ::-1]])).mean(axis=0)
     return [
         _line("chance", "chance", shares, random),
-        _line("ceiling", "ceiling", shares, np.concatenate([[full], ground.lowest])),
+        _line("ceiling", "ceiling", shares, np.concatenate([[full], removals.lowest])),
     ]
 
 

@@ -1,6 +1,7 @@
-"""Who may come in, what every answer must say, and how long a request may take."""
+"""Which requests are answered, what every answer must say, and how long a request may take."""
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import secrets
@@ -28,11 +29,12 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_SECONDS_TO_ASK = 30.0  # from the first byte of a request, or the connection, to the last byte
 WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
 
 
 @final
-class Doors:
+class GuardedApp:
     """An application behind a token and a check of the host."""
 
     def __init__(self, app: App, *, token: str, hosts: Collection[str], any_address: bool) -> None:
@@ -46,7 +48,7 @@ class Doors:
             return
         if scope["type"] != "http":
             return
-        if not self._is_known(_header(scope, b"host")):
+        if not self._is_known(scope):
             await _refused(send, 421, "This server answers only to the address that it printed.")
             return
         given, slash, rest = scope["path"].removeprefix("/").partition("/")
@@ -61,25 +63,20 @@ class Doors:
         inside = {**scope, "path": f"/{rest}", "raw_path": None}
         await self._app(inside, receive, _with_headers(send))
 
-    def _is_known(self, host: str) -> bool:
+    def _is_known(self, scope: Scope) -> bool:
+        """Say whether the request was sent to us, and not to a name that leads here.
+
+        Another site may let its own name point at this machine, and its page could then read what
+        we answer. It cannot make its name a number.
+        """
+        found = [value for key, value in scope["headers"] if key == b"host"]
+        host = found[0].decode("latin-1") if len(found) == 1 else ""
         name = re.sub(r":\d+$", "", host).strip("[]").lower()
-        if name in self._hosts:
-            return True
-        return self._any_address and _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    """Say whether ``name`` is a number: no other site can make its own name one of those."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
+        if name in self._hosts or not self._any_address:
+            return name in self._hosts
+        with contextlib.suppress(ValueError):
+            return bool(ipaddress.ip_address(name))
         return False
-    return True
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    found = [value for key, value in scope["headers"] if key == name]
-    return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
 def _with_headers(send: Send) -> Send:
@@ -106,9 +103,6 @@ async def _refused(send: Send, status: int, sentence: str, *more: tuple[bytes, b
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-_SECONDS_TO_ASK = 30.0  # from the first byte of a request, or the connection, to the last byte
 
 
 @final

@@ -1,26 +1,88 @@
-"""What a page shows of a text: the prediction, what each method says, and what a change does."""
+"""What a page may ask about a text, with limits, and what it shows of it."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations, metered, readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.pages.pieces import writable
-from limelight.pages.wording import Outcome, notices, outcomes
+from limelight.pages.wording import notices, outcomes
+from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
-from limelight.serving.questions import TextQuestion
 from limelight.serving.queue import Report
+from limelight.text import Features, Span
 
-Places = tuple[tuple[tuple[int, int], ...], ...]
+MOST_BYTES = 1 << 20  # of a request
+MOST_CHARACTERS = 100_000  # of a text
+_Short = Annotated[str, Meta(max_length=200)]
+_Word = Annotated[str, Meta(max_length=1000)]
+_Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
+Change = tuple[_Word, Annotated[int, Meta(ge=0)], _Word | None]
+
+
+class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text and what is to be shown of it, beside the fields of the question.
+
+    ``tab`` tells one window of a browser from another: a newer question of the same tab and
+    ``place`` drops the older. ``changes`` are words of the text, each with its number among the
+    features of the same name and what stands for it, None where it is removed.
+    """
+
+    tab: _Short
+    place: _Short
+    text: str  # whose length question_of bounds, in a sentence that a reader understands
+    model: Annotated[int, Meta(ge=0, le=9)] = 0
+    methods: Annotated[list[_Short], Meta(max_length=40)] = []
+    changes: Annotated[list[Change], Meta(max_length=200)] = []
+    parts: Annotated[list[_Short], Meta(max_length=10)] = []
+
+    @property
+    def asked(self) -> Question:
+        """What is asked of the model about the text."""
+        return Question(**{one.name: getattr(self, one.name) for one in FIELDS})
+
+
+def _sent(field: AskedField) -> tuple[str, Any, Any]:
+    """Return a field of the question as a page sends it, no longer than people type."""
+    if field.default == ():
+        return field.name, Annotated[list[_Word], Meta(max_length=200)], []
+    return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
+
+
+if TYPE_CHECKING:
+    TextQuestion = _OfPage
+else:
+    TextQuestion = msgspec.defstruct(
+        "TextQuestion",
+        [_sent(field) for field in FIELDS],
+        bases=(_OfPage,),
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def question_of(body: bytes) -> TextQuestion:
+    """Return the question in ``body``; what is not one is refused in a sentence."""
+    try:
+        question = msgspec.json.decode(body, type=TextQuestion)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InputError(f"this is not a question that the page asks: {error}.") from None
+    if (length := len(question.text)) > MOST_CHARACTERS:
+        raise InputError(
+            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
+            f"{length:,}. Longer ones are for limelight explain --file."
+        )
+    return question
 
 
 def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
@@ -45,7 +107,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
 
 
 def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[str, Any]]:
-    """Return what :func:`shown_text` does for each of several questions that are :func:`alike`.
+    """Return what :func:`shown_text` does for several questions of one kind (:func:`kind_of`).
 
     One text for which a method is not defined is an error here; then each is asked by itself.
     """
@@ -59,7 +121,7 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     return answers
 
 
-def alike(question: TextQuestion) -> Hashable:
+def kind_of(question: TextQuestion) -> Hashable:
     """Return what questions must share to be answered together; None where that cannot be."""
     if question.changes or not question.text.strip() or not question.methods:
         return None
@@ -97,7 +159,10 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
         return before
     (target,) = before.targets.names()
     text = changed_text(before, question)
-    protect = [word for word in question.protect if _is_there(before.model, word, text)]
+    protect = list(question.asked.protect)
+    if protect:
+        left = {string.lower() for string in before.model.read(text).tokens.strings}
+        protect = [word for word in protect if word.lower() in left]
     asked = replace(question.asked, target=target, protect=protect)
     return _reading(before.model, text, asked)
 
@@ -107,8 +172,7 @@ def changed_text(reading: Reading, question: TextQuestion) -> str:
     (document,), (features,) = reading.documents, reading.features
     places: list[tuple[int, int, str | None]] = []
     for word, number, instead in question.changes:
-        spans = _places(features.strings, features.spans, word, number)
-        places += [(start, end, instead) for start, end in spans]
+        places += [(start, end, instead) for start, end in _places(features, word, number)]
     text, at = list[str](), 0
     for start, end, instead in sorted(places, key=lambda place: place[:2]):
         if start < at:
@@ -123,16 +187,10 @@ def changed_text(reading: Reading, question: TextQuestion) -> str:
     return "".join([*text, document.text[at:]])
 
 
-def _places(
-    strings: Sequence[str], spans: Places, word: str, number: int
-) -> tuple[tuple[int, int], ...]:
+def _places(features: Features, word: str, number: int) -> tuple[Span, ...]:
     """Return where the feature is; nowhere, if the text has changed and it is gone."""
-    same = [j for j, string in enumerate(strings) if string.lower() == word.lower()]
-    return spans[same[number]] if number < len(same) else ()
-
-
-def _is_there(model: Model, word: str, text: str) -> bool:
-    return word.lower() in {string.lower() for string in model.read(text).tokens.strings}
+    same = [j for j, string in enumerate(features.strings) if string.lower() == word.lower()]
+    return features.spans[same[number]] if number < len(same) else ()
 
 
 def _reading(model: Model, text: str, asked: Question) -> Reading:
@@ -152,7 +210,7 @@ def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict
     if any(instead is not None for _, _, instead in question.changes):
         return found
     features = before.features[0]
-    gone = {_places(features.strings, features.spans, w, k) for w, k, _ in question.changes}
+    gone = {_places(features, word, number) for word, number, _ in question.changes}
     mask = np.array([[spans not in gone for spans in features.spans]])
     outputs = before.game()(mask)
     found["removed"] = float(before.targets.value(outputs)[0])
@@ -166,41 +224,28 @@ def _value(reading: Reading) -> float:
 
 def _said(reading: Reading) -> dict[str, Any]:
     """Return the classes with their probabilities, and what is explained."""
-    bare = _bare(reading)
+    targets, model = reading.targets, reading.model
+    bare = Explanation(  # the prediction alone, as the views take it: without features
+        text="",
+        features=(),
+        spans=(),
+        scores=np.zeros(0),
+        method="",
+        target=targets.names()[0],
+        against=targets.names_against()[0],
+        classes=model.classes,
+        link=model.link,
+        scale=targets.scale,
+        prediction=reading.prediction(0),
+    )
     return {
-        "outcomes": [_plain(one) for one in outcomes(bare)],
+        "outcomes": [asdict(one) for one in outcomes(bare)],
         "target": bare.target,
         "against": bare.against,
         "scale": bare.scale,
         "value": _value(reading),
         "words": len(reading.features[0]),
     }
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "name": outcome.name,
-        "probability": outcome.probability,
-        "logit": outcome.logit,
-        "chosen": outcome.chosen,
-    }
-
-
-def _bare(reading: Reading) -> Explanation:
-    """Return the prediction alone, as the renderers take it: an explanation without features."""
-    return Explanation(
-        text="",
-        features=(),
-        spans=(),
-        scores=np.zeros(0),
-        method="",
-        target=reading.targets.names()[0],
-        against=reading.targets.names_against()[0],
-        classes=reading.model.classes,
-        link=reading.model.link,
-        scale=reading.targets.scale,
-        prediction=reading.prediction(0),
-    )
 
 
 def writable_explanation(e: Explanation) -> Explanation:

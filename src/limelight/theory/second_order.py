@@ -156,23 +156,29 @@ def _remainder(
     off by, E|κ| max|f − f̄| + √(E[κ²] E[L²]).
     """
     xp = array_namespace(mean.D)
-    both, gains = xp.sum(mean.gain * mean.move, axis=-1), xp.sum(mean.gain**2, axis=-1)
-    squares, fourths = xp.sum(mean.move**2, axis=-1), xp.sum(mean.move**4, axis=-1)
-    both, gains, squares, fourths = (y[..., None] for y in (both, gains, squares, fourths))
+    # Sums of squares are taken in units of the largest entry: beside a word that weighs e^400
+    # times the others their squares underflow, and a remainder of 0 would be no bound.
+    unit, step = (xp.max(xp.abs(y), axis=-1, keepdims=True) for y in (mean.gain, mean.move))
+    gain, move = (y / xp.where(of > 0, of, 1.0) for y, of in ((mean.gain, unit), (mean.move, step)))
+    both, gains = xp.sum(gain * move, axis=-1)[..., None], xp.sum(gain**2, axis=-1)[..., None]
+    squares, fourths = (xp.sum(move**power, axis=-1)[..., None] for power in (2, 4))
     slack = _slack(mean.move.shape[-1])
     # Σ h̃² from three sums that serve all sizes; they may cancel, and their rounding is added.
-    terms = gains + mean.f**2 * squares
-    steps = xp.maximum(terms - 2 * mean.f * both, 0 * terms) + slack * terms
-    L = xp.sqrt(sizes.second * steps) / mean.D
-    eta = xp.sqrt(sizes.second * squares)
-    eta2 = xp.sqrt(sizes.fourth * fourths + sizes.squared * squares**2) / mean.D
+    pulled = mean.f * step
+    largest = xp.maximum(unit + 0 * pulled, xp.abs(pulled))
+    own, pulled = (y / xp.where(largest > 0, largest, 1.0) for y in (unit, pulled))
+    terms = own**2 * gains + pulled**2 * squares
+    steps = xp.maximum(terms - 2 * own * pulled * both, 0 * terms) + slack * terms
+    L = largest / mean.D * xp.sqrt(sizes.second * steps)
+    eta = step * xp.sqrt(sizes.second * squares)
+    eta2 = step * (step / mean.D * xp.sqrt(sizes.fourth * fourths + sizes.squared * squares**2))
     most, x = xp.maximum(kept, removed), sizes.x
-    near = most * L * xp.minimum(eta, eta2) / mean.least
+    near = most * L * (xp.minimum(eta, eta2) / mean.least)
     far = (x * kept + (1 - x) * removed) * mean.reach + L * xp.sqrt(
         x * kept**2 + (1 - x) * removed**2
     )
     further = (eta2 < eta) & (near < far)
-    noise = most * mean.size * (1 + further * xp.sqrt(squares) / mean.D)
+    noise = most * mean.size * (1 + further * step / mean.D * xp.sqrt(squares))
     rest = (1 + slack) * xp.minimum(near, far) + slack * noise
     return rest, xp.astype(further, rest.dtype)
 

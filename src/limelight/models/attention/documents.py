@@ -7,8 +7,9 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, tokenize
+from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, token_strings
 from limelight.text.characters import LONE_SURROGATE
+from limelight.text.tokens import placed_tokens
 
 
 class Encoded(NamedTuple):
@@ -33,12 +34,11 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
     text, replaced = (text, 0) if text.isascii() else LONE_SURROGATE.subn("\ufffd", text)
-    tokens = tokenize(text)
-    if not len(tokens):
+    strings = tuple(token_strings(text))
+    if not strings:
         raise InputError("the text has no words; give at least one word.")
-    inside = tokens.head(T_max - 1)
+    inside, beyond = placed_tokens(strings[: T_max - 1], text), strings[T_max - 1 :]
     ids = vocabulary.encode(inside.strings)
-    beyond = tokens.strings[len(inside) :]
     return Document(
         text,
         inside,

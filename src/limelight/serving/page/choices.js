@@ -1,6 +1,6 @@
 // What a reader can choose: class, scale, features and methods.
 
-import { made } from "./elements/nodes.js";
+import { made } from "../../pages/elements/nodes.js";
 
 const NAMES = { words: "words", positions: "every token", sentences: "sentences", tokens: "pieces of words" };
 

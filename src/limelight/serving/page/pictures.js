@@ -1,6 +1,6 @@
 // What a reading shows, as one picture: words where the page has them, as text and rectangles of SVG.
 
-import { drawn } from "./elements/nodes.js";
+import { drawn } from "../../pages/elements/nodes.js";
 
 const MARGIN = 24, LINE = 26;
 

@@ -7,14 +7,14 @@
 // "limelight-answer" when something new is shown, and "limelight-word" when a word is chosen.
 
 import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
-import "./elements/class_meters.js";
-import "./elements/colour_legend.js";
-import "./elements/coloured_words.js";
-import { defined, made } from "./elements/nodes.js";
-import { written } from "./elements/numbers_in_words.js";
-import { scaleInWords, scoreInWords } from "./elements/score_words.js";
-import { labelOf } from "./elements/shades.js";
-import { visibleText } from "./elements/text_pieces.js";
+import "../../pages/elements/class_meters.js";
+import "../../pages/elements/colour_legend.js";
+import "../../pages/elements/coloured_words.js";
+import { defined, made } from "../../pages/elements/nodes.js";
+import { written } from "../../pages/elements/numbers_in_words.js";
+import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
+import { labelOf } from "../../pages/elements/shades.js";
+import { visibleText } from "../../pages/elements/text_pieces.js";
 import { kept, pngFile, svgFile } from "./pictures.js";
 
 const PAUSE = 600; // milliseconds without a key

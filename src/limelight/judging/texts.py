@@ -1,0 +1,323 @@
+"""Texts as they are judged: read, scored by every candidate, searched, and put between bounds."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, cast, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.explainers.explaining import together
+from limelight.explainers.reading import Reading, has_exact_game, reading_of
+from limelight.explainers.text_game import TextGame
+from limelight.judging.agreement import TextAgreement, text_agreement
+from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
+from limelight.judging.columns import text_columns
+from limelight.judging.orders import GreedySearch, Groups, flat, tied, tied_groups
+from limelight.judging.plausibility import Rationales, marked_text
+from limelight.judging.removals import AreaRange, Areas, JudgedOrder, Removals, removals_of
+from limelight.models import CAPABILITIES, Model, Shuffles, why_not
+from limelight.question import Question, target_indices
+from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
+from limelight.sampling.masks import text_rng
+from limelight.text import side_names, with_sides
+from limelight.text.characters import LONE_SURROGATE
+
+_NOTHING = 1e-9  # of the explained number: less room than this is rounding
+_MOST_WORDS = 2**16  # whose places a stored curve can count
+_IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ScoredText:
+    """A text with the scores of every candidate, or reasons why there are none."""
+
+    number: int
+    one: Reading
+    removals: Removals
+    candidates: Sequence[Candidate]
+    scored: Sequence[Scored]
+    columns: tuple[TextColumn, ...] = ()
+
+    @cached_property
+    def groups(self) -> list[Groups | None]:
+        """The order of each candidate, tied words together; None where it has no scores."""
+        return [
+            None if isinstance(scores, str) else tied_groups(scores, signed=candidate.signed)
+            for candidate, scores in zip(self.candidates, self.scored, strict=True)
+        ]
+
+    @cached_property
+    def areas(self) -> list[Areas | None]:
+        """The areas of each candidate."""
+        found = iter(self.removals.areas([own for own in self.groups if own is not None]))
+        return [None if own is None else next(found) for own in self.groups]
+
+    @cached_property
+    def judged(self) -> list[JudgedOrder]:
+        """The orders that there are."""
+        rows = zip(self.candidates, self.groups, self.areas, strict=True)
+        return [
+            JudgedOrder(candidate.name, groups, areas)
+            for candidate, groups, areas in rows
+            if groups is not None and areas is not None
+        ]
+
+    @cached_property
+    def search(self) -> GreedySearch | None:
+        """The search for a good order, to be run before the text is judged."""
+        return self.removals.search(self.judged)
+
+    def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
+        """Return the text as it was judged; ``seconds`` are those for chance."""
+        if self.search is not None and self.search.refused is not None:
+            raise self.search.refused
+        unsigned = any(
+            areas and not candidate.signed
+            for areas, candidate in zip(self.areas, self.candidates, strict=True)
+        )
+        ranges = self.removals.ranges(self.judged, self.search, change=unsigned, seconds=seconds)
+        (target,) = self.one.targets.names()
+        return JudgedText(
+            id=self.number,
+            d=self.removals.d,
+            target=target,
+            full=self.removals.full,
+            ceiling_kind=ranges.kind,
+            best=ranges.best,
+            greedy=ranges.greedy,
+            has_room=_has_room(ranges.deletion, self.removals.full),
+            deletion=self._measure("deletion", ranges.deletion),
+            insertion=self._measure("insertion", ranges.insertion),
+            change=None if ranges.change is None else self._measure("change", ranges.change),
+            ties=tuple(0 if own is None else tied(own) for own in self.groups),
+            notices=self.removals.notices,
+            reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
+            columns=self.columns,
+            words=self._words() if curves else (),
+            curves=self._curves() if curves else (),
+        )
+
+    def _measure(self, name: str, found: AreaRange) -> Measure:
+        areas = (None if own is None else float(getattr(own, name)) for own in self.areas)
+        return Measure(**found._asdict(), areas=tuple(areas))
+
+    def _words(self) -> tuple[str, ...]:
+        """Return the words as a file can hold them."""
+        (features,), (document,) = self.one.features, self.one.documents
+        names = with_sides(features.strings, side_names(features.spans, document.parts))
+        return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
+
+    def _curves(self) -> tuple[RemovalCurve | None, ...]:
+        """Return the curve of one order of each method: of tied words, the first there is."""
+        orders = [flat(own) for own in self.groups if own is not None]
+        if not orders or self.removals.d > _MOST_WORDS:
+            return (None,) * len(self.groups)
+        drawn = np.array(orders)
+        made = iter(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
+        return tuple(None if own is None else next(made) for own in self.groups)
+
+
+def _has_room(found: AreaRange, full: float) -> bool:
+    room = found.ceiling - found.chance
+    # Where chance is sampled, room within two of its standard errors may be none at all.
+    return room > max(_NOTHING * (1 + abs(full)), 2 * (found.stderr or 0.0))
+
+
+def search_together(texts: Sequence[ScoredText], seconds: float | None) -> None:
+    """Take the next step of every search, all in one question, as long as there is time."""
+    going: list[tuple[ScoredText, GreedySearch]] = []
+    for one in texts:
+        # A refusal is said when the text is judged, which asks the same again.
+        with suppress(InputError):
+            if one.search is not None:
+                going.append((one, one.search))
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    while (going := [pair for pair in going if pair[1].going_on]) and time.monotonic() < deadline:
+        asked = [(one, search, search.masks()) for one, search in going]
+        games = [(one.removals.asks, masks) for one, _, masks in asked]
+        known = [(game, masks) for game, masks in games if game is not None]
+        TextGame.ask_ahead([game for game, _ in known], [masks for _, masks in known])
+        for one, search, masks in asked:
+            try:
+                search.choose(one.removals.values(masks))
+            except InputError as error:
+                search.refused = error
+
+
+@final
+class TimeBudget:
+    """Deals a budget out: each text gets its share of what is left; None is without end."""
+
+    def __init__(self, budget: int | float | None, texts: int) -> None:
+        self._left, self._texts = budget, texts
+
+    def seconds(self, texts: int = 1) -> float | None:
+        """Return the time for the next ``texts`` texts."""
+        return None if self._left is None else self._left * texts / max(self._texts, texts)
+
+    @contextmanager
+    def spent(self, texts: int = 0) -> Iterator[None]:
+        """Count the time of a block, after which ``texts`` texts are done."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._texts -= texts
+            if self._left is not None:
+                self._left = max(0.0, self._left - (time.monotonic() - start))
+
+
+class Outcome(NamedTuple):
+    """What was found on one text: a row under each replacement, and what its scores say beside.
+
+    ``marked`` is None where there are no rationales; ``cut`` tells that the model does not read
+    the text to its end.
+    """
+
+    texts: list[JudgedText]
+    agreement: TextAgreement | None = None
+    marked: MarkedText | None = None
+    cut: bool = False
+
+
+class _Prepared(NamedTuple):
+    """A text before it is judged: scored under each replacement, or refused in ``outcome``."""
+
+    outcome: Outcome
+    scored: list[ScoredText]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What is asked of all texts, checked before any of them is read."""
+
+    model: Model
+    candidates: list[Candidate]
+    question: Question  # as it is put to the model
+    replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
+    columns: frozenset[str]
+    rationales: Rationales | None
+    curves: bool
+    budget: float | None  # seconds
+    seed: int
+
+    def __post_init__(self) -> None:
+        classes = self.model.classes
+        target_indices(self.question.target, classes, np.zeros((1, len(classes))))
+        why = why_not(self.model, "shuffles")
+        if "sanity" in self.columns and why is not None:
+            raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
+
+    @property
+    def in_flight(self) -> int:
+        """How many texts are judged together."""
+        return max(together(self.model), 1 if self.exact else _IN_FLIGHT)
+
+    @property
+    def exact(self) -> bool:
+        """Whether areas are sums over tables, so that nothing has to be asked."""
+        # The tables' game replaces words the model's own way, and is of its outputs themselves.
+        own_way = self.replacements == (self.model.replacements[0],)
+        return own_way and has_exact_game(self.model, self.question.scale)
+
+    @cached_property
+    def _twin(self) -> Model | None:
+        """The model with shuffled weights, where it is wanted."""
+        return cast(Shuffles, self.model).shuffled(self.seed) if "sanity" in self.columns else None
+
+    def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
+        """Yield what is found on every text, a few in memory at a time."""
+        budget = TimeBudget(self.budget, len(texts))
+        size = together(self.model)
+        for start in range(0, len(texts), self.in_flight):
+            some = texts[start : start + self.in_flight]
+            prepared: list[_Prepared] = []
+            for i in range(0, len(some), size):
+                prepared += self._prepared(some[i : i + size], start + i)
+            yield from self._judged(prepared, budget)
+
+    def _judged(self, prepared: list[_Prepared], budget: TimeBudget) -> Iterator[Outcome]:
+        """Search on all texts together, then judge each."""
+        seconds = budget.seconds(len(prepared))
+        with budget.spent():  # half of the time is kept for chance, which comes after
+            every = [one for text in prepared for one in text.scored]
+            search_together(every, None if seconds is None else seconds / 2)
+        for outcome, scored in prepared:
+            with budget.spent(1):
+                seconds = budget.seconds()
+                share = None if seconds is None else seconds / max(len(scored), 1)
+                found = [self._text(one, share) for one in scored]
+            yield outcome._replace(texts=found or outcome.texts)
+
+    def _text(self, one: ScoredText, seconds: float | None) -> JudgedText:
+        try:
+            return one.text(seconds=seconds, curves=self.curves)
+        except InputError as error:
+            return JudgedText(id=one.number, reason=str(error))
+
+    def _refused(self, number: int, error: InputError) -> list[JudgedText]:
+        return [JudgedText(id=number, reason=str(error))] * len(self.replacements)
+
+    def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[_Prepared]:
+        """Read texts together; where one of them cannot be read, each by itself."""
+        try:
+            found = reading_of(self.model, texts, self.question)
+        except InputError as error:
+            if len(texts) > 1:
+                for i, text in enumerate(texts):
+                    yield from self._prepared([text], start + i)
+                return
+            marked = None if self.rationales is None else MarkedText(id=start, reason=str(error))
+            yield _Prepared(Outcome(self._refused(start, error), marked=marked), [])
+            return
+        targets, two = found.targets, found.outputs.shape[1] == 2
+        if self.question.scale == "logit" and self.model.link == "softmax" and two:
+            targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
+        reading = replace(found, targets=targets)
+        again = "stability" in self.columns
+        scored = scores_of_texts(self.candidates, reading, again=again, twin=self._twin)
+        for i, one in enumerate(reading.apart()):
+            yield self._of_one(start + i, one, scored[i], among=(reading, i))
+
+    def _of_one(
+        self, number: int, one: Reading, scored: TextScores, *, among: tuple[Reading, int]
+    ) -> _Prepared:
+        outcome = Outcome(
+            [],
+            agreement=text_agreement(self.candidates, one, scored.scores, scored.again),
+            marked=marked_text(number, one, self.rationales, self.candidates, scored.scores),
+            cut=one.documents[0].cut is not None,
+        )
+        try:
+            several = [
+                removals_of(one, replacement=name, seed=self.seed, among=among)
+                for name in self.replacements
+            ]
+            columns = text_columns(
+                self.columns,
+                one,
+                several[0],
+                scored,
+                signed=[candidate.signed for candidate in self.candidates],
+                replacement=self.replacements[0],
+                rng=text_rng(self.seed + 1, one.documents[0].text),
+            )
+        except InputError as error:
+            return _Prepared(outcome._replace(texts=self._refused(number, error)), [])
+        # Other measures stand beside the share under the first replacement alone.
+        return _Prepared(
+            outcome,
+            [
+                ScoredText(
+                    number, one, removals, self.candidates, scored.scores, () if i else columns
+                )
+                for i, removals in enumerate(several)
+            ],
+        )

@@ -1,0 +1,104 @@
+// <limelight-words>: a text with its words coloured by their scores.
+//
+//   words.explanation = {…}   one explanation, as limelight.explanation/1 has it
+//
+// The markup is that of the reports (pages/html.py), so one style sheet serves both. Words
+// can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
+// {feature}, null when the pointer leaves, and "limelight-choose" on a click or Enter.
+
+import { defined, made } from "./nodes.js";
+import { written } from "./numbers_in_words.js";
+import { isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
+import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
+
+const spaced = (text) => /^\s$/u.test(text);
+
+// On which sides a tint has room: over a space, and never over the letter of a neighbour.
+function roomAround(pieces, i) {
+  const before = i && pieces[i - 1].text ? Array.from(pieces[i - 1].text).at(-1) : " ";
+  const after = i + 1 < pieces.length && pieces[i + 1].text ? Array.from(pieces[i + 1].text)[0] : " ";
+  return [spaced(before) ? "s" : "", spaced(after) ? "e" : ""];
+}
+
+export class ColouredWords extends HTMLElement {
+  #explanation = null;
+
+  get explanation() { return this.#explanation; }
+  set explanation(e) { this.#explanation = e; this.#show(); }
+
+  /** Mark all places of a feature; null marks none. */
+  mark(feature) {
+    for (const word of this.querySelectorAll(".w")) word.classList.toggle("same", Number(word.dataset.f) === feature);
+  }
+
+  connectedCallback() {
+    this.classList.add("words");
+    if (!this.hasAttribute("dir")) this.setAttribute("dir", "auto");
+    this.addEventListener("pointerover", this);
+    this.addEventListener("pointerleave", this);
+    this.addEventListener("focusin", this);
+    this.addEventListener("click", this);
+    this.addEventListener("keydown", this);
+  }
+
+  disconnectedCallback() {
+    for (const name of ["pointerover", "pointerleave", "focusin", "click", "keydown"]) this.removeEventListener(name, this);
+  }
+
+  handleEvent(event) {
+    if (event.type === "pointerleave") return this.#send("limelight-point", null);
+    const word = event.target.closest?.(".w");
+    if (!word) return undefined;
+    const feature = Number(word.dataset.f);
+    if (event.type === "keydown") return this.#walked(event, word);
+    if (event.type === "click") { this.#focusWord(word); return this.#send("limelight-choose", feature); }
+    return this.#send("limelight-point", feature);
+  }
+
+  #send(name, feature) {
+    this.mark(feature);
+    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail: { feature } }));
+  }
+
+  #walked(event, word) {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return this.#send("limelight-choose", Number(word.dataset.f));
+    }
+    const words = [...this.querySelectorAll(".w")], here = words.indexOf(word), last = words.length - 1;
+    const there = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last }[event.key];
+    if (there === undefined || there < 0 || there > last) return undefined;
+    event.preventDefault();
+    return this.#focusWord(words[there]);
+  }
+
+  #focusWord(word) {
+    for (const other of this.querySelectorAll(".w[tabindex='0']")) other.tabIndex = -1;
+    word.tabIndex = 0;
+    word.focus();
+  }
+
+  #show() {
+    const e = this.#explanation;
+    if (e === null) return this.replaceChildren();
+    const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e);
+    let first = true;
+    const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
+      const text = visibleText(piece.text);
+      if (piece.opens) return [made("span", { class: "side" }, piece.opens)];
+      if (!piece.seen) return [made("span", { class: "stop" }, "not read from here"), made("span", { class: "cut", title: "past the model's window: not read" }, text)];
+      if (piece.feature === null) return [text];
+      const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
+      const said = written(score, { peak, signed });
+      const classes = ["w", ...roomAround(pieces, i), shade(score, { peak, signed }), piece.feature === top ? "top" : ""];
+      const word = made("span", {
+        class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${labelOf(e)} ${said}`,
+        role: "button", tabindex: first ? 0 : -1, "aria-label": `${visibleText(name)}: ${said}`,
+      }, text);
+      first = false;
+      return [word];
+    });
+    return this.replaceChildren(...nodes);
+  }
+}
+defined("limelight-words", ColouredWords);

@@ -1,0 +1,36 @@
+// Nodes from values. Whatever came from a text or a model is set as text, never read as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+/** The element of that id. */
+export const byId = (id) => document.getElementById(id);
+
+/** All elements inside `root` that a selector names. */
+export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+/** The JSON that the page holds in the script element of that id. */
+export const dataIn = (id) => JSON.parse(byId(id).textContent);
+
+/** An HTML element; attributes that are null or false are left out, strings become text. */
+export function made(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same for SVG. */
+export function drawn(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Register a custom element once: two scripts on a page may bring the same one. */
+export function defined(name, element) {
+  if (!customElements.get(name)) customElements.define(name, element);
+}

@@ -1,0 +1,48 @@
+// Explanations: the elements draw what the page holds as JSON; here is what joins them. Where no
+// script runs, the words and the tables of the page are read as they stand.
+
+import { readableAttention } from "./attention_cells.js";
+import "./class_meters.js";
+import "./coloured_words.js";
+import { all, byId, dataIn, made } from "./nodes.js";
+import "./score_bars.js";
+import { scoreInWords } from "./score_words.js";
+import { labelOf } from "./shades.js";
+import { switchedTabs } from "./tab_switch.js";
+import { featureName, visibleText } from "./text_pieces.js";
+
+const data = dataIn("limelight-data");
+const methods = data.explanations ?? [data];
+
+function say(readout, m, j) {
+  const e = methods[m], { score, spans } = e.features[j];
+  const rank = 1 + e.features.filter((one, k) => Math.abs(one.score) > Math.abs(score) || (Math.abs(one.score) === Math.abs(score) && k < j)).length;
+  const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
+  const others = methods.flatMap((other, k) => (k === m ? [] : [`${labelOf(other)} ${scoreInWords(other, j)}`]));
+  const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
+  readout.replaceChildren(made("b", {}, visibleText(featureName(e, j))), `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank} of ${e.features.length}${times}${elsewhere}`);
+}
+
+const shown = all("limelight-words, limelight-bars");
+for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
+all("limelight-classes")[0].outcomes = dataIn("limelight-view").outcomes;
+for (const readout of all(".readout")) readout.hidden = false;
+document.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
+  for (const node of shown) node.mark(feature);
+  const readout = target.closest(".panel")?.querySelector(".readout");
+  if (feature !== null && readout) say(readout, Number(target.dataset.m), feature);
+});
+
+// The switch between methods.
+const tabs = all("[role=tab]"), choosers = all("[data-choose]");
+const choose = switchedTabs(tabs, all("[role=tabpanel]"), (index) => {
+  choosers.forEach((button, k) => button.setAttribute("aria-pressed", String(k === index)));
+});
+choosers.forEach((button, k) => button.addEventListener("click", () => {
+  choose(k);
+  byId("closer").scrollIntoView({ block: "start" });
+  tabs[k].focus({ preventScroll: true });
+}));
+if (tabs.length) choose(0);
+
+readableAttention(document);

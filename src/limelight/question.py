@@ -1,0 +1,379 @@
+"""What is asked of a model about a text: class, scale, features, and settings of methods.
+
+A field of :class:`Question` is a keyword of every verb, an option of the commands and a parameter
+of the page. A new one is declared here, with its meaning, in ``Question`` and among the keywords
+that type checkers see; nothing else names it.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Integral
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+    get_type_hints,
+)
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
+from limelight.shapes import Float, Int
+from limelight.text import SIDES
+from limelight.theory.path_quadrature import Outer
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """One class per document, and the scale on which its output is explained.
+
+    With a single model output f the second class has the logit f and the first the logit -f.
+    ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
+    "none" there are none, and the ``scale`` is "score". One class alone is a score that is
+    predicted, not a class.
+
+    With ``against``, another class for each document, its number is taken away: f_a − f_b, or
+    p_a − p_b. A single output is the log-odds of one of its classes against the other already, so
+    there only probabilities change.
+    """
+
+    index: Int[np.ndarray, " n"]
+    classes: tuple[str, ...]
+    scale: str = "logit"
+    link: str = "softmax"
+    against: Int[np.ndarray, " n"] | None = None
+
+    def names(self) -> list[str]:
+        """Return the class name of every document."""
+        return [self.classes[i] for i in self.index]
+
+    def names_against(self) -> list[str | None]:
+        """Return the name of the class that each document's is held against, if any."""
+        if self.against is None:
+            return [None] * len(self.index)
+        return [self.classes[i] for i in self.against]
+
+    def only(self, i: int) -> "Targets":
+        """Return the target of document ``i`` alone."""
+        against = None if self.against is None else self.against[i : i + 1]
+        return replace(self, index=self.index[i : i + 1], against=against)
+
+    def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
+        """Return the explained number F of the model's outputs."""
+        if self.scale != "probability":
+            return (f * self._logit_weights(f.shape[-1])).sum(-1)
+        return (self._probabilities(f) * self._chosen()).sum(-1)
+
+    def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
+        """Return ∂F/∂f_c: what a change of each output does to the explained number."""
+        if self.scale != "probability":
+            return np.broadcast_to(self._logit_weights(f.shape[-1]), f.shape)
+        p, chosen = self._probabilities(f), self._chosen()
+        if f.shape[-1] > 1 and self.link == "sigmoid":
+            return chosen * p * (1 - p)
+        slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
+        return slopes if f.shape[-1] > 1 else slopes[..., 1:]
+
+    def outer(self, outputs: int) -> Outer:
+        """Return bounds on the derivatives of F, a function of so many outputs."""
+        if self.scale == "probability":
+            # Outputs with imaginary parts up to ψ make probabilities of at most 1/cos ψ in size; a
+            # class held against another has two of them.
+            n = 1.0 if self.against is None else 2.0
+            return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
+        size = np.abs(self._logit_weights(outputs))
+        return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
+
+    def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
+        flat = class_probabilities(f.reshape(-1, f.shape[-1]), self.link)
+        return flat.reshape(*f.shape[:-1], -1)
+
+    def _chosen(self) -> Float[np.ndarray, "n classes"]:
+        one = np.eye(len(self.classes))
+        return one[self.index] if self.against is None else one[self.index] - one[self.against]
+
+    def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
+        if outputs == 1 and len(self.classes) == 2:
+            return np.where(self.index == 1, 1.0, -1.0)[:, None]
+        return self._chosen()
+
+
+def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
+    """|p (1 − p')| ≤ s (1 + s), s = 1/cos ψ; infinite from π/2 on."""
+    inside = psi < np.pi / 2
+    s = 1 / np.cos(np.where(inside, psi, 0.0))
+    return np.where(inside, s * (1 + s), np.inf)[..., None]
+
+
+def target_indices(
+    target: Any,
+    classes: tuple[str, ...],
+    logits: Float[np.ndarray, "n C"],
+) -> Int[np.ndarray, " n"]:
+    """Return the class that ``target`` means for every document.
+
+    None is the last of two classes and the predicted one of several.
+    """
+    if target is None:
+        target = "predicted" if len(classes) > 2 else len(classes) - 1
+    if target == "predicted" and target not in classes and len(classes) > 1:
+        return class_probabilities(logits).argmax(axis=1)
+    if target == "predicted" and target not in classes:
+        target = 0
+    if isinstance(target, str):
+        if target not in classes:
+            raise InputError(nearest("class", target, [*classes, "predicted"]))
+        target = classes.index(target)
+    if isinstance(target, bool) or not hasattr(target, "__index__"):
+        raise InputError(f"a target must be a class, by name or number; got {target!r}.")
+    if not -len(classes) <= target < len(classes):
+        raise InputError(
+            f"there are {len(classes)} classes, so a target index must lie in "
+            f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
+        )
+    return np.full(len(logits), target % len(classes))
+
+
+def against_indices(
+    against: Any,
+    index: Int[np.ndarray, " n"],
+    classes: tuple[str, ...],
+    logits: Float[np.ndarray, "n C"],
+) -> Int[np.ndarray, " n"] | None:
+    """Return the class that the target of every document is held against; None where nobody asks.
+
+    ``against`` is a class by name or number, or "predicted".
+    """
+    if against is None:
+        return None
+    found = target_indices(against, classes, logits)
+    if (same := found == index).any():
+        name = classes[int(found[same][0])]
+        raise InputError(
+            f"a class is explained against another one; target and against are both {name!r}."
+        )
+    return found
+
+
+def explained_scale(scale: str, link: str) -> str:
+    """Return the scale that is explained: "score" for a model whose outputs are not log-odds."""
+    if scale not in SCALES:
+        raise InputError(nearest("scale", scale, SCALES))
+    if link == "none" and scale == "probability":
+        raise InputError(
+            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+            "explain scale='score' (--scale score)."
+        )
+    if link != "none" and scale == "score":
+        raise InputError(
+            "scale 'score' is for models without probabilities; explain 'logit' or 'probability'."
+        )
+    return "score" if link == "none" else scale
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked about one text, or about each of several, whatever the method.
+
+    The fields are the arguments of :func:`limelight.explain` that bear their names, each with what
+    it means to somebody who types a command; with ``all_classes`` every class is asked about in
+    turn, and no target is named. A run stores the question, so that only the same one goes on with
+    it. What can be checked without a model is checked here, the rest when it is put :meth:`to` one
+    and when the texts are read.
+    """
+
+    target: Annotated[
+        str | int | None,
+        'Class to explain, by name or number, or "predicted"; by default the last of two classes, '
+        "else the predicted one.",
+    ] = None
+    against: Annotated[
+        str | int | None,
+        'Explain the target against this class, by name or number, or "predicted": the difference '
+        "of the two.",
+    ] = None
+    all_classes: bool = False
+    features: Annotated[
+        str | Sequence[int],
+        '"words": all occurrences of a word together; "positions": every token by itself; '
+        '"sentences"; with a Hugging Face model also "tokens".',
+    ] = "words"
+    scale: Annotated[
+        str,
+        'Explain the "logit" of the class or its "probability"; a model without probabilities has '
+        'a "score", which is always what is explained.',
+    ] = "logit"
+    protect: Annotated[
+        Collection[str], "Word that stays as it is and gets no score. May be repeated."
+    ] = ()
+    window: Annotated[
+        str | int | None,
+        "Explain all of a text that is longer than a Hugging Face model reads: the mean over "
+        'windows of this many tokens, or "auto" for as many as it reads.',
+    ] = None
+    side: Annotated[
+        str | None, '"first" or "second": of a pair, score the words of this text only.'
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name, given in (("target", self.target), ("against", self.against)):
+            if self.all_classes and given is not None:
+                raise InputError(f"give {name} or all_classes, not both.")
+        if isinstance(self.protect, str):
+            raise InputError(
+                f"protect takes a list of words; got one string. Write [{self.protect!r}]."
+            )
+        if not isinstance(self.protect, Collection):
+            raise InputError(f"protect takes a list of words; got {self.protect!r}.")
+        if self.side is not None and self.side not in SIDES:
+            raise InputError(nearest("side", self.side, SIDES))
+        object.__setattr__(self, "protect", tuple(self.protect))
+        for name in ("target", "against", "window"):
+            given = getattr(self, name)
+            if isinstance(given, Integral) and not isinstance(given, bool):
+                # NumPy's whole numbers are welcome, and JSON knows Python's alone.
+                object.__setattr__(self, name, int(given))
+
+    def to(self, model: Model) -> "Question":
+        """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
+        return replace(self, scale=explained_scale(self.scale, model.link))
+
+    def windowed(self, model: Model) -> Model:
+        """Return ``model`` as it reads the texts: in windows, if they are asked for."""
+        if self.window is None:
+            return model
+        if (why := why_not(model, "cuts")) is not None:
+            raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
+        return cast(Cuts, model).in_windows(self.window)
+
+
+class AskedField(NamedTuple):
+    """A field of a question that may be asked by name: in Python, in a command, on the page."""
+
+    name: str
+    default: Any
+    hint: Any
+    means: str  # to somebody who types a command
+
+
+FIELDS = tuple(
+    AskedField(one.name, one.default, *get_args(hint))
+    for one, hint in zip(
+        fields(Question), get_type_hints(Question, include_extras=True).values(), strict=True
+    )
+    if one.name != "all_classes"  # which is a verb of its own, or an option of a command's
+)
+
+
+class Removing(TypedDict, total=False):
+    """Keywords about what can be removed of a text, which is all that a game knows."""
+
+    features: str | Sequence[int]
+    protect: Collection[str]
+    window: str | int | None
+    side: str | None
+
+
+class OfEveryClass(Removing, total=False):
+    """Keywords of a question about all classes."""
+
+    scale: str
+
+
+class Asked(OfEveryClass, total=False):
+    """Keywords of a question about one class, as type checkers see them."""
+
+    target: str | int | None
+    against: str | int | None
+
+
+def split(
+    keywords: Mapping[str, Any], asked: Any = Asked, *, all_classes: bool = False
+) -> tuple[Question, dict[str, Any]]:
+    """Return the question in the keywords of a verb that takes those of ``asked``, and the rest."""
+    own = asked.__annotations__
+    question = {name: value for name, value in keywords.items() if name in own}
+    rest = {name: value for name, value in keywords.items() if name not in own}
+    return Question(all_classes=all_classes, **question), rest
+
+
+def question_of(verb: str, keywords: Mapping[str, Any], asked: Any = Asked) -> Question:
+    """Return the question in the keywords of a verb that has no settings of methods."""
+    question, rest = split(keywords, asked)
+    for name in rest:
+        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
+    return question
+
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
+    """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
+
+    They take the place of ``**asked``, or come before ``**settings``.
+    """
+    named = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.hint
+        )
+        for one in FIELDS
+        if one.name in asked.__annotations__
+    ]
+
+    def shown(verb: _Verb) -> _Verb:
+        own = inspect.signature(verb)
+        *given, rest = own.parameters.values()
+        last = [] if rest.name == "asked" else [rest]
+        shown = own.replace(parameters=[*given, *named, *last])
+        verb.__signature__ = shown  # type: ignore[attr-defined]
+        return verb
+
+    return shown
+
+
+class Settings(TypedDict, total=False):
+    """What ``explain`` and ``compare`` take by name.
+
+    ``limelight methods`` says which method takes which, and what each means there.
+    """
+
+    bandwidth: float
+    batch: int | None
+    beam: int
+    delta: float
+    feature_selection: str
+    fit: bool
+    heads: int | None
+    index: str
+    layer: str | int
+    max_pairs: int
+    max_samples: int | None
+    max_size: int | None
+    max_steps: int
+    num_features: int | None
+    pairs: int | None
+    penalty: float
+    per_head: bool
+    replacement: str
+    ridge: float
+    row0: bool
+    rows: int | None
+    samples: int | None
+    seed: int
+    sizes: str
+    slack: float
+    steps: int
+    threshold: float
+    tolerance: float | None
+    top: int | None
+    values: str

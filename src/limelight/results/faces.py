@@ -1,0 +1,116 @@
+"""What results do alike: show themselves, become a page, rows and a file, each in one place.
+
+A result inherits what it can do and names who does it, a module and a function::
+
+    class SamplingPlan(Shown, Tabular, Stored):
+        _terminal = "terminal_lists.plan_text"   # of ``limelight.pages``: the value to a renderable
+        _record = "codec.PlanRecord"             # of ``limelight.results``: both ways to JSON
+
+        def _table(self) -> Table:                # for ``to_csv`` and ``to_frame``
+            ...
+
+``Page`` is ``Shown`` with a whole page beside: ``_page`` and ``_fragment`` are functions of the
+value to HTML. Names stand here instead of imports because pages are a layer above results, and
+because a value that nobody looks at should load nothing that draws.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from limelight.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from limelight.results.table import Table
+
+
+T = TypeVar("T", bound="Stored")
+
+
+def named(package: str, name: str) -> Any:
+    """Return what ``name``, "module.function", is in a package of this library."""
+    module, _, member = name.partition(".")
+    return getattr(import_module(f"limelight.{package}.{module}"), member)
+
+
+class Shown:
+    """Shows itself on a terminal, and in a notebook where it has a ``_fragment``."""
+
+    __slots__ = ()
+    _terminal: ClassVar[str]
+    _fragment: ClassVar[str] = ""
+
+    def __rich__(self) -> "RenderableType":
+        return named("pages", self._terminal)(self)
+
+    def _repr_html_(self) -> str | None:
+        # None makes a notebook print the value as Python would.
+        return named("pages", self._fragment)(self) if self._fragment else None
+
+
+class Page(Shown):
+    """Becomes one HTML page."""
+
+    __slots__ = ()
+    _page: ClassVar[str]
+
+    def to_html(self, *, fragment: bool = False) -> str:
+        """Return one self-contained HTML page, or a ``fragment`` to put into another page.
+
+        A fragment has no script and styles that touch nothing around it: for apps and mails.
+        """
+        if not fragment:
+            return named("pages", self._page)(self)
+        if (found := self._repr_html_()) is None:
+            raise InputError(f"a {type(self).__name__} has no fragment, only a page.")
+        return found
+
+    def as_html(self) -> str:
+        """Return :meth:`to_html`, under the name that the ``lime`` package has for it."""
+        return self.to_html()
+
+    def save_html(self, path: "str | Path") -> None:
+        """Write :meth:`to_html` to a file, whole or not at all."""
+        from limelight.files import write_whole
+
+        write_whole(path, self.to_html())
+
+
+class Tabular:
+    """Becomes rows, as its ``_table`` has them."""
+
+    __slots__ = ()
+
+    def _table(self) -> "Table":
+        raise NotImplementedError
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV with a header."""
+        return self._table().to_csv()
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas data frame."""
+        return self._table().to_frame()
+
+
+class Stored:
+    """Becomes JSON and comes back from it, as its ``_record`` says."""
+
+    __slots__ = ()
+    _record: ClassVar[str]
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the value as JSON, without loss."""
+        from limelight.results.codec import encoded
+
+        return encoded(named("results", self._record).of(self), indent)
+
+    @classmethod
+    def from_json(cls: type[T], content: str | bytes) -> T:
+        """Return the value that :meth:`to_json` wrote."""
+        from limelight.results.codec import decoded
+
+        return decoded(content, named("results", cls._record)).value()

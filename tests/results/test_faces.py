@@ -1,0 +1,108 @@
+"""What results do alike, and the table that a terminal, a page, CSV and a frame print."""
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from limelight import InputError
+from limelight.pages.markup import table_html
+from limelight.pages.terminal import View, table_text
+from limelight.results import Comparison, Explanation, Explanations
+from limelight.results.faces import Page, Shown, Stored, Tabular, named
+from limelight.results.judgement import Judgement
+from limelight.results.method_table import MethodTable
+from limelight.results.plan import SamplingPlan
+from limelight.results.summary import RunDifference, RunSummary
+from limelight.results.table import Cell, Column, Table
+
+RESULTS = [
+    Explanation, Explanations, Comparison, Judgement, MethodTable, RunDifference, RunSummary,
+    SamplingPlan,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.__name__)
+def test_what_a_result_names_is_there(result):
+    assert issubclass(result, Shown)
+    pages = [result._terminal, result._fragment, result._page if issubclass(result, Page) else ""]
+    assert all(callable(named("pages", name)) for name in pages if name)
+    if issubclass(result, Tabular):
+        assert result._table is not Tabular._table
+    if issubclass(result, Stored):
+        record = named("results", result._record)
+        assert record.of
+        assert record.value
+
+
+def test_no_result_was_forgotten():
+    assert every(Shown) - {"Page"} == {result.__name__ for result in RESULTS}
+
+
+def every(kind):  # by name: a class with slots is made twice
+    children = kind.__subclasses__()
+    return {name for child in children for name in (child.__name__, *every(child))}
+
+
+def test_a_result_without_a_fragment_says_so():
+    with pytest.raises(InputError, match="a RunSummary has no fragment, only a page"):
+        RunSummary.to_html(object.__new__(RunSummary), fragment=True)
+
+
+TABLE = Table(
+    (
+        Column("name", widest=9, words=True),
+        Column("score", "+.2f", short="sc.", missing="–"),
+        Column("interval", ".1f", "dim", wide=50),
+        Column(room=(3, 9)),
+    ),
+    [
+        ("<b>one\x1b", Cell(-0.125, "weak"), (0.25, 1.0), lambda n, _: Text("#" * n)),
+        ("=a very long one", None, None, None),
+    ],
+    title="Some",
+    left_out=1200,
+)
+
+
+def printed(table, width, encoding="utf-8"):
+    raw = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(raw, encoding=encoding), width=width)
+    console.print(View(lambda look, width: [table_text(table, look, width)]))
+    console.file.flush()
+    return [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
+
+
+def test_a_terminal_prints_a_table_at_its_width():
+    assert printed(TABLE, 60) == [
+        "Some",
+        "name         sc.    interval",
+        "<b>one␛    -0.12  [0.2, 1.0]  #########",
+        "=a very …      –",
+        "and 1,20…",
+    ]
+    assert printed(TABLE, 30)[1:3] == ["name         sc.", "<b>one␛    -0.12  #########"]
+    for width in (12, 16, 20, 25):
+        assert max(map(cell_len, printed(TABLE, width))) <= width
+
+
+def test_a_terminal_without_unicode_prints_it_too():
+    assert printed(TABLE, 60, "ascii")[2] == "<b>one?    -0.12  [0.2, 1.0]  #########"
+
+
+def test_a_page_escapes_a_table_and_keeps_its_numbers():
+    page = table_html(TABLE)
+    assert "<caption>Some</caption>" in page
+    assert '<th scope="row"><bdi>&lt;b&gt;one␛</bdi></th>' in page
+    assert '<td class="weak">−0.12</td><td class="note">[0.2, 1.0]</td></tr>' in page
+    assert '<th scope="col">score</th>' in page
+    assert "<td>–</td>" in page
+    assert page.endswith('<p class="note">and 1,200 more</p>')
+
+
+def test_files_get_the_values_as_they_are():
+    table = Table(TABLE.columns[:2], [row[:2] for row in TABLE.rows])
+    assert table.to_csv() == "name,score\n<b>one\x1b,-0.125\n'=a very long one,\n"
+    assert table.to_csv(header=False).count("\n") == 2
