@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight
-from limelight.data.columns import chosen_pair, usual_pair
+from limelight.data.columns import opened_data
 from limelight.errors import InputError
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
@@ -124,16 +124,29 @@ def test_a_run_of_single_texts_stores_no_parts(tmp_path):
     assert run.words().column("word").to_pylist() == ["a", "dog", "no"]
 
 
-def test_columns_of_usual_names_are_found_unless_a_text_is_there():
-    assert usual_pair(["id", "sentence_A", "sentence_B"]) == ("sentence_A", "sentence_B")
-    assert usual_pair(["Premise", "hypothesis", "text"]) is None
-    assert usual_pair(["premise", "label"]) is None
-    assert chosen_pair(["premise", "hypothesis"], "premise", None) == ("premise", None)
-    assert chosen_pair(["a", "b"], "a", "b") == ("a", "b")
-    for text, pair in (("b", "b"), (None, "text")):
-        with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
-            chosen_pair(["a", "b", "text"], text, pair)
-    assert chosen_pair(["premise", "hypothesis"], None, None) == ("premise", "hypothesis")
+@pytest.mark.parametrize(
+    ("names", "text", "pair", "chosen"),
+    [
+        (["id", "sentence_A", "sentence_B"], None, None, ("sentence_A", "sentence_B")),
+        (["Premise", "hypothesis", "text"], None, None, ("text", None)),
+        (["premise", "label"], None, None, ("premise", None)),
+        (["premise", "hypothesis"], None, None, ("premise", "hypothesis")),
+        (["premise", "hypothesis"], "premise", None, ("premise", None)),
+        (["premise", "hypothesis", "other"], None, "hypothesis", ("premise", "hypothesis")),
+        (["premise", "hypothesis", "review"], None, "premise", ("review", "premise")),
+        (["a", "b"], "a", "b", ("a", "b")),
+    ],
+)
+def test_columns_of_usual_names_are_found_unless_a_text_is_there(names, text, pair, chosen):
+    table = {name: [1 if name in ("id", "label") else "a"] for name in names}
+    columns = opened_data(table, text=text, pair=pair).columns
+    assert (columns.text, columns.pair) == chosen
+
+
+@pytest.mark.parametrize(("text", "pair"), [("b", "b"), (None, "text")])
+def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
+    with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
+        opened_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])

@@ -1,7 +1,7 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final, get_args
@@ -18,28 +18,53 @@ from limelight.models import Model, load
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
-from limelight.text import one_line
+from limelight.text import Given, one_line
 
 
-def chosen_model(
-    model: Path | None, device: str | None, template: str | None = None, labels: str | None = None
-) -> Model:
-    """Return the model; with ``template`` and ``labels`` it is a language model that is asked.
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model is asked.
 
-    A template that begins with a bracket is a list of chat messages as JSON.
+    Parameters
+    ----------
+    model
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model that comes with the package if none is given.
+    device
+        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
+        and for a Hugging Face model a GPU if there is one.
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     """
-    if template is None and labels is None:
-        return load(model, device=device)
-    if model is None:
-        raise InputError("--template and --labels are about a language model; add --model FOLDER.")
-    if template is None or labels is None:
-        raise InputError(
-            "--template and --labels go together: one asks, the other has the answers."
-        )
-    return load(model, device=device, template=_template(template), labels=_labels(labels))
+
+    model: Path | None = None
+    device: str | None = None
+    template: str | None = None
+    labels: str | None = None
+
+    def load(self) -> Model:
+        """Return the model; with template and labels it is a language model that is asked."""
+        if self.template is None and self.labels is None:
+            return load(self.model, device=self.device)
+        if self.model is None:
+            raise InputError(
+                "--template and --labels are about a language model; add --model FOLDER."
+            )
+        if self.template is None or self.labels is None:
+            raise InputError(
+                "--template and --labels go together: one asks, the other has the answers."
+            )
+        asked = {"template": _template(self.template), "labels": _labels(self.labels)}
+        return load(self.model, device=self.device, **asked)
 
 
 def _template(written: str) -> Any:
+    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
     if not written.lstrip().startswith("["):
         return written
     return bounded_json(written.encode(), "--template")
@@ -108,16 +133,11 @@ else:
 @Parameter(name="*")
 @final
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """Of which texts and model it is asked, at what cost, and where the answer goes.
+class TextOptions:
+    """Where the texts come from, beside the arguments.
 
     Parameters
     ----------
-    budget
-        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls"),
-        which alone --data takes. How much the methods sample follows from it.
-    set
-        Setting of the methods that have it, as name=value. May be repeated.
     pair
         The second text of a pair, of which the text is the first; for models that read two texts
         together.
@@ -128,17 +148,30 @@ class Asking:
         are found; a line that cannot be used is named on standard error, and the exit code is 2.
     tabs
         With --lines: every line is a pair, its two texts with a tab between them.
-    model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
-        and for a Hugging Face model a GPU if there is one.
-    template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
-    labels
-        The word that stands for each class there, as in negative=bad,positive=good.
+    """
+
+    pair: str | None = None
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
+    lines: Annotated[bool, Parameter(negative=())] = False
+    tabs: Annotated[bool, Parameter(negative=())] = False
+
+    def with_second(self) -> Callable[[Sequence[str]], list[Given]]:
+        """Return how texts become what is asked about: :func:`limelight.cli.texts.with_second`."""
+        return with_second(self.pair, tabs=self.tabs, lines=self.lines)
+
+    def answers(self, texts: Sequence[str], ask: Callable[..., Any], **how: Any) -> Answers[Any]:
+        """Return what ``ask`` answers to them: :func:`limelight.cli.texts.answers_to`."""
+        return answers_to(texts, self.file, ask, lines=self.lines, **how)
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Where the answer goes, and as what.
+
+    Parameters
+    ----------
     format
         "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
         "pdf"; by default what the name of the output file says, else "terminal".
@@ -146,16 +179,6 @@ class Asking:
         Write to this file instead of standard output.
     """
 
-    budget: str | None = None
-    set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    pair: str | None = None
-    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
-    lines: Annotated[bool, Parameter(negative=())] = False
-    tabs: Annotated[bool, Parameter(negative=())] = False
-    model: Path | None = None
-    device: str | None = None
-    template: str | None = None
-    labels: str | None = None
     format: str | None = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
@@ -164,40 +187,43 @@ class Asking:
         """The format of the answer."""
         return chosen_format(self.format, self.output)
 
-    def chosen_model(self) -> Model:
-        """Return the model that is asked."""
-        return chosen_model(self.model, self.device, self.template, self.labels)
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """Of which texts and model it is asked, at what cost, and where the answer goes.
+
+    Parameters
+    ----------
+    budget
+        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls"),
+        which alone --data takes. How much the methods sample follows from it.
+    set
+        Setting of the methods that have it, as name=value. May be repeated.
+    """
+
+    budget: str | None = None
+    set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    texts: TextOptions = TextOptions()
+    model: ModelOptions = ModelOptions()
+    out: OutputOptions = OutputOptions()
 
     def asked(
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
-        given = with_second(self.pair, tabs=self.tabs, lines=self.lines)
-        model = self.chosen_model()
+        given, model = self.texts.with_second(), self.model.load()
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
             settings = parsed_settings(self.set, verb)
             with shown as progress:
-                return verb(
-                    model,
-                    given(texts),
-                    *rest,
-                    budget=self.budget,
-                    progress=progress,
-                    **more,
-                    **settings,
-                )
+                how = {"budget": self.budget, "progress": progress, **more, **settings}
+                return verb(model, given(texts), *rest, **how)
 
-        return answers_to(
-            text,
-            self.file,
-            ask,
-            notices=_notices,
-            lines=self.lines,
-            together=together(model),
-        )
+        return self.texts.answers(text, ask, notices=_notices, together=together(model))
 
 
 def _notices(answer: Any) -> list[str]:
@@ -221,3 +247,8 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
 def number_or_name(given: str | None) -> str | int | None:
     """Return a target or a window as the library takes it: digits are a number."""
     return int(given) if given is not None and _NUMBER.fullmatch(given) else given
+
+
+def names_in(written: str | None) -> list[str] | None:
+    """Return names that are written with commas between them."""
+    return None if written is None else [name.strip() for name in written.split(",")]

@@ -12,12 +12,11 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.checking import checked_given
 from limelight.models.protocol import collapsing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling import watched
-from limelight.text import Given, Pair
+from limelight.text import Given, Pair, checked_text_or_pair
 
 _UNBOUNDED = (
     "The error of these scores has no finite bound: the numbers of this model are too large, or "
@@ -169,7 +168,7 @@ def is_one(text: Any) -> bool:
 def listed(text: Any) -> list[Any]:
     """Return one text, one pair of texts, or a list of either, as a list."""
     if is_one(text):
-        return [text if isinstance(text, str) else checked_given(text)]
+        return [text if isinstance(text, str) else checked_text_or_pair(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)

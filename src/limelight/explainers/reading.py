@@ -18,8 +18,7 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
-from limelight.models.checking import document_by
-from limelight.models.protocol import CollapsedArrays, Collapses, collapsing
+from limelight.models.protocol import CollapsedArrays, Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of

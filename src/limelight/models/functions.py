@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.models.checking import checked_given
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
 from limelight.sampling import Game
@@ -23,6 +22,7 @@ from limelight.text import (
     Given,
     Span,
     Tokens,
+    checked_text_or_pair,
     few_names,
     joined,
     one_line,
@@ -65,6 +65,7 @@ def _numbers(found: Any) -> np.ndarray:
     """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
     if hasattr(found, "detach") and hasattr(found, "cpu"):
         found = found.detach().cpu().double()
+    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
     given = np.asarray(found)
     if given.dtype.kind not in "biuf":
         raise TypeError(given.dtype)
@@ -132,6 +133,8 @@ def _check_probabilities(
 
 def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
+    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
     held = np.clip(chances, _LEAST, 1 - _LEAST)
     return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
@@ -172,6 +175,8 @@ class Function:
     @property
     def link(self) -> Link:
         """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        # Not by a softmax, which would take logarithms of probabilities: those of a class near 1
+        # hardly move, and a method that explains them would see nothing.
         if self.scale == "score":
             return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
@@ -213,7 +218,7 @@ class Function:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
-        whole, parts = joined(checked_given(text))
+        whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [
             (start + a, start + b)
@@ -257,7 +262,7 @@ class Function:
         sides = _segments(document)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            stays = np.append(keep, True)[features.of_token]
+            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
             texts = tuple(one.without(stays, mask) for one in sides)
             return texts if len(texts) == 2 else texts[0]
 

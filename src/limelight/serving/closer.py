@@ -15,7 +15,8 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.pages.html import attention_section, disagreement_section, head_table
+from limelight.pages.html import attention_section, disagreement_section, head_tables
+from limelight.pages.markup import part
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.serving.texts import (
@@ -95,7 +96,7 @@ def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     found = [e for e in _explained(apart or several, reading) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
-    return {"html": "".join(head_table(e) for e in found)}
+    return {"html": str(part("head_tables", head_tables(found)))}
 
 
 def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:

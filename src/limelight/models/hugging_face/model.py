@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
+import torch
 
 from limelight.errors import InputError
-from limelight.models.checking import check_listed
 from limelight.models.engine import Engine, naming
 from limelight.models.hugging_face.attention import attended
 from limelight.models.hugging_face.forward import (
@@ -36,10 +36,10 @@ from limelight.models.hugging_face.masking import (
     ids_moved,
     nothing_token,
     replaced,
-    standing_tokens,
+    replacement_tokens,
 )
 from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
-from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, probe_of
+from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -51,7 +51,7 @@ from limelight.models.protocol import (
 )
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Given, few_names, one_line
+from limelight.text import Document, Features, Given, check_listed, few_names, one_line
 
 
 def check_parts(network: Any, tokenizer: Any) -> None:
@@ -87,8 +87,6 @@ def shuffled_network(network: Any, seed: int) -> Any:
     The sizes of the weights stay what they were, so the network answers numbers of the usual size,
     which fresh weights need not do. Weights that layers share stay shared.
     """
-    import torch
-
     twin = copy.deepcopy(network)
     drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
     with torch.no_grad():
@@ -179,6 +177,7 @@ class HuggingFace:
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
+        # What was seen wins over what the family usually has.
         refused = self.check.refused
         frozen = refused.get("differentiates") or self._why_not_frozen
         own: dict[Capability, str | None] = {
@@ -196,8 +195,8 @@ class HuggingFace:
     def check(self) -> NetworkCheck:
         """What a few calls showed about the network."""
         self._forward.renew()
-        probe = probe_of(self.network, self.tokenizer, self.limit)
-        return checked_network(self.network, probe, self._tokens, asked=self._forward)
+        example = example_ids(self.network, self.tokenizer, self.limit)
+        return checked_network(self.network, example, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -268,7 +267,7 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return standing_tokens(self.network, self.tokenizer)
+        return replacement_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
