@@ -159,13 +159,15 @@ def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
     xp = array_namespace(game.a)
 
-    def mixed(x: Float[Array, "..."], weights: Float[Array, "*batch C"]) -> Float[Array, "..."]:
-        w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
-        return xp.sum(w * x, axis=len(game.batch), keepdims=True)
-
-    N0, A, B = (mixed(x, weights) for x in (game.N0, game.A, game.B))
-    error = None if game.error is None else mixed(game.error, xp.abs(weights))
+    N0, A, B = (_mixed(x, weights) for x in (game.N0, game.A, game.B))
+    error = None if game.error is None else _mixed(game.error, xp.abs(weights))
     return replace(game, N0=N0, A=A, B=B, error=error)
+
+
+def _mixed(x: Float[Array, "..."], weights: Float[Array, "*batch C"]) -> Float[Array, "..."]:
+    xp = array_namespace(x)
+    w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
+    return xp.sum(w * x, axis=weights.ndim - 1, keepdims=True)
 
 
 def value_range(
