@@ -14,7 +14,7 @@ from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import RemovalCurve
 from limelight.results.judgement_json import COLUMNS, JudgementRecord
 
-from browsing import browser, watched_page  # noqa: F401  (a fixture)
+from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
 from schema_files import schema_of
 from tiny_models import random_texts, tiny_model
 
@@ -48,18 +48,15 @@ def page(judged, tmp_path, browser):  # noqa: F811
 def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judged):
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
     rows = page.locator("#texts tbody tr")
-    assert rows.count() == len(TEXTS) + 1
-    assert "no words" in rows.last.inner_text()
-    page.click("#texts tbody tr:nth-child(3) button")
-    page.wait_for_function("document.querySelector('#curve-title').textContent.includes('Text 3')")
+    assert rows.count() == len(TEXTS)
+    page.click("#lost summary")
+    assert "no words" in page.inner_text("#lost li")
+    page.click("#texts tbody tr:nth-child(3)")
+    until(page, "document.querySelector('#curve-title').textContent.includes('Text 3')")
     assert page.locator("#curve polyline").count() == 3
     text = judged.texts[3]
     for k in (1, 2, text.d):
-        page.evaluate(
-            "k => { const s = document.querySelector('#step'); s.value = k;"
-            " s.dispatchEvent(new Event('input')); }",
-            k,
-        )
+        page.evaluate("k => { document.querySelector('#curve').at = k; }", k)
         for m, curve in enumerate(text.curves):
             cells = page.locator(f"#curve-words tbody tr:nth-child({m + 1}) td").all_inner_texts()
             assert cells[0] == text.words[curve.words[k - 1]]

@@ -4,6 +4,7 @@ import io
 import json
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -59,9 +60,12 @@ def test_the_page_is_closed_and_holds_the_judgement(judged):
     assert page.count("<circle") == 3
     data = re.search(r'id="limelight-data">(.*?)</script>', page, re.S)[1]
     shown = json.loads(data)
-    assert [row[0] for row in shown["texts"]] == [text.id for text in judged.texts]
+    found = [row["id"] for row in shown["texts"]] + [number for number, _ in shown["lost"]]
+    assert sorted(found) == [text.id for text in judged.texts]
     for row, text in zip(shown["texts"], judged.texts, strict=True):
-        assert row[7] == pytest.approx(list(text.deletion.areas), rel=1e-4)
+        found = text.deletion
+        shares = (np.array(found.areas) - found.chance) / (found.ceiling - found.chance)
+        assert row["shares"] == pytest.approx(shares.tolist(), rel=1e-4)
     tables = re.findall(r'role="region" aria-label="([^"]*)"><table(.*?)</table>', page, re.S)
     assert [name for name, _ in tables][:3] == ["Methods", "Other measures", "Paired differences"]
     assert {table.count("<tr>") for _, table in tables} == {1 + 3}  # three methods, three pairs

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 
 import limelight
 from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
-from limelight.explainers.question import Question
 from limelight.explainers.registry import configured
+from limelight.question import Question
 from limelight.runs.record import (
     MethodRecord,
     ModelRecord,

@@ -1,7 +1,7 @@
 """A data set: files or a table, which column is what, and its rows."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, final
 
@@ -94,49 +94,32 @@ class DataRecord(_Record, frozen=True):
         return sum(file.rows for file in self.files) if self.limit is None else self.limit
 
 
-def usual_pair(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return the two columns whose names are usual for pairs; None where one is called "text"."""
-    by_name = {name.lower(): name for name in reversed(list(names))}
-    if "text" in by_name:
-        return None
-    return next(
-        ((by_name[a], by_name[b]) for a, b in _PAIRS if a in by_name and b in by_name), None
-    )
-
-
-def chosen_pair(
-    names: Iterable[str], text: str | None, pair: str | None
-) -> tuple[str | None, str | None]:
-    """Return the columns of the texts and of their second texts, by name or by guess.
-
-    Nothing is guessed where the column of the texts was named: it may be meant to stand alone. One
-    column for both is refused: every text would be paired with itself.
-    """
-    if pair is not None and pair == (text or "text"):
-        raise InputError(
-            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
-            f"{pair!r}."
-        )
-    found = usual_pair(names)
-    if text is not None or found is None:
-        return text, pair
-    return found if pair in (None, found[1]) else (None, pair)
-
-
 def _chosen(
     files: Sequence[Source], text: str | None, id: str | None, label: str | None, pair: str | None
 ) -> DataColumns:
     """Return the columns that were named, usual names where none were, and what is carried along.
 
-    Carried are all other columns that every file has, with one type.
+    Nothing is guessed about pairs where the column of the texts was named, which may be meant to
+    stand alone, or is called "text". Carried are all other columns that every file has, with one
+    type.
     """
+    if pair is not None and pair == (text or "text"):  # every text would be paired with itself
+        raise InputError(
+            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
+            f"{pair!r}."
+        )
     types = files[0].columns
-    texts = [name for name, kind in types.items() if is_text(kind)]
-    text, pair = chosen_pair(texts, text, pair)
-    if text is None:  # one of a usual name, or the only one that there is
-        text = _usual(_TEXT, texts) or (texts[0] if len(texts) == 1 else "text")
-    id = _usual(_ID, types) if id is None else id
-    label = _usual(_LABEL, types) if label is None else label
+    texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
+    if text is None:
+        both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
+        if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
+            text, pair = (texts[name] for name in both)
+        else:  # one of a usual name, or the only one that there is
+            text = _first(_TEXT, texts) or (
+                next(iter(texts.values())) if len(texts) == 1 else "text"
+            )
+    id = _first(_ID, _by_lower_name(types)) if id is None else id
+    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
     columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair)
     for file in files:
         for name in columns.named:
@@ -152,9 +135,13 @@ def _chosen(
     return msgspec.structs.replace(columns, carried=carried)
 
 
-def _usual(names: Sequence[str], there: Iterable[str]) -> str | None:
-    by_name = {name.lower(): name for name in reversed(list(there))}
-    return next((by_name[name] for name in names if name in by_name), None)
+def _by_lower_name(names: Iterable[str]) -> dict[str, str]:
+    """Return the first of the columns whose names differ in case alone, by that name."""
+    return {name.lower(): name for name in reversed(list(names))}
+
+
+def _first(usual: Sequence[str], there: Mapping[str, str]) -> str | None:
+    return next((there[name] for name in usual if name in there), None)
 
 
 _NAMED = "text_column, pair_column, id_column or label_column (--text-column …)"
@@ -206,31 +193,33 @@ class DataSet:
 
         Of more than ``limit`` rows, so many are taken, evenly spread.
         """
-        wanted, total = None, 0
+        wanted = None
         if (limit := _checked_limit(limit)) is not None:
             total = sum(file.count() for file in self.files)
-            wanted = frozenset(np.linspace(0, total - 1, min(limit, total)).round().tolist())
-        number, size, sides = -1, 0, len(self.columns.texts)
-        for file in self.files:
-            for cells, _ in file.batches([*self.columns.texts, *others]):
-                for row in zip(*cells, strict=True):
-                    number += 1
-                    if wanted is not None and number not in wanted:
-                        continue
-                    where = f"row {number + 1} of '{self.name}'"
-                    for text in row[:sides]:
-                        if sentence := fault(text):
-                            raise InputError(f"{where}: {sentence}")
-                        if not text or text.isspace():
-                            raise InputError(f"{where} has an empty text; remove the row.")
-                        size += len(text)
-                    if size > _MOST_TEXT:
-                        raise InputError(
-                            f"'{self.name}' must have at most {_MOST_TEXT:,} characters of text; "
-                            "it has more. Give a part of it."
-                        )
-                    yield Row(row[:sides] if sides == 2 else row[0], row[sides:], where)
-        if number < 0:
+            wanted = frozenset(
+                np.linspace(0, total - 1, min(limit, total)).round().astype(int).tolist()
+            )
+        names, sides = [*self.columns.texts, *others], len(self.columns.texts)
+        batches = (cells for file in self.files for cells, _ in file.batches(names))
+        every = (row for cells in batches for row in zip(*cells, strict=True))
+        number, size = 0, 0
+        for number, row in enumerate(every, start=1):
+            if wanted is not None and number - 1 not in wanted:
+                continue
+            where = f"row {number} of '{self.name}'"
+            for text in row[:sides]:
+                if sentence := fault(text):
+                    raise InputError(f"{where}: {sentence}")
+                if not text or text.isspace():
+                    raise InputError(f"{where} has an empty text; remove the row.")
+                size += len(text)
+            if size > _MOST_TEXT:
+                raise InputError(
+                    f"'{self.name}' must have at most {_MOST_TEXT:,} characters of text; it has "
+                    "more. Give a part of it."
+                )
+            yield Row(row[:sides] if sides == 2 else row[0], row[sides:], where)
+        if not number:
             raise InputError(f"'{self.name}' has no rows.")
 
     def record(self, *, texts_kept: bool, limit: int | None = None) -> DataRecord:

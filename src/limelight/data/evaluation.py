@@ -12,7 +12,7 @@ import numpy as np
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
-from limelight.models.checking import document_by
+from limelight.models.protocol import document_by
 from limelight.shapes import Int
 from limelight.text import Given
 

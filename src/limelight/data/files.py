@@ -125,7 +125,7 @@ class _Arrow(Source):
     def _carried(self, column: Any) -> Any:
         if str(column.type) not in ("string", "large_string"):
             return column
-        return _pyarrow("").array(self.strings(_cells(column)), column.type)
+        return _pyarrow().array(self.strings(_cells(column)), column.type)
 
 
 @final
@@ -175,12 +175,14 @@ class _Parquet(_Arrow):
             # A buffer: otherwise a whole row group, which may be the whole file, is read at once.
             with pq.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
                 yield file
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk, not of Arrow
+                raise
             reason = str(error).splitlines()[0].rstrip(".")
             raise InputError(f"'{self.path}' is not a whole parquet file ({reason}).") from None
 
 
-def _pyarrow(what: str) -> Any:
+def _pyarrow(what: str = "a table in memory") -> Any:
     try:
         import pyarrow
     except ImportError:
@@ -232,7 +234,7 @@ class _Lines(Source):
                 cells, others = (
                     [[row.get(name) for row in part] for name in some] for some in (names, carried)
                 )
-                yield cells, [_pyarrow("").array(self.strings(one), "string") for one in others]
+                yield cells, [_pyarrow().array(self.strings(one), "string") for one in others]
 
     def spelled(self, cell: Any) -> str:
         return json.dumps(cell)
@@ -321,14 +323,11 @@ def _lister(data: Any) -> Callable[[], list[Any]] | None:
 
 
 def _is_path(given: Any) -> bool:
-    """Return whether an entry of a list is a file, not a text: by its type, its ending, or there.
-
-    Where every entry of a list of strings could be a path, none is taken for a text.
-    """
+    """Return whether an entry of a list names a file: by its type or ending, or being there."""
     if not isinstance(given, str):
         return isinstance(given, os.PathLike)
     try:
-        return given.endswith(_ENDINGS) or Path(given).exists()
+        return given.endswith(_ENDINGS) or (bool(given) and Path(given).exists())
     except (OSError, ValueError):  # too long for a name, or with a NUL in it
         return False
 
@@ -339,14 +338,14 @@ def _is_dataset(data: Any) -> bool:
 
 def _table(data: Any) -> Any:
     """Return columns by name, or what speaks Arrow, as a table."""
-    pa = _pyarrow("a table in memory")
+    pa = _pyarrow()
     try:
         if _is_dataset(data):
             return data.with_format("arrow")[:]  # with its selections, unlike the table beneath
         if hasattr(data, "to_arrow"):  # of polars, whose stream has types that Parquet lacks
             return data.to_arrow()
         return pa.table(dict(data) if isinstance(data, Mapping) else data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, LookupError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"these data are not a table ({reason}).") from None
 

@@ -11,7 +11,6 @@ from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.explainers.question import Question, Settings
 from limelight.judging.agreement import method_agreement
 from limelight.judging.candidates import candidates_of
 from limelight.judging.columns import wanted_columns
@@ -21,6 +20,7 @@ from limelight.judging.statistics import greedy_share, judged_rows
 from limelight.judging.texts import Outcome, Setup
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
 from limelight.text import joined
 

@@ -56,6 +56,7 @@ CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
 SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
+_STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 
@@ -149,6 +150,11 @@ def table_text(table: Table, look: Look, width: int) -> RichTable:
     return shown
 
 
+def shown_table(table: Table) -> RenderableType:
+    """Return a table that prints itself, as wide as the terminal allows."""
+    return View(lambda look, width: [table_text(table, look, width)], widest=10**6)
+
+
 def _widest_line(text: Text) -> Text:
     return max(text.split("\n"), key=lambda line: line.cell_len, default=text)
 
@@ -169,10 +175,8 @@ def _style(mark: str, look: Look) -> str | Style:
     match mark:
         case "for" | "against" | "neutral":
             return look.ink(mark)
-        case "bold" | "weak":
-            return "bold"
         case _:
-            return "dim" if mark == "dim" else ""
+            return _STYLES.get(mark, "")
 
 
 def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:

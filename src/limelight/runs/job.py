@@ -19,10 +19,10 @@ from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model
 from limelight.models.loading import ModelSource, source_of
+from limelight.question import Question
 from limelight.results.values import plain_value, written_value
 from limelight.runs.estimate import Meter, Watcher, estimate
 from limelight.runs.record import MethodRecord, ModelRecord, RunRecord, ShardPlan

@@ -9,8 +9,8 @@ import msgspec
 
 from limelight.data.columns import DataRecord
 from limelight.errors import InputError
-from limelight.explainers.question import Question
 from limelight.files import bounded_bytes, write_whole
+from limelight.question import Question
 
 RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files
