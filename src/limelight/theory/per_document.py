@@ -55,10 +55,15 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
     depth = len(game.batch)
 
-    def some(x: Array) -> Array:
-        return None if x is None else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
-
-    return RatioGame(**{f.name: some(getattr(game, f.name)) for f in fields(game)})
+    parts = {f.name: getattr(game, f.name) for f in fields(game)}
+    return RatioGame(
+        **{
+            name: None
+            if x is None
+            else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
+            for name, x in parts.items()
+        }
+    )
 
 
 def one_document(game: RatioGame, i: int) -> RatioGame:
