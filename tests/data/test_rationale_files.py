@@ -49,6 +49,9 @@ def test_records_count_tokens(tmp_path):
         ({"rationales": [{"start": 3, "end": 2}]}, "within its 7 tokens; got 3 to 2"),
         ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
         ({"rationales": [{"start": 3, "end": float("nan")}]}, "as whole numbers"),
+        ({"rationales": [{"start": 3, "end": float("inf")}]}, "as whole numbers"),
+        ({"tokens": [3.5]}, "must spell its text; 3.5 does not"),
+        ({"tokens": None}, "must spell its text; None does not"),
     ],
 )
 def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):

@@ -173,7 +173,7 @@ def _looked_up(raw: list[Any], path: str, classes: tuple[str, ...]) -> Int[np.nd
 def _whole(label: Any) -> int | None:
     """Return ``label`` as a whole number from 0, ``None`` where it is not one."""
     if isinstance(label, str):
-        return int(label) if label.isascii() and label.isdecimal() else None
+        return int(label) if label.isascii() and label.isdecimal() and len(label) < 20 else None
     if isinstance(label, int | float) and 0 <= label < math.inf and label == int(label):
         return int(label)
     return None

@@ -49,7 +49,7 @@ def read_rationales(
         if isinstance(marked, list) and any(isinstance(one, Mapping) for one in marked):
             if not counted:
                 check_column(data.files[0], "tokens", _OPTION)
-            places = _places(cast(str, text), tokens[0] or (), where)
+            places = _places(cast(str, text), tokens[0], where)
             marked = _spans(marked, ("start", "end"), places, where)
         found.texts.append(text)
         found.rationales.append(marked)
@@ -71,11 +71,11 @@ def _parsed(cell: Any, where: str) -> Any:
         ) from None
 
 
-def _places(text: str, tokens: Sequence[str], where: str) -> list[Span]:
+def _places(text: str, tokens: Any, where: str) -> list[Span]:
     """Return where each token stands; between tokens there is nothing but white space."""
     places, at = [], 0
-    for token in tokens:
-        start = text.find(token, at)
+    for token in tokens if isinstance(tokens, list) else [tokens]:
+        start = text.find(token, at) if isinstance(token, str) else -1
         if start < 0 or text[at:start].strip():
             raise InputError(f"the tokens of {where} must spell its text; {token!r} does not fit.")
         at = start + len(token)
@@ -94,7 +94,7 @@ def _spans(
 def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
     try:
         first, last = (int(record[name]) for name in names)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError(
             f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
             f"got {one_line(repr(record), 60)}."
