@@ -243,7 +243,7 @@ def wrap(
     if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
         return from_scikit(anything, **options)
     if callable(anything):
-        return wrapped_function(anything, **{"classes": None, **options})
+        return wrapped_function(anything, **options)
     raise InputError(_unknown(anything))
 
 
