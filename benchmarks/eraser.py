@@ -18,8 +18,7 @@ import numpy as np
 
 import limelight
 from limelight import Judgement
-from limelight.data import read_rationales
-from limelight.data.rationales import texts_of_file
+from limelight.data import read_rationales, read_texts
 from limelight.models import load
 from measuring import peak_memory
 from results import Measure, command_line, report
@@ -92,7 +91,7 @@ def reviews(arguments: argparse.Namespace) -> tuple[list[str], list[Any], list[s
         texts, rationales = map(list, zip(*STAND_IN, strict=True))
         return texts, rationales, ["NEG", "POS", "NEG"]
     found = read_rationales(arguments.data, limit=arguments.limit)
-    labels = texts_of_file(arguments.data, "label", limit=arguments.limit)
+    labels = read_texts(arguments.data, text_column="label", limit=arguments.limit)
     return found.texts, found.rationales, labels
 
 

@@ -8,13 +8,10 @@ import pkgutil
 import re
 import shlex
 import sys
-import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import limelight as package
 from limelight import explainers
 from limelight.cli import COMMANDS
 from limelight.explainers import METHODS
@@ -42,6 +39,13 @@ HEADINGS = (
 )
 NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize", "serve")
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
+
+
+@pytest.fixture(autouse=True)
+def only_our_methods(monkeypatch):
+    """Forget what a page registers."""
+    for known in ("_known", "_by_settings"):
+        monkeypatch.setattr(METHODS, known, dict(getattr(METHODS, known)))
 
 
 def blocks(page, language):
@@ -215,24 +219,6 @@ def printed_by(command):
 
 def lines(output):
     return [line.rstrip() for line in output.strip().splitlines()]
-
-
-def test_the_method_that_contributing_shows_is_complete(monkeypatch, tiny_model):
-    (block,) = blocks(ROOT / "CONTRIBUTING.md", "python")
-    names = {"__name__": "alone_methods"}
-    monkeypatch.setitem(sys.modules, "alone_methods", types.ModuleType("alone_methods"))
-    exec(compile(block, "CONTRIBUTING.md", "exec", dont_inherit=True), names)
-    (row,) = names["ROWS"]
-    monkeypatch.setitem(METHODS, row.id, row)
-    model = tiny_model()
-    e = package.explain(model, "w1 w2 w3", "alone")
-    unknown = ["xx", "yy", "zz"]  # which the model has never seen
-    texts = [" ".join((*unknown[:i], f"w{i + 1}", *unknown[i + 1 :])) for i in range(3)]
-    gained = (model.logits(texts) - model.logits([" ".join(unknown)]))[:, 0]
-    np.testing.assert_allclose(e.scores, gained, rtol=1e-9)
-    assert (e.label, e.settings["replacement"]) == ("Alone", "unk")
-    with pytest.raises(package.InputError, match="no setting of method 'alone' named 'seed'"):
-        package.explain(model, "w1 w2 w3", "alone", seed=1)
 
 
 @pages

@@ -11,13 +11,17 @@ import pytest
 
 import limelight
 from limelight.explainers import METHODS
-from limelight.explainers.question import Settings
 from limelight.models import Capability
+from limelight.question import Settings
 
 HOME = Path(limelight.__file__).parent
 MODULES = sorted(HOME.rglob("*.py"))
 VERBS = [name for name in limelight.__all__ if name[0].islower()]
-FORK = re.compile(r"(hasattr|isinstance|getattr)\((\w+\.)*model\b")
+# What chooses behaviour by what a model is: its class, or whether it collapses into tables.
+FORK = re.compile(
+    r"(hasattr|isinstance|getattr)\((\w+\.)*model\b|why_not\(.*[\"']collapses|\.collapses\b"
+)
+SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
 
 MOST = {"theory": 34}  # one result, one module
@@ -69,21 +73,35 @@ def test_no_top_level_module_or_package_bears_the_name_of_a_verb():
 
 
 def forks(source):
-    return [line for line in source.splitlines() if FORK.search(line)]
+    """Lines that ask what a model is, but for those that refuse what it is not."""
+    lines = source.splitlines()
+    after = [*(line.strip() for line in lines[1:]), ""]
+    return [
+        line
+        for line, following in zip(lines, after, strict=True)
+        if FORK.search(line) and not following.startswith("raise InputError")
+    ]
+
+
+@pytest.mark.parametrize("package", [*SEARCHED, "verbs.py", "question.py"])
+def test_nothing_asks_what_family_a_model_is_of(package):
+    paths = [p for p in MODULES if p.relative_to(HOME).parts[0] == package]
+    assert paths
+    assert {p.name: found for p in paths if (found := forks(p.read_text("utf-8")))} == {}
 
 
 @pytest.mark.parametrize(
-    "path",
-    [p for p in MODULES if p.parent.name in ("explainers", "cli", "checks") or p.stem == "verbs"],
-    ids=lambda path: path.stem,
+    "line",
+    [
+        "if isinstance(model, AttentionClassifier):",
+        'x = getattr(self.model, "link", None)',
+        'exact = why_not(self.model, "collapses") is None',
+        "matrices = drawn() if reading.collapses else None",
+    ],
 )
-def test_nothing_asks_what_family_a_model_is_of(path):
-    assert forks(path.read_text("utf-8")) == []
-
-
-def test_the_search_for_forks_can_find_one():
-    assert forks("if isinstance(model, AttentionClassifier):\n    pass") != []
-    assert forks('x = getattr(self.model, "link", None)') != []
+def test_the_search_for_forks_can_find_one(line):
+    assert forks(f"{line}\n    pass") == [line]
+    assert forks(f"{line}\n    raise InputError(why)") == []
 
 
 def test_the_keywords_of_the_verbs_are_the_settings_of_the_registry():

@@ -17,7 +17,7 @@ EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
     "limelight.files": {"whole_folder", "write_whole"},
-    "limelight.pages.markup": {"Html", "element", "raw"},
+    "limelight.pages.markup": {"rendered"},
     # figures that look like the library's
     "limelight.pages.figures": {
         "DOTS_PER_INCH",

@@ -45,7 +45,7 @@ def test_words_of_a_text_are_escaped(run):
     nasty = '<script>alert(1)</script> & "quotes"'
     text = run(experiment("one", {"a": Counted(1)}, said=nasty, cell=nasty)).read_text("utf-8")
     assert "<script" not in text
-    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quotes&quot;") == 2
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &#34;quotes&#34;") == 2
 
 
 def test_results_survive_their_file(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limelight.live.live_page import live_data
 from limelight.models.attention import AttentionClassifier
-from limelight.pages.markup import Html, element, whole_page
+from limelight.pages.markup import rendered, whole_page
 
 FIGURES = {
     "2": "The architecture, with the numbers of this text",
@@ -20,25 +20,8 @@ def paper_page(model: AttentionClassifier) -> str:
     """Return the page; its address says which figure is shown, and of which text."""
     return whole_page(
         "Figures of the paper",
-        [_asked(), *(_figure(number, title) for number, title in FIGURES.items())],
+        rendered(_HERE / "paper_figures.html", figures=FIGURES.items()),
         sheets=("words.css", "page.css", "elements.css", _HERE / "paper_figures.css"),
         script=_HERE / "paper_figures.js",
         data=json.dumps(live_data(model, "float32", TEXT), separators=(",", ":"), allow_nan=False),
-    )
-
-
-def _asked() -> Html:
-    return element(
-        "div",
-        element("noscript", element("p", "These figures are computed with JavaScript.")),
-        element("label", "Change a word", for_="text"),
-        element("textarea", "", id="text", rows=2, spellcheck="false", dir="auto"),
-        element("p", "", id="says", role="status"),
-        class_="asked",
-    )
-
-
-def _figure(number: str, title: str) -> Html:
-    return element(
-        "section", element("h2", f"Figure {number}. {title}"), element("div"), id=f"figure-{number}"
     )

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.plan import plan
+    from limelight.explainers.registry import register
     from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
@@ -49,6 +50,7 @@ _HOME = {
     "plan": "limelight.explainers.plan",
     "pooling_game": "limelight.theory.attention_pooling",
     "read_labelled": "limelight.data",
+    "register": "limelight.explainers.registry",
     "save_folder": "limelight.models.attention",
     "serve": "limelight.serving",
     "surrogate": "limelight.explainers.surrogate",
@@ -70,6 +72,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "pooling_game",
     "surrogate",
     "methods",
+    "register",
     "verify",
     "evaluate",
     "train",

@@ -1,10 +1,17 @@
 """What limelight does: explain, compare, play the game behind it, list the methods."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
+from warnings import warn
 
-from limelight.explainers.budget import BudgetGiven, agreed_budget, allotted, checked_counts
+from limelight.explainers.budget import (
+    Budget,
+    BudgetGiven,
+    agreed_budget,
+    allotted,
+    checked_counts,
+)
 from limelight.explainers.explaining import (
     Progress,
     Texts,
@@ -16,59 +23,56 @@ from limelight.explainers.explaining import (
     one_reading,
     readings,
 )
-from limelight.explainers.question import Question, Settings
-from limelight.explainers.registry import method_and_budget, method_table, several_methods
+from limelight.explainers.method import Chosen
+from limelight.explainers.reading import Reading
+from limelight.explainers.registry import (
+    METHODS,
+    method_and_budget,
+    method_table,
+    several_methods,
+)
 from limelight.explainers.text_game import TextGame
 from limelight.models import Model, checked_model
+from limelight.question import (
+    Asked,
+    OfEveryClass,
+    Question,
+    Removing,
+    Settings,
+    question_of,
+    spelled_out,
+    split,
+)
 from limelight.results import Comparison, Explanation, Explanations
 from limelight.results.method_table import MethodTable
 from limelight.text import Given
 
 
-class Keywords(Settings, total=False):
-    """What may be given by name: what is asked about a text, and settings of the methods."""
+class ClassKeywords(OfEveryClass, Settings, total=False):
+    """What may be given by name about all classes: the question, and settings of the methods."""
 
-    features: str | Sequence[int]
-    scale: str
-    protect: Collection[str]
-    side: str | None
-    window: str | int | None
     budget: BudgetGiven | None
     progress: Progress | None
 
 
+class Keywords(Asked, ClassKeywords, total=False):
+    """What may be given by name about one class."""
+
+
 @overload
 def explain(
-    model: Model,
-    text: Given,
-    method: str | object | None = None,
-    *,
-    target: str | int | None = None,
-    against: str | int | None = None,
-    **keywords: Unpack[Keywords],
+    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
 ) -> Explanation: ...
 @overload
 def explain(
-    model: Model,
-    text: Texts,
-    method: str | object | None = None,
-    *,
-    target: str | int | None = None,
-    against: str | int | None = None,
-    **keywords: Unpack[Keywords],
+    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[Keywords]
 ) -> list[Explanation]: ...
+@spelled_out()
 def explain(
     model: Any,  # anything else is refused in a sentence
     text: Any,
     method: Any = None,
     *,
-    target: Any = None,
-    against: Any = None,
-    features: str | Sequence[int] = "words",
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -117,50 +121,69 @@ def explain(
     settings
         Settings of the method, such as ``tolerance``.
     """
+    question, settings = split(settings)
     chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
-    question = Question(
-        target=target,
-        against=against,
-        features=features,
-        scale=scale,
-        protect=protect,
-        side=side,
-        window=window,
+    found = _answers(
+        model,
+        text,
+        question,
+        [chosen],
+        spent,
+        progress,
+        lambda within, reading: explanations(within[0], reading),
+        together=True,
     )
-    texts, found = listed(text), Explanations()
+    return Explanations(found) if isinstance(found, list) else found
+
+
+def _answers(
+    model: Model,
+    text: Any,
+    question: Question,
+    several: list[Chosen],
+    budget: Budget | None,
+    progress: Progress | None,
+    answers: Callable[[list[Chosen], Reading], list[Any]],
+    *,
+    together: bool = False,
+    strict: bool = True,
+) -> Any:
+    """Return one of the ``answers`` for each text, or the one for a text that was given alone.
+
+    ``together``: texts are read several at a time where all methods take them so. Unless
+    ``strict``, a method that cannot work for a text is no error before it is tried.
+    """
+    texts, found = listed(text), list[Any]()
     for reading in readings(
         model,
         texts,
         question,
         progress=progress,
-        chosen=[chosen],
-        feasible=partial(checked_counts, spent, [chosen]),
-        alone=spent is not None,
+        chosen=several if together else (),
+        feasible=partial(checked_counts, budget, several) if strict else None,
+        alone=budget is not None,
     ):
-        (within,) = allotted(spent, [chosen], reading)
-        with metered(progress, [within], reading, aims=1, total=len(texts)):
-            found += explanations(within, reading)
+        within = allotted(budget, several, reading)
+        aims = len(model.classes) if question.all_classes else 1
+        with metered(progress, within, reading, aims=aims, total=len(texts)):
+            found += answers(within, reading)
     return found[0] if is_one(text) else found
 
 
 @overload
 def explain_classes(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[ClassKeywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
-    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[ClassKeywords]
 ) -> list[dict[str, Explanation]]: ...
+@spelled_out(OfEveryClass)
 def explain_classes(
     model: Any,
     text: Any,
     method: Any = None,
     *,
-    features: str | Sequence[int] = "words",
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     **settings: Any,
@@ -170,33 +193,15 @@ def explain_classes(
     The model is asked as often as for one class. A list of texts gives a list; the arguments are
     those of :func:`explain`.
     """
+    question, settings = split(settings, OfEveryClass, all_classes=True)
     chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
-    question = Question(
-        all_classes=True,
-        features=features,
-        scale=scale,
-        protect=protect,
-        side=side,
-        window=window,
-    )
-    texts, found = listed(text), list[dict[str, Explanation]]()
-    for reading in readings(
-        model,
-        texts,
-        question,
-        progress=progress,
-        feasible=partial(checked_counts, spent, [chosen]),
-        alone=spent is not None,
-    ):
-        aims = reading.aims()
-        (within,) = allotted(spent, [chosen], reading)
-        with metered(progress, [within], reading, aims=len(aims), total=len(texts)):
-            by_class = [explanations(within, aimed) for aimed in aims]
-        found += [
-            dict(zip(model.classes, of_text, strict=True))
-            for of_text in zip(*by_class, strict=True)
-        ]
-    return found[0] if is_one(text) else found
+
+    def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
+        by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
+        each = zip(*by_class, strict=True)
+        return [dict(zip(model.classes, of_text, strict=True)) for of_text in each]
+
+    return _answers(model, text, question, [chosen], spent, progress, of_each_text)
 
 
 @overload
@@ -205,8 +210,6 @@ def compare(
     text: Given,
     *,
     methods: str | Sequence[str | object] | None = None,
-    target: str | int | None = None,
-    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> Comparison: ...
@@ -216,23 +219,15 @@ def compare(
     text: Texts,
     *,
     methods: str | Sequence[str | object] | None = None,
-    target: str | int | None = None,
-    against: str | int | None = None,
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
+@spelled_out()
 def compare(
     model: Any,
     text: Any,
     *,
     methods: str | Sequence[str | object] | None = None,
-    target: Any = None,
-    against: Any = None,
-    features: str | Sequence[int] = "words",
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     attention: bool = False,
@@ -251,50 +246,28 @@ def compare(
     take it first, the others share the rest evenly. The other arguments are those of
     :func:`explain`.
     """
-    several = several_methods(checked_model(model), methods, settings)
+    question, settings = split(settings)
+    several, strict = several_methods(checked_model(model), methods, settings), methods is not None
     spent = agreed_budget(budget, several, settings)
-    question = Question(
-        target=target,
-        against=against,
-        features=features,
-        scale=scale,
-        protect=protect,
-        side=side,
-        window=window,
-    )
-    texts, comparisons, strict = listed(text), list[Comparison](), methods is not None
-    for reading in readings(
-        model,
-        texts,
-        question,
-        progress=progress,
-        feasible=partial(checked_counts, spent, several) if strict else None,
-        alone=spent is not None,
-    ):
-        within = allotted(spent, several, reading)
-        with metered(progress, within, reading, aims=1, total=len(texts)):
-            comparisons += [
-                compared(within, one, strict=strict, attention=attention) for one in reading.apart()
-            ]
-    return comparisons[0] if is_one(text) else comparisons
+
+    def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
+        return [
+            compared(within, one, strict=strict, attention=attention) for one in reading.apart()
+        ]
+
+    return _answers(model, text, question, several, spent, progress, of_each_text, strict=strict)
 
 
+@spelled_out(Removing)
 def game(
-    model: Model,
-    text: Given,
-    *,
-    features: str | Sequence[int] = "words",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
-    replacement: str = "auto",
+    model: Model, text: Given, *, replacement: str = "auto", **asked: Unpack[Removing]
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    question = Question(features=features, protect=protect, side=side, window=window)
+    question = question_of("game", asked, Removing)
     return one_reading(model, text, question, about="a game").game(replacement)
 
 
@@ -303,4 +276,7 @@ def methods(model: Model | None = None) -> MethodTable:
 
     With a ``model``, how each is computed for it, or why it is not.
     """
-    return method_table(None if model is None else checked_model(model))
+    table = method_table(None if model is None else checked_model(model))
+    for sentence in METHODS.broken.values():
+        warn(sentence, stacklevel=2)
+    return table

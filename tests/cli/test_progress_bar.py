@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from limelight.cli.console import Estimate, in_words
+from limelight.cli.console import Estimate
+from limelight.explainers.budget import duration
 
 
 @pytest.fixture
@@ -57,4 +58,4 @@ def test_a_run_that_goes_on_says_what_is_left(clock):
     [(12.3, "12 seconds"), (89, "89 seconds"), (100, "2 minutes"), (7000, "2 hours")],
 )
 def test_durations_are_said_in_words(seconds, words):
-    assert in_words(seconds) == words
+    assert duration(seconds) == words

@@ -28,7 +28,7 @@ def test_a_csv_file_spells_them_as_json(tmp_path):
     path.write_text('body,why\na fine film,"[[2, 6]]"\nb c,\n')
     assert read_rationales(path, "why", text_column="body").rationales == [[[2, 6]], None]
     path.write_text("body,why\na fine film,2-6\n")
-    with pytest.raises(InputError, match=r"row 0 of .* as JSON, such as \[\[0, 5\]\]; got '2-6'"):
+    with pytest.raises(InputError, match=r"row 1 of .* as JSON, such as \[\[0, 5\]\]; got '2-6'"):
         read_rationales(path, "why", text_column="body")
 
 
@@ -44,11 +44,14 @@ def test_records_count_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"tokens": ["a", "film"]}, "the tokens of row 0 .* must spell its text; 'film' does not"),
+        ({"tokens": ["a", "film"]}, "the tokens of row 1 .* must spell its text; 'film' does not"),
         ({"rationales": [{"start": 1, "end": 9}]}, "within its 7 tokens; got 1 to 9"),
         ({"rationales": [{"start": 3, "end": 2}]}, "within its 7 tokens; got 3 to 2"),
         ({"rationales": [{"start": 3}]}, "must have 'start' and 'end' as whole numbers"),
         ({"rationales": [{"start": 3, "end": float("nan")}]}, "as whole numbers"),
+        ({"rationales": [{"start": 3, "end": float("inf")}]}, "as whole numbers"),
+        ({"tokens": [3.5]}, "must spell its text; 3.5 does not"),
+        ({"tokens": None}, "must spell its text; None does not"),
     ],
 )
 def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
@@ -59,11 +62,11 @@ def test_records_that_do_not_fit_are_one_sentence(tmp_path, change, sentence):
 
 def test_a_column_that_is_missing_is_named_with_its_option(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", {"text": TEXT, "why": [{"start": 0, "end": 1}]})
-    with pytest.raises(InputError, match=r"no column 'rationales'.* by --rationales"):
+    with pytest.raises(InputError, match=r"no column 'rationales'.* meant: column .--rationales"):
         read_rationales(path)
     with pytest.raises(InputError, match="no column 'tokens'"):
         read_rationales(path, "why")
-    with pytest.raises(InputError, match=r"no column 'body'.* by --text-column"):
+    with pytest.raises(InputError, match=r"no column 'body'.* meant: text_column"):
         read_rationales(path, "why", text_column="body")
 
 

@@ -82,13 +82,14 @@ WRONG_TYPES = {
     ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'surrogate(model, ["good film"])': "a surrogate is about one text, a string; got list.",
+    'register("lime")': "a method is a limelight.explainers.Method; got 'lime'.",
     'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
 }
 
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, compare, explain, game, load, surrogate\n"
+        "from limelight import InputError, compare, explain, game, load, register, surrogate\n"
         "model = load()\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"

@@ -12,7 +12,9 @@ import pytest
 import limelight
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
-from limelight.explainers.question import Question
+from limelight.question import FIELDS as FIELDS_ASKED
+from limelight.question import Asked, OfEveryClass, Question, Removing
+from limelight.serving.texts import question_of as asked_by_page
 from limelight.verbs import Keywords
 
 from tiny_models import tiny_model
@@ -84,9 +86,27 @@ def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
 
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    given, own = get_type_hints(Keywords), get_type_hints(Question)
-    assert given.keys() >= OF_ONE_TEXT - AIM
-    assert all(given[name] == own[name] for name in OF_ONE_TEXT - AIM)
+    own = get_type_hints(Question)
+    for declared, names in (
+        (Asked, OF_ONE_TEXT),
+        (OfEveryClass, VERBS["explain_classes"]),
+        (Removing, VERBS["game"]),
+    ):
+        assert get_type_hints(declared) == {name: own[name] for name in names}
+    assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
+
+
+def test_every_field_says_what_it_means():
+    assert {one.name for one in FIELDS_ASKED} == OF_ONE_TEXT
+    assert all(len(one.means) > 20 and one.means[-1] == "." for one in FIELDS_ASKED)
+
+
+def test_the_page_asks_with_parameters_of_the_same_names():
+    page = {"tab": "t", "place": "p", "text": TEXT}
+    asked = {name: ASKED[name] for name in OF_ONE_TEXT}
+    sent = asked_by_page(msgspec.json.encode(page | asked))
+    assert sent.asked == Question(**asked)
+    assert asked_by_page(msgspec.json.encode(page)).asked == Question()
 
 
 def test_the_shell_asks_with_options_of_the_same_names():

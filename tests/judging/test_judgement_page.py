@@ -10,11 +10,12 @@ import pytest
 from limelight import InputError, Judgement, judge
 from limelight.pages.figures import curve_figure, judgement_figure
 from limelight.pages.judgement_html import CURVES_SHOWN
-from limelight.results.codec import SCHEMAS, schema_of
+from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import RemovalCurve
-from limelight.results.judgement_json import JUDGED_COLUMNS, JudgementRecord
+from limelight.results.judgement_json import COLUMNS, JudgementRecord
 
-from browsing import browser, watched_page  # noqa: F401  (a fixture)
+from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from schema_files import schema_of
 from tiny_models import random_texts, tiny_model
 
 TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
@@ -47,18 +48,15 @@ def page(judged, tmp_path, browser):  # noqa: F811
 def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page, judged):
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
     rows = page.locator("#texts tbody tr")
-    assert rows.count() == len(TEXTS) + 1
-    assert "no words" in rows.last.inner_text()
-    page.click("#texts tbody tr:nth-child(3) button")
-    page.wait_for_function("document.querySelector('#curve-title').textContent.includes('Text 3')")
+    assert rows.count() == len(TEXTS)
+    page.click("#lost summary")
+    assert "no words" in page.inner_text("#lost li")
+    page.click("#texts tbody tr:nth-child(3)")
+    until(page, "document.querySelector('#curve-title').textContent.includes('Text 3')")
     assert page.locator("#curve polyline").count() == 3
     text = judged.texts[3]
     for k in (1, 2, text.d):
-        page.evaluate(
-            "k => { const s = document.querySelector('#step'); s.value = k;"
-            " s.dispatchEvent(new Event('input')); }",
-            k,
-        )
+        page.evaluate("k => { document.querySelector('#curve').at = k; }", k)
         for m, curve in enumerate(text.curves):
             cells = page.locator(f"#curve-words tbody tr:nth-child({m + 1}) td").all_inner_texts()
             assert cells[0] == text.words[curve.words[k - 1]]
@@ -147,9 +145,11 @@ def test_rows_hold_the_columns_and_run_nothing(judged):
         .to_csv()
         .splitlines()
     )
-    assert lines[0] == ",".join(JUDGED_COLUMNS)
+    heads = lines[0].split(",")
+    before = "text method d target full chance ceiling ceiling_kind greedy area insertion change"
+    assert heads == [*before.split(), *COLUMNS, "reason"]
     assert lines[1].split(",")[1] == "'=1+1"
-    row = dict(zip(JUDGED_COLUMNS, lines[4].split(","), strict=False))
+    row = dict(zip(heads, lines[4].split(","), strict=False))
     assert float(row["loo_tau"]) == pytest.approx(1)
 
 

@@ -158,9 +158,9 @@ def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():
 
     best = np.array([-1.0])  # nothing is better than chance, so that no more than 8 are drawn
     rng = np.random.default_rng(5)
-    drawn = [sampled_chance(areas, 7, best, rng, most=512) for _ in range(4000)]
+    drawn = [sampled_chance(areas, 7, best, rng, most=512) for _ in range(2000)]
     means, errors = (np.array(found)[:, 0] for found in zip(*drawn, strict=True))
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.03)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(means.std(), rel=0.04)
 
 
 def test_the_error_of_eight_pairs_is_their_spread_over_the_root_of_eight():

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from limelight.explainers.question import Targets, target_indices
 from limelight.live import stored_tables
 from limelight.live.live_page import METHODS_SHOWN, live_data
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.pages.bundle import bundled
+from limelight.question import Targets, target_indices
 from limelight.text import features_of
 from limelight.theory.attention import max_attention, mean_attention
 from limelight.theory.faithfulness import (

@@ -75,6 +75,15 @@ def test_different_things_have_different_fingerprints(one, other):
     assert object_fingerprint(one) == object_fingerprint(one)
 
 
+def test_where_a_vectorizer_keeps_its_stop_words_does_not_count():
+    """It remembers their address, which no other process has."""
+    fitted = CountVectorizer(stop_words=["the"]).fit(["the good film"])
+    here = object_fingerprint(fitted)
+    fitted._stop_words_id += 16
+    assert object_fingerprint(fitted) == here
+    assert object_fingerprint(CountVectorizer(stop_words=["a"]).fit(["the good film"])) != here
+
+
 def test_what_holds_itself_has_a_fingerprint():
     loop = [1]
     loop.append(loop)

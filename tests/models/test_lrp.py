@@ -265,7 +265,7 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
 def affine(compute):
     """What of ``compute`` stays curved under the rules, at a point with a zero in it."""
     x = torch.tensor([[0.7, -1.1, 0.0], [0.3, 2.0, -0.2]], dtype=torch.float64, requires_grad=True)
-    with rules.frozen_weights():
+    with rules.FrozenWeights():
         y = compute(x)
     torch.testing.assert_close(y, compute(x))
     unknown = not_affine(y)

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
-from limelight.pages.bundle import bundled
+from limelight.pages.bundle import PACKAGE, bundled
 from limelight.pages.html import score_table, words
-from limelight.pages.markup import element, resource_path, whole_page
+from limelight.pages.markup import whole_page
 
 from browsing import browser, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, explanation
 
-ELEMENTS = resource_path("")
+ELEMENTS = PACKAGE / "pages" / "elements"
 ENTRY = """\
 import "{at}/coloured_words.js";
 import "{at}/score_bars.js";
@@ -39,7 +40,7 @@ def shown(browser, tmp_path):  # noqa: F811
 
     def show(e, **options):
         sheets = ("words.css", "page.css", "elements.css")
-        inside = [element("section", *(element(tag) for tag in TAGS))]
+        inside = Markup("<section>" + "".join(f"<{tag}></{tag}>" for tag in TAGS) + "</section>")
         page = whole_page("Elements", inside, sheets=sheets, script=entry, data=e.to_json())
         file.write_text(page, "utf-8")
         return watched_page(browser, file, **options)

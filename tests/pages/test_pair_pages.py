@@ -110,7 +110,7 @@ def test_pages_and_cards_label_the_sides_and_escape_the_text(of):
 
 def test_the_pieces_of_a_page_and_its_numbers_name_the_side():
     page = Comparison(explanations=(explained(), explained("gxi"))).as_html()
-    assert page.count('<span class="side">second</span>') >= 4
+    assert page.count('<span class="side">second</span>') == 2  # where no script runs
     assert '"parts":[[0,9],[10,23]]' in page
 
 

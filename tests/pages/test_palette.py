@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from limelight.pages.palette import (
     LEVELS,
     TERMINAL_INK,
-    contrast,
     level,
     palette_css,
     ramp,
@@ -20,6 +19,18 @@ from render_samples import explanation
 HUES = ("for", "against", "neutral")
 INK = {"light": (28, 33, 38), "dark": (233, 236, 239)}  # --ink of words.css
 sizes = st.floats(-1, 1)
+
+
+def contrast(one, other):
+    """The contrast ratio of two colours as WCAG 2 defines it, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour):
+    part = np.array(colour) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 @given(sizes, sizes)

@@ -5,19 +5,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import limelight
-from limelight.explainers.question import Question
+from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
 from limelight.explainers.registry import configured
+from limelight.question import Question
 from limelight.runs.record import (
-    DataColumns,
-    DataFileRecord,
-    DataRecord,
     MethodRecord,
     ModelRecord,
     RunRecord,
     ShardPlan,
 )
 from limelight.runs.words import Moments
-from limelight.runs.work import input_schema
 
 from tiny_models import tiny_model
 
@@ -62,7 +59,7 @@ def texts_table(texts, first=0):
         "pair": [None] * len(texts),
         "error": [None] * len(texts),
     }
-    return pa.table(columns, schema=input_schema())
+    return pa.table(columns, schema=pa.schema(list(INPUT.items())))
 
 
 def run_of(folder, texts, *, model=None, methods=("gxi",), labels=None, name="run", **asked):

@@ -1,16 +1,14 @@
 """Pairs by two columns: runs over them, their summaries, evaluating and judging them."""
 
-import csv
 import json
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import limelight
-from limelight.data.labelled import chosen_pair, usual_pair
+from limelight.data.columns import opened_data
 from limelight.errors import InputError
+from written_tables import write_table
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
 HYPOTHESES = ["a dog sleeps", "a dog", "no cat", "no dog sleeps", "dog"]
@@ -36,21 +34,11 @@ def model():
 
 
 def written(folder, ending):
-    path = folder / f"data{ending}"
-    if ending == ".parquet":
-        pq.write_table(pa.table(DATA), path)
-    elif ending == ".jsonl":
-        rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([list(DATA), *zip(*DATA.values(), strict=True)])
-    return path
+    return write_table(folder / f"data{ending}", DATA)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
-def test_a_run_over_two_columns_explains_pairs(tmp_path, ending):
-    path = written(tmp_path, ending)
+def test_a_run_over_two_columns_explains_pairs(tmp_path):
+    path = written(tmp_path, ".parquet")
     run = limelight.explain_data(model(), path, "loo", output=tmp_path / "run")
     columns = run.record.data.columns
     assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "label")
@@ -124,21 +112,33 @@ def test_a_run_of_single_texts_stores_no_parts(tmp_path):
     assert run.words().column("word").to_pylist() == ["a", "dog", "no"]
 
 
-def test_columns_of_usual_names_are_found_unless_a_text_is_there():
-    assert usual_pair(["id", "sentence_A", "sentence_B"]) == ("sentence_A", "sentence_B")
-    assert usual_pair(["Premise", "hypothesis", "text"]) is None
-    assert usual_pair(["premise", "label"]) is None
-    assert chosen_pair(["premise", "hypothesis"], "premise", None) == ("premise", None)
-    assert chosen_pair(["a", "b"], "a", "b") == ("a", "b")
-    for text, pair in (("b", "b"), (None, "text")):
-        with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
-            chosen_pair(["a", "b", "text"], text, pair)
-    assert chosen_pair(["premise", "hypothesis"], None, None) == ("premise", "hypothesis")
+@pytest.mark.parametrize(
+    ("names", "text", "pair", "chosen"),
+    [
+        (["id", "sentence_A", "sentence_B"], None, None, ("sentence_A", "sentence_B")),
+        (["Premise", "hypothesis", "text"], None, None, ("text", None)),
+        (["premise", "label"], None, None, ("premise", None)),
+        (["premise", "hypothesis"], None, None, ("premise", "hypothesis")),
+        (["premise", "hypothesis"], "premise", None, ("premise", None)),
+        (["premise", "hypothesis", "other"], None, "hypothesis", ("premise", "hypothesis")),
+        (["premise", "hypothesis", "review"], None, "premise", ("review", "premise")),
+        (["a", "b"], "a", "b", ("a", "b")),
+    ],
+)
+def test_columns_of_usual_names_are_found_unless_a_text_is_there(names, text, pair, chosen):
+    table = {name: [1 if name in ("id", "label") else "a"] for name in names}
+    columns = opened_data(table, text=text, pair=pair).columns
+    assert (columns.text, columns.pair) == chosen
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
-def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
-    path = written(tmp_path, ending)
+@pytest.mark.parametrize(("text", "pair"), [("b", "b"), (None, "text")])
+def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
+    with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
+        opened_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
+
+
+def test_labelled_pairs_are_read_and_measured(tmp_path):
+    path = written(tmp_path, ".csv")
     data = limelight.read_labelled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
     found = limelight.evaluate(model(), data)
@@ -149,7 +149,7 @@ def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
     assert alone.texts == tuple(HYPOTHESES)
     with pytest.raises(InputError, match="this function takes pairs"):
         limelight.evaluate(model(), alone)
-    with pytest.raises(InputError, match="lacks the column 'second'"):
+    with pytest.raises(InputError, match="has no column 'second'"):
         limelight.read_labelled(path, text_column="premise", pair_column="second")
 
 

@@ -22,8 +22,8 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 import pyarrow.parquet as pq
 from kill_runs import contents
 
+from limelight.data.columns import DataSet, opened_data
 from limelight.runs import Run
-from limelight.runs.data_set import DataSet, opened_data
 from limelight.runs.job import RunJob
 from limelight.runs.record import ShardPlan
 from limelight.runs.run import RunFolder

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from limelight.pages.markup import Html, element, raw
-from limelight_reproduction.experiment import Experiment, Findings, Table
+from markupsafe import Markup
+
+from limelight.pages.markup import rendered
+from limelight_reproduction.experiment import Experiment, Findings
 from limelight_reproduction.results import Results
 
 VERDICT_COLUMNS = ("claim or question", "verdict", "number", "numbers from")
-_STYLE = Path(__file__).parent / "report.css"
+_HERE = Path(__file__).parent
 
 
 @final
@@ -54,39 +56,20 @@ def report_page(rows: list[Row], figures: Path, results: Results, state: RunStat
     """Return one page that needs no network: what the paper shows, what we measured, what it
     means.
     """
-    style = _STYLE.read_text("utf-8")
+    style = (_HERE / "report.css").read_text("utf-8")
     policy = f"default-src 'none'; style-src '{_digest(style)}'; img-src data:; base-uri 'none'"
-    head = raw(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", "Attention Meets Post-hoc Interpretability, reproduced · limelight"),
-        Html(f"<style>{style}</style>"),
+    page = rendered(
+        _HERE / "report.html",
+        policy=Markup(policy),  # noqa: S704
+        style=Markup(style),  # noqa: S704  our own file
+        model=state.model,
+        unfinished=_unfinished(state),
+        counted=_counted(results),
+        columns=VERDICT_COLUMNS,
+        rows=[_section(row, figures) for row in rows],
+        left_out=_left_out(state),
     )
-    body = raw(
-        element(
-            "header",
-            element("h1", "“Attention Meets Post-hoc Interpretability”, reproduced"),
-            element(
-                "p",
-                "Lopardo, Precioso and Garreau, ICML 2024. On the left what the paper shows, on "
-                "the right what we measured, below what we think it means. The authors may see it "
-                "differently.",
-            ),
-            element("p", state.model),
-            element("p", _unfinished(state), class_="unfinished") if _unfinished(state) else raw(),
-            element("p", _counted(results), class_="source"),
-            element("nav", _verdicts(rows)),
-        ),
-        element("main", *(_section(row, figures) for row in rows)),
-        element(
-            "footer",
-            _left_out(state),
-            "Made by limelight reproduce. This page asks for no network.",
-        ),
-    )
-    page = element("head", head) + element("body", body)
-    return f'<!doctype html>\n<html lang="en">{page}</html>\n'
+    return str(page)
 
 
 def _left_out(state: RunState) -> str:
@@ -123,63 +106,31 @@ def _counted(results: Results) -> str:
     return told
 
 
-def _verdicts(rows: Sequence[Row]) -> Html:
-    """Return the claims, each with its verdict, its number, and where that is from."""
-    head = element("tr", *(element("th", column, scope="col") for column in VERDICT_COLUMNS))
-    lines = [
-        element(
-            "tr",
-            element("td", element("a", one.claim, href=f"#{row.experiment.name}")),
-            *(element("td", told) for told in (one.holds, one.number, mark)),
-        )
-        for row in rows
-        for one, mark in zip(row.findings.verdicts, row.marks, strict=True)
-    ]
-    return element(
-        "div",
-        element("table", element("thead", head), element("tbody", *lines)),
-        class_="table",
-        tabindex="0",
-    )
+def _section(row: Row, figures: Path) -> dict[str, Any]:
+    """Return what the template shows of an experiment."""
+    table = row.findings.table
+    return {
+        "name": row.experiment.name,
+        "title": row.experiment.title,
+        "paper": row.experiment.paper,
+        "findings": row.findings,
+        "verdicts": list(zip(row.findings.verdicts, row.marks, strict=True)),
+        "figures": [
+            (_address(figures / f"{name}.svg"), caption) for name, caption in row.figures.items()
+        ],
+        "table": table,
+        "lines": [] if table is None else [[_cell(x, table.digits) for x in r] for r in table.rows],
+        "source": row.source,
+    }
 
 
-def _section(row: Row, figures: Path) -> Html:
-    paper = element("div", element("h3", "The paper"), element("p", row.experiment.paper))
-    sentences = element("ul", *(element("li", told) for told in row.findings.measured))
-    ours = element("div", element("h3", "What we measured"), sentences)
-    return element(
-        "section",
-        element("h2", row.experiment.title),
-        element("p", row.findings.headline, class_="headline"),
-        element("div", paper, ours, class_="sides"),
-        *(_figure(figures / f"{name}.svg", caption) for name, caption in row.figures.items()),
-        _table(row.findings.table) if row.findings.table else raw(),
-        element("p", element("b", "What it means. "), row.findings.meaning, class_="meaning"),
-        element("p", row.source, class_="source"),
-        id=row.experiment.name,
-    )
+def _cell(value: Any, digits: int) -> tuple[str, bool]:
+    """Return a cell as people read it, and whether it is a number."""
+    return shown(value, digits), isinstance(value, int | float)
 
 
-def _figure(path: Path, caption: str) -> Html:
-    data = base64.b64encode(path.read_bytes()).decode()
-    image = element("img", src=f"data:image/svg+xml;base64,{data}", alt=caption)
-    return element("figure", image, element("figcaption", caption))
-
-
-def _table(table: Table) -> Html:
-    head = element("tr", *(element("th", column, scope="col") for column in table.columns))
-    lines = [element("tr", *(_cell(cell, table.digits) for cell in row)) for row in table.rows]
-    return element(
-        "div",
-        element("table", element("thead", head), element("tbody", *lines)),
-        class_="table",
-        tabindex="0",
-    )
-
-
-def _cell(cell: Any, digits: int) -> Html:
-    number = isinstance(cell, int | float)
-    return element("td", shown(cell, digits), class_="number" if number else None)
+def _address(path: Path) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _digest(text: str) -> str:

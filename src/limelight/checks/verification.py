@@ -20,7 +20,7 @@ from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, why_not
 from limelight.models.attention.weights import wide_weights
-from limelight.models.checking import document_by
+from limelight.models.protocol import document_by
 from limelight.shapes import Float
 from limelight.text import Given
 from limelight.theory.attention import attention

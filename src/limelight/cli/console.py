@@ -41,14 +41,6 @@ def timed_bar(console: Console) -> "Progress":
     return Progress(*columns, TextColumn("left"), TimeLeft(), console=console)
 
 
-def in_words(seconds: int | float) -> str:
-    """Return "40 seconds", "3 minutes" or "2 hours"."""
-    for unit, size in (("hour", 3600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}s"
-    return f"{seconds:.0f} seconds"
-
-
 _LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
 
 
@@ -81,7 +73,9 @@ class Estimate:
             return
         if (left := spent / gained * (total - before)) > _LONG:
             self._said = True
-            said = f"{self._doing.capitalize()} takes about {in_words(left)}."
+            from limelight.explainers.budget import duration
+
+            said = f"{self._doing.capitalize()} takes about {duration(left)}."
             self._console.print(said, markup=False, highlight=False)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console, output_console, run_shown
-from limelight.cli.options import Asking, QuestionOptions
+from limelight.cli.options import Asking, QuestionOptions, names_in
 from limelight.cli.output import parsed_settings
 from limelight.errors import InputError, nearest
 
@@ -27,9 +27,9 @@ class DataRun:
     Parameters
     ----------
     data
-        Explain every row of this file (.parquet, .csv, .tsv, .jsonl) or of the files of this
-        folder; --output then names the folder of the run. May be repeated. The same command goes
-        on where an earlier one was interrupted.
+        Explain every row of this file (.parquet, .csv, .tsv, .jsonl, the last three also .gz) or of
+        the files of this folder; --output then names the folder of the run. May be repeated. The
+        same command goes on where an earlier one was interrupted.
     text_column
         Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column
@@ -86,15 +86,15 @@ class DataRun:
             return False
         for name, there in (
             ("a text", bool(text)),
-            ("--file", asking.file is not None),
-            ("--lines", asking.lines),
-            ("--tabs", asking.tabs),
-            ("--pair", asking.pair is not None),
-            ("--format", asking.format is not None),
+            ("--file", asking.texts.file is not None),
+            ("--lines", asking.texts.lines),
+            ("--tabs", asking.texts.tabs),
+            ("--pair", asking.texts.pair is not None),
+            ("--format", asking.out.format is not None),
         ):
             if there:
                 raise InputError(f"give --data or {name}, not both.")
-        if asking.output is None:
+        if asking.out.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
         if self.engine not in (None, *ENGINES):
             raise InputError(nearest("engine", self.engine, ENGINES))
@@ -113,9 +113,9 @@ class DataRun:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = asking.chosen_model()
-        names = None if methods is None else [name.strip() for name in methods.split(",")]
-        output = Path(asking.output or "")
+        model = asking.model.load()
+        names = names_in(methods)
+        output = Path(asking.out.output or "")
         with run_shown(output, self.log) as shown:
             run = explain_data(
                 model,
@@ -134,7 +134,7 @@ class DataRun:
                 shard_texts=self.shard_texts,
                 retry=self.retry,
                 progress=shown,
-                **self._where(asking.device),
+                **self._where(asking.model.device),
                 **parsed_settings(asking.set, explain_data),
             )
         _say_end(run)

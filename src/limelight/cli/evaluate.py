@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from rich.table import Table
-from rich.text import Text
 
 from limelight.cli.console import ProgressShown, error_console, output_console
-from limelight.cli.options import chosen_model
+from limelight.cli.options import ModelOptions
+from limelight.pages.terminal import shown_table
+from limelight.results.table import Column, Table
 
 
 def evaluate(
@@ -17,11 +17,8 @@ def evaluate(
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     text_column: str | None = None,
     pair_column: str | None = None,
-    label_column: str = "label",
-    model: Path | None = None,
-    device: str | None = None,
-    template: str | None = None,
-    labels: str | None = None,
+    label_column: str | None = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Measure a model on labelled texts.
@@ -32,31 +29,21 @@ def evaluate(
     Parameters
     ----------
     data
-        File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
-        which the test reviews are taken.
+        File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
+        of them, or the aclImdb folder, of which the test reviews are taken.
     text_column
-        The column of the texts; by default "text".
+        Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column
-        The column of the second text of each pair. Two columns of usual names, such as premise and
-        hypothesis or sentence1 and sentence2, are found without these options.
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     label_column
-        The column of the labels.
-    model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda".
-    template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
-    labels
-        The word that stands for each class there, as in negative=bad,positive=good.
+        Column of the labels; by default one of a usual name, such as "label" or "class".
     format
         Tables for people, or one JSON object for programs.
     """
     from limelight import data as datasets
 
-    classifier = chosen_model(model, device, template, labels)
+    classifier = model.load()
     texts = datasets.read_labelled(
         data,
         classifier.classes,
@@ -86,14 +73,14 @@ def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:
         f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n",
         markup=False,
     )
-    table = Table(box=None, pad_edge=False)
-    for title in ("class", "texts", "precision", "recall", *(f"as {name}" for name in classes)):
-        table.add_column(Text(title), justify="left" if title == "class" else "right")
-    for entry, given in zip(result["classes"], result["confusion"], strict=True):
-        shares = (_percent(entry[name]) for name in ("precision", "recall"))
-        table.add_row(Text(entry["class"]), str(entry["count"]), *shares, *map(str, given))
-    console.print(table)
-
-
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{share:.2%}"
+    columns = [
+        Column("class", fold=True),
+        Column("texts", "d"),
+        *(Column(name, ".2%", missing="none") for name in ("precision", "recall")),
+        *(Column(f"as {name}", "d") for name in classes),
+    ]
+    rows = [
+        (one["class"], one["count"], one["precision"], one["recall"], *given)
+        for one, given in zip(result["classes"], result["confusion"], strict=True)
+    ]
+    console.print(shown_table(Table(columns, rows)))

@@ -1,6 +1,6 @@
 """``limelight explain`` and ``limelight compare``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,11 +8,11 @@ from cyclopts import Parameter
 
 from limelight import verbs
 from limelight.cli.data_run import DataRun
-from limelight.cli.options import Asking, QuestionOptions
+from limelight.cli.options import Asking, QuestionOptions, names_in
 from limelight.cli.output import only, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
-from limelight.results import Explanation
+from limelight.results import Comparison, Explanation
 from limelight.results.explanation import explanations_csv
 
 
@@ -43,7 +43,7 @@ def explain(
     if data_run.given(text, asking):
         data_run.explain(method, question, asking, all_classes=all_classes)
         return
-    form = asking.form  # refused before any work is done
+    form = asking.out.form  # refused before any work is done
     if method is not None and "," in method:
         raise InputError(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
@@ -53,38 +53,43 @@ def explain(
     if all_classes:
         del asked["target"], asked["against"]
     verb = verbs.explain_classes if all_classes else verbs.explain
-    _show_answers(asking.asked(verb, text, method, **asked), form, asking.output)
+    answers = asking.asked(verb, text, method, **asked)
+    # Several classes of a text share its number.
+    each = ((i, e) for i, found in answers for e in (found.values() if all_classes else [found]))
+    _show(each, answers, form, asking.out.output)
 
 
-def _show_answers(answers: Answers[Any], form: str, output: Path | None) -> None:
-    numbered = _numbered(answers)
-    explanations = (e for _, e in numbered)
+def _show(
+    numbered: Iterable[tuple[int, Any]], answers: Answers[Any], form: str, output: Path | None
+) -> None:
+    """Write explanations or comparisons, each with the number of its text, as they come."""
+    results = (found for _, found in numbered)
     match form:
         case "terminal":
-            show(explanations, output, go_on=answers.how_to_go_on)
+            show(results, output, go_on=answers.how_to_go_on)
         case "json":
-            parts = (e.to_json() + "\n" for e in explanations)
+            parts = (found.to_json() + "\n" for found in results)
             write(parts, output, go_on=answers.how_to_go_on)
         case "csv":
-            write(explanations_csv(numbered), output, go_on=answers.how_to_go_on)
+            one = ((i, [x] if isinstance(x, Explanation) else x) for i, x in numbered)
+            rows = ((i, e) for i, several in one for e in several)
+            write(explanations_csv(rows), output, go_on=answers.how_to_go_on)
         case "html":
-            write([only(explanations, form).as_html()], output)
+            write([only(results, form).to_html()], output)
         case _:
-            from limelight.pages.figures import bar_chart, interaction_heatmap, save_figure
-
-            one = only(explanations, form)
-            drawn = bar_chart(one) if one.pairs is None else interaction_heatmap(one)
-            save_figure(drawn, str(output))
+            _draw(only(results, form), str(output))
     answers.finish(said=form in ("terminal", "json", "html"))
 
 
-def _numbered(
-    answers: Iterable[tuple[int, Explanation | dict[str, Explanation]]],
-) -> Iterator[tuple[int, Explanation]]:
-    """Yield every explanation with the number of its text, which several classes may share."""
-    for number, answer in answers:
-        for e in answer.values() if isinstance(answer, dict) else [answer]:
-            yield number, e
+def _draw(found: Explanation | Comparison, path: str) -> None:
+    from limelight.pages import figures
+
+    if isinstance(found, Comparison):
+        drawn = figures.coloured_sentence(found)
+    else:
+        draw = figures.bar_chart if found.pairs is None else figures.interaction_heatmap
+        drawn = draw(found)
+    figures.save_figure(drawn, path)
 
 
 def compare(
@@ -104,24 +109,7 @@ def compare(
         shapley on the paper's classifier, and on other models shapley, lime, lrp, ig, loo and
         alpha-avg, as far as the model allows them.
     """
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    form = asking.form
-    asked = question.keywords()
-    answers = asking.asked(verbs.compare, text, methods=names, attention=form == "html", **asked)
-    comparisons = (comparison for _, comparison in answers)
-    match form:
-        case "terminal":
-            show(comparisons, asking.output, go_on=answers.how_to_go_on)
-        case "json":
-            parts = (c.to_json() + "\n" for c in comparisons)
-            write(parts, asking.output, go_on=answers.how_to_go_on)
-        case "csv":
-            rows = ((i, e) for i, comparison in answers for e in comparison)
-            write(explanations_csv(rows), asking.output, go_on=answers.how_to_go_on)
-        case "html":
-            write([only(comparisons, form).as_html()], asking.output)
-        case _:
-            from limelight.pages.figures import coloured_sentence, save_figure
-
-            save_figure(coloured_sentence(only(comparisons, form)), str(asking.output))
-    answers.finish(said=form in ("terminal", "json", "html"))
+    form = asking.out.form
+    asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
+    answers = asking.asked(verbs.compare, text, **asked)
+    _show(answers, answers, form, asking.out.output)

@@ -6,10 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, error_console
-from limelight.cli.options import chosen_model, number_or_name
-from limelight.cli.output import FIGURES, chosen_format, parsed_settings, show, write
+from limelight.cli.options import ModelOptions, OutputOptions, names_in, number_or_name
+from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
-from limelight.results.judgement import Judgement
 
 
 def judge(
@@ -30,27 +29,23 @@ def judge(
     budget: str | None = None,
     seed: int = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    model: Path | None = None,
-    device: str | None = None,
-    template: str | None = None,
-    labels: str | None = None,
-    format: str | None = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
     """Say which methods are faithful to a model on your texts, between chance and ceiling.
 
     Parameters
     ----------
     data
-        File of texts: .parquet, .csv, .jsonl, the last two also .gz.
+        File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), or a folder of them.
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
     text_column
-        The column that holds the texts; by default "text".
+        Column of the texts; by default one of a usual name, such as "text" or "review".
     pair_column
-        The column that holds the second text of each pair. Two columns of usual names, such as
-        premise and hypothesis or sentence1 and sentence2, are found without these options.
+        Column of the second texts, where a text is a pair; two columns of usual names, such as
+        "premise" and "hypothesis", are found without.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -78,36 +73,20 @@ def judge(
         Same seed, same judgement.
     set
         Setting of the methods that have it, as name=value. May be repeated.
-    model
-        Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda".
-    template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
-    labels
-        The word that stands for each class there, as in negative=bad,positive=good.
-    format
-        "terminal", "json", "csv", "html", "png", "svg" or "pdf"; by default what the name of the
-        output file says.
-    output
-        Write to this file instead of standard output.
     """
     from limelight import judging
-    from limelight.data import read_rationales
-    from limelight.data.rationales import given_of_file
+    from limelight.data import read_rationales, read_texts
 
-    form = chosen_format(format, output)
+    form = out.form  # refused before any work is done
     names = None if methods is None else _judged(methods)
     marked = None
     if rationales is None:
-        texts = given_of_file(data, text_column, pair_column, limit=limit)
+        texts = read_texts(data, text_column=text_column, pair_column=pair_column, limit=limit)
     else:
         if pair_column is not None:
             raise InputError("rationales are marked in one text; leave --pair-column out.")
-        column = text_column or "text"
-        texts, marked = read_rationales(data, rationales, text_column=column, limit=limit)
-    classifier = chosen_model(model, device, template, labels)
+        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
+    classifier = model.load()
     shown = ProgressShown("judging")
 
     def say(ahead: object) -> None:
@@ -124,7 +103,7 @@ def judge(
             side=side,
             replacement=replacement,
             second_replacement=second_replacement,
-            columns=[] if columns == "none" else "all" if columns == "all" else _named(columns),
+            columns=[] if columns == "none" else "all" if columns == "all" else names_in(columns),
             curves=curves,
             budget=budget,
             seed=seed,
@@ -133,36 +112,18 @@ def judge(
             rationales=marked,
             **parsed_settings(set, judging.judge),
         )
-    _put(found, form, output)
-
-
-def _named(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
+    put(found, form, out.output)
 
 
 def _judged(methods: str) -> list[str | object]:
     """Return the methods with folders opened: layers below this one do not know what a run is."""
     from limelight.runs import Run
 
-    given = [name.strip() for name in methods.split(",")]
+    given = names_in(methods) or []
     return [Run(name) if name and Path(name).is_dir() else name for name in given]
 
 
-def _say_estimate(foreseen: object, *, bounded: bool) -> None:
-    said = str(foreseen)
+def _say_estimate(ahead: object, *, bounded: bool) -> None:
+    said = str(ahead)
     advice = "." if bounded else "; --budget TIME shortens the search."
     error_console().print(f"{said[:1].upper()}{said[1:]}{advice}", markup=False)
-
-
-def _put(found: Judgement, form: str, output: Path | None) -> None:
-    match form:
-        case "json":
-            write([found.to_json() + "\n"], output)
-        case "csv":
-            write([found.to_csv()], output)
-        case "html":
-            write([found.as_html()], output)
-        case _ if form in FIGURES and output is not None:
-            found.save_figure(output)
-        case _:
-            show([found], output)

@@ -5,14 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from rich.table import Table
-from rich.text import Text
-
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console
-from limelight.explainers.registry import method_table
+from limelight.explainers.registry import METHODS, method_table
 from limelight.models import load
+from limelight.pages.terminal import shown_table
+from limelight.results.table import Cell, Column, Table
 
 
 def methods(
@@ -33,6 +32,8 @@ def methods(
         A list for people, or one JSON object per line for programs.
     """
     table = method_table(None if model is None else load(model), *names)
+    for sentence in METHODS.broken.values():
+        error_console().print(sentence, markup=False)
     if format == "json":
         for row in table:
             print(json.dumps(row.to_dict(), ensure_ascii=False))
@@ -75,21 +76,26 @@ def verify(
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))
     if format == "terminal":
-        output_console().print(_table(made))
+        output_console().print(shown_table(_table(made)))
     return 0 if all(check.passed for check in made) else 1
 
 
 def _table(made: list[Check]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method", overflow="fold", min_width=8)
-    table.add_column("against", overflow="fold", min_width=6)
-    for name in ("error", "allowed"):
-        table.add_column(name, justify="right", min_width=8)
-    table.add_column("", no_wrap=True, min_width=len("FAILED"))
-    for check in made:
-        verdict = Text("ok", "green") if check.passed else Text("FAILED", "bold red")
-        unit = f" {check.unit}" if check.unit else ""
-        table.add_row(
-            check.method, check.against, f"{check.error:.1e}{unit}", f"{check.allowed:.1e}", verdict
+    columns = (
+        Column("method", fold=True),
+        Column("against", fold=True),
+        Column("error", "s"),
+        Column("allowed", ".1e"),
+        Column(),
+    )
+    rows = [
+        (
+            check.method,
+            check.against,
+            f"{check.error:.1e} {check.unit or ''}".rstrip(),
+            check.allowed,
+            Cell("ok", "ok") if check.passed else Cell("FAILED", "failed"),
         )
-    return table
+        for check in made
+    ]
+    return Table(columns, rows)

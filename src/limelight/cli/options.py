@@ -1,10 +1,10 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final, get_args
 
 from cyclopts import Parameter
 
@@ -16,29 +16,55 @@ from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
 from limelight.pages.wording import notices
+from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
-from limelight.text import one_line
+from limelight.text import Given, one_line
 
 
-def chosen_model(
-    model: Path | None, device: str | None, template: str | None = None, labels: str | None = None
-) -> Model:
-    """Return the model; with ``template`` and ``labels`` it is a language model that is asked.
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model is asked.
 
-    A template that begins with a bracket is a list of chat messages as JSON.
+    Parameters
+    ----------
+    model
+        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
+        sentiment model that comes with the package if none is given.
+    device
+        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
+        and for a Hugging Face model a GPU if there is one.
+    template
+        With a causal language model: what it is asked, with {text} in it, or a list of chat
+        messages as JSON.
+    labels
+        The word that stands for each class there, as in negative=bad,positive=good.
     """
-    if template is None and labels is None:
-        return load(model, device=device)
-    if model is None:
-        raise InputError("--template and --labels are about a language model; add --model FOLDER.")
-    if template is None or labels is None:
-        raise InputError(
-            "--template and --labels go together: one asks, the other has the answers."
-        )
-    return load(model, device=device, template=_template(template), labels=_labels(labels))
+
+    model: Path | None = None
+    device: str | None = None
+    template: str | None = None
+    labels: str | None = None
+
+    def load(self) -> Model:
+        """Return the model; with template and labels it is a language model that is asked."""
+        if self.template is None and self.labels is None:
+            return load(self.model, device=self.device)
+        if self.model is None:
+            raise InputError(
+                "--template and --labels are about a language model; add --model FOLDER."
+            )
+        if self.template is None or self.labels is None:
+            raise InputError(
+                "--template and --labels go together: one asks, the other has the answers."
+            )
+        asked = {"template": _template(self.template), "labels": _labels(self.labels)}
+        return load(self.model, device=self.device, **asked)
 
 
 def _template(written: str) -> Any:
+    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
     if not written.lstrip().startswith("["):
         return written
     return bounded_json(written.encode(), "--template")
@@ -60,48 +86,106 @@ def _labels(written: str) -> dict[str, str]:
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
 
 
-@Parameter(name="*")
-@final
-@dataclass(frozen=True, kw_only=True)
-class QuestionOptions:
-    """What is asked about a text.
+_SHORT = {"target": "-t"}
 
-    Parameters
-    ----------
-    target
-        Class to explain, by name or number, or "predicted"; by default the last of two classes,
-        else the predicted one.
-    against
-        Explain the target against this class, by name or number, or "predicted": the difference
-        of the two.
-    features
-        "words": all occurrences of a word together; "positions": every token by itself;
-        "sentences"; with a Hugging Face model also "tokens".
-    scale
-        Explain the "logit" of the class or its "probability"; a model without probabilities has a
-        "score", which is always what is explained.
-    protect
-        Word that stays as it is and gets no score. May be repeated.
-    side
-        "first" or "second": of a pair, score the words of this text only.
-    window
-        Explain all of a text that is longer than a Hugging Face model reads: the mean over windows
-        of this many tokens, or "auto" for as many as it reads.
-    """
 
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None
-    against: str | None = None
-    features: str = "words"
-    scale: str = "logit"
-    protect: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    side: str | None = None
-    window: str | None = None
+def _option(field: AskedField) -> tuple[str, Any, Any]:
+    """Return a field of the question as an option, whose help is what the field means."""
+    name = f"--{field.name}"
+    kind: Any = str if isinstance(field.default, str) else str | None
+    if field.default == ():
+        kind = tuple[str, ...]
+    names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
+    option = Parameter(name=names, negative=(), help=field.means)
+    return field.name, Annotated[kind, option], field.default
+
+
+class _Asks:
+    """What is asked about a text."""
+
+    if TYPE_CHECKING:  # the fields of a question
+
+        def __init__(self, **asked: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name; digits are a number."""
-        asked = {field.name: getattr(self, field.name) for field in fields(self)}
-        numbered = {name: number_or_name(asked[name]) for name in ("target", "against", "window")}
-        return asked | numbered
+        asked = {one.name: getattr(self, one.name) for one in FIELDS}
+        numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
+        return asked | {name: number_or_name(asked[name]) for name in numbered}
+
+
+if TYPE_CHECKING:
+    QuestionOptions = _Asks
+else:
+    QuestionOptions = Parameter(name="*")(
+        make_dataclass(
+            "QuestionOptions",
+            map(_option, FIELDS),
+            bases=(_Asks,),
+            namespace={"__module__": __name__},  # by which cyclopts tells it from the library's
+            frozen=True,
+            kw_only=True,
+        )
+    )
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Where the texts come from, beside the arguments.
+
+    Parameters
+    ----------
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
+    file
+        Read the text from this file.
+    lines
+        Take every line of the file or of standard input as a text of its own. Results come as they
+        are found; a line that cannot be used is named on standard error, and the exit code is 2.
+    tabs
+        With --lines: every line is a pair, its two texts with a tab between them.
+    """
+
+    pair: str | None = None
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
+    lines: Annotated[bool, Parameter(negative=())] = False
+    tabs: Annotated[bool, Parameter(negative=())] = False
+
+    def with_second(self) -> Callable[[Sequence[str]], list[Given]]:
+        """Return how texts become what is asked about: :func:`limelight.cli.texts.with_second`."""
+        return with_second(self.pair, tabs=self.tabs, lines=self.lines)
+
+    def answers(self, texts: Sequence[str], ask: Callable[..., Any], **how: Any) -> Answers[Any]:
+        """Return what ``ask`` answers to them: :func:`limelight.cli.texts.answers_to`."""
+        return answers_to(texts, self.file, ask, lines=self.lines, **how)
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Where the answer goes, and as what.
+
+    Parameters
+    ----------
+    format
+        "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
+        "pdf"; by default what the name of the output file says, else "terminal".
+    output
+        Write to this file instead of standard output.
+    """
+
+    format: str | None = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
+
+    @property
+    def form(self) -> str:
+        """The format of the answer."""
+        return chosen_format(self.format, self.output)
 
 
 @Parameter(name="*")
@@ -117,86 +201,29 @@ class Asking:
         which alone --data takes. How much the methods sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
-    pair
-        The second text of a pair, of which the text is the first; for models that read two texts
-        together.
-    file
-        Read the text from this file.
-    lines
-        Take every line of the file or of standard input as a text of its own. Results come as they
-        are found; a line that cannot be used is named on standard error, and the exit code is 2.
-    tabs
-        With --lines: every line is a pair, its two texts with a tab between them.
-    model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
-        and for a Hugging Face model a GPU if there is one.
-    template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
-    labels
-        The word that stands for each class there, as in negative=bad,positive=good.
-    format
-        "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
-        "pdf"; by default what the name of the output file says, else "terminal".
-    output
-        Write to this file instead of standard output.
     """
 
     budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    pair: str | None = None
-    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
-    lines: Annotated[bool, Parameter(negative=())] = False
-    tabs: Annotated[bool, Parameter(negative=())] = False
-    model: Path | None = None
-    device: str | None = None
-    template: str | None = None
-    labels: str | None = None
-    format: str | None = None
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
-
-    @property
-    def form(self) -> str:
-        """The format of the answer."""
-        return chosen_format(self.format, self.output)
-
-    def chosen_model(self) -> Model:
-        """Return the model that is asked."""
-        return chosen_model(self.model, self.device, self.template, self.labels)
+    texts: TextOptions = TextOptions()
+    model: ModelOptions = ModelOptions()
+    out: OutputOptions = OutputOptions()
 
     def asked(
         self, verb: Callable[..., Any], text: tuple[str, ...], *rest: Any, **more: Any
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
-        given = with_second(self.pair, tabs=self.tabs, lines=self.lines)
-        model = self.chosen_model()
+        given, model = self.texts.with_second(), self.model.load()
         shown = ProgressShown("explaining")
 
         def ask(texts: list[str]) -> Any:
             settings = parsed_settings(self.set, verb)
             with shown as progress:
-                return verb(
-                    model,
-                    given(texts),
-                    *rest,
-                    budget=self.budget,
-                    progress=progress,
-                    **more,
-                    **settings,
-                )
+                how = {"budget": self.budget, "progress": progress, **more, **settings}
+                return verb(model, given(texts), *rest, **how)
 
-        return answers_to(
-            text,
-            self.file,
-            ask,
-            notices=_notices,
-            lines=self.lines,
-            together=together(model),
-        )
+        return self.texts.answers(text, ask, notices=_notices, together=together(model))
 
 
 def _notices(answer: Any) -> list[str]:
@@ -220,3 +247,8 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
 def number_or_name(given: str | None) -> str | int | None:
     """Return a target or a window as the library takes it: digits are a number."""
     return int(given) if given is not None and _NUMBER.fullmatch(given) else given
+
+
+def names_in(written: str | None) -> list[str] | None:
+    """Return names that are written with commas between them."""
+    return None if written is None else [name.strip() for name in written.split(",")]

@@ -60,6 +60,21 @@ def only(results: Iterable[Result], form: str) -> Result:
     return found[0]
 
 
+def put(found: Any, form: str, output: Path | None) -> None:
+    """Write one result in its format."""
+    match form:
+        case "terminal":
+            show([found], output)
+        case "json":
+            write([found.to_json() + "\n"], output)
+        case "csv":
+            write([found.to_csv()], output)
+        case "html":
+            write([found.to_html()], output)
+        case _:
+            found.save_figure(output)
+
+
 def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:
     """Return {"tolerance": 1e-9} for "tolerance=1e-9"; what is not a number stays a string.
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import error_console, output_console
-from limelight.cli.output import FIGURES, chosen_format, show, write
+from limelight.cli.options import OutputOptions
+from limelight.cli.output import FIGURES, put
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import is_device, write_whole
 from limelight.models import load
@@ -141,8 +142,7 @@ def summarize(
     top: int = 20,
     representatives: int = 8,
     against: Path | None = None,
-    format: str | None = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)
 ) -> None:
     """Say what drives a model over a whole data set: words, mistakes, slices.
 
@@ -161,14 +161,10 @@ def summarize(
         Representative texts that are picked.
     against
         Folder of another run: show what differs from it instead.
-    format
-        "terminal", "json", "csv" or "html"; by default what the name of the output file says.
-    output
-        Write to this file instead of standard output.
     """
     from limelight.runs import Run
 
-    form = chosen_format(format, output)
+    form = out.form
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
     opened = Run(run)
@@ -176,15 +172,6 @@ def summarize(
     if against is not None:
         found = opened.against(Run(against), method)
     else:
-        found = opened.summary(
-            method, by=None if by == "none" else by, top=top, representatives=representatives
-        )
-    match form:
-        case "json":
-            write([found.to_json() + "\n"], output)
-        case "csv":
-            write([found.to_csv()], output)
-        case "html":
-            write([found.as_html()], output)
-        case _:
-            show([found], output)
+        sliced = None if by == "none" else by
+        found = opened.summary(method, by=sliced, top=top, representatives=representatives)
+    put(found, form, out.output)

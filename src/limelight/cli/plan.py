@@ -5,13 +5,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import output_console
-from limelight.cli.options import QuestionOptions
-from limelight.cli.output import write
+from limelight.cli.options import ModelOptions, QuestionOptions
+from limelight.cli.output import put
 from limelight.cli.texts import given_texts, with_second
 from limelight.errors import InputError
 from limelight.explainers import plan as plan_verb
-from limelight.models import load
 
 
 def plan(
@@ -26,8 +24,7 @@ def plan(
     seed: int = 0,
     pair: str | None = None,
     file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
-    model: Path | None = None,
-    device: str | None = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
     """Say how many samples LIME needs on a text to come within an error of its limit.
@@ -56,11 +53,6 @@ def plan(
         together.
     file
         Read the text from this file.
-    model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda".
     format
         A table for people, one JSON object for programs, or CSV with a row per word.
     """
@@ -69,7 +61,7 @@ def plan(
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
     (given,) = with_second(pair, tabs=False, lines=False)(texts)
     found = plan_verb.plan(
-        load(model, device=device),
+        model.load(),
         given,
         error=error,
         **question.keywords(),
@@ -80,7 +72,4 @@ def plan(
         pilot=pilot,
         seed=seed,
     )
-    if format == "terminal":
-        output_console().print(found)
-        return
-    write([found.to_json() + "\n" if format == "json" else found.to_csv()], None)
+    put(found, format, None)

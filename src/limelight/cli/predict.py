@@ -3,21 +3,18 @@
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from limelight.cli.console import output_console
-from limelight.cli.options import chosen_model
+from limelight.cli.options import ModelOptions, TextOptions
 from limelight.cli.output import write
-from limelight.cli.texts import answers_to, with_second
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
-from limelight.models.checking import document_by
+from limelight.models.protocol import document_by
 from limelight.pages.pieces import visible
 from limelight.pages.wording import percent
 from limelight.shapes import Float
@@ -27,54 +24,25 @@ _TOGETHER = 64  # texts
 
 
 def predict(
-    *texts: str,
-    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
-    pair: str | None = None,
-    lines: bool = False,
-    tabs: bool = False,
-    model: Path | None = None,
-    device: str | None = None,
-    template: str | None = None,
-    labels: str | None = None,
+    *text: str,
+    texts: TextOptions = TextOptions(),  # noqa: B008  (it is frozen)
+    model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Say which class the model gives to each text, and how sure it is.
 
     Parameters
     ----------
-    texts
+    text
         Texts to classify, each one argument; "-" reads standard input.
-    file
-        Read the text from this file instead.
-    pair
-        The second text of a pair, of which the text is the first.
-    lines
-        Take every line of the file or of standard input as a text of its own. Predictions come as
-        they are made; a line that cannot be used is named on standard error, and the exit code
-        is 2.
-    tabs
-        With --lines: every line is a pair, its two texts with a tab between them.
-    model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
-    device
-        Where to compute, as torch names it, such as "cuda".
-    template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
-    labels
-        The word that stands for each class there, as in negative=bad,positive=good.
     format
         A table for people, or one JSON object per line for programs.
     """
-    given = with_second(pair, tabs=tabs, lines=lines)
-    classifier = chosen_model(model, device, template, labels)
-    answers = answers_to(
-        texts,
-        file,
+    given, classifier = texts.with_second(), model.load()
+    answers = texts.answers(
+        text,
         lambda some: predictions(classifier, given(some)),
         notices=lambda row: row["notices"],
-        lines=lines,
         together=_TOGETHER,
     )
     if format == "json":

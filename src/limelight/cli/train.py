@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 def train(
     data: Path,
     *,
+    text_column: str | None = None,
+    label_column: str | None = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     recipe: str = "default",
     validation: str | None = None,
@@ -37,8 +40,12 @@ def train(
     Parameters
     ----------
     data
-        File with the columns text and label (.parquet, .csv, .jsonl), or the aclImdb folder, of
-        which the training reviews are taken.
+        File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
+        of them, or the aclImdb folder, of which the training reviews are taken.
+    text_column
+        Column of the texts; by default one of a usual name, such as "text" or "review".
+    label_column
+        Column of the labels; by default one of a usual name, such as "label" or "class".
     output
         Folder for the model, its history and, while training, its checkpoint.
     recipe
@@ -66,8 +73,14 @@ def train(
     training = _training()
     settings = _changed(training.recipe_named(recipe), set, epochs)
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    texts = read_labelled(data, names)
-    held = _validation(validation, texts)
+    read = partial(read_labelled, text_column=text_column, label_column=label_column)
+    texts = read(data, names)
+    held: LabelledTexts | float | None = None
+    if validation is not None:
+        try:
+            held = float(validation)
+        except ValueError:
+            held = read(validation, texts.class_names, part="test")
     with _told_how_to_go_on(output), _shown_progress() as progress:
         model = training.train(
             texts,
@@ -129,15 +142,6 @@ def _parsed(name: str, value: str, kind: type) -> Any:
         with contextlib.suppress(ValueError):
             return number(value)
     raise InputError(f"{name} must be a number; got {value!r}.")
-
-
-def _validation(given: str | None, texts: LabelledTexts) -> LabelledTexts | float | None:
-    if given is None:
-        return None
-    try:
-        return float(given)
-    except ValueError:
-        return read_labelled(given, texts.class_names, part="test")
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Labelled and marked texts: reading them, fetching them, measuring a model on them. No torch."""
 
+from limelight.data.columns import read_texts
 from limelight.data.evaluation import Evaluation, evaluate, wilson_interval
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.rationales import RationaleTexts, read_rationales
@@ -11,5 +12,6 @@ __all__ = [
     "evaluate",
     "read_labelled",
     "read_rationales",
+    "read_texts",
     "wilson_interval",
 ]

@@ -9,10 +9,10 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.data.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
-from limelight.models.checking import document_by
+from limelight.models.protocol import document_by
 from limelight.shapes import Int
 from limelight.text import Given
 
@@ -109,11 +109,16 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    data: LabelledTexts,
+    data: Any,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all."""
+    """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all.
+
+    ``data`` are labelled texts, or what :func:`read_labelled` makes them of: a path or a table.
+    """
+    if not isinstance(data, LabelledTexts):
+        data = read_labelled(data, model.classes, part="test")
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
     size = len(model.classes)

@@ -1,127 +1,17 @@
-"""Texts of a data file, with or without what people marked in them."""
+"""Texts with what people marked in them."""
 
-import csv
-import gzip
-import json
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-import numpy as np
-
-from limelight.data.labelled import chosen_pair
-from limelight.errors import InputError, MissingExtraError
+from limelight.data.columns import check_column, opened_data
+from limelight.data.files import whole_text
+from limelight.errors import InputError
 from limelight.files import bounded_json
 from limelight.text import Span, one_line
 
-
-def texts_of_file(
-    path: Path, column: str = "text", *, limit: int | None = None, option: str = "--text-column"
-) -> list[Any]:
-    """Return one column of a .parquet, .csv or .jsonl file; ``limit`` rows, evenly spread.
-
-    ``option`` is how the column can be named, for the sentence that says there is none.
-    """
-    if not path.exists():
-        raise InputError(f"there is no data at '{path}'; check the path.")
-    if limit is not None and limit < 1:
-        raise InputError(f"limit must be at least 1; got {limit}.")
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if kind not in _READERS:
-        raise InputError(f"cannot read '{path}': give a .parquet, .csv or .jsonl file.")
-    try:
-        texts = _READERS[kind](path, column)
-    except KeyError as error:
-        raise InputError(f"{error.args[0]} Name another by {option}.") from None
-    if not texts:
-        raise InputError(f"'{path}' has no rows.")
-    if limit is None or limit >= len(texts):
-        return texts
-    return [texts[i] for i in np.linspace(0, len(texts) - 1, limit).round().astype(int)]
-
-
-def given_of_file(
-    path: Path, text: str | None, pair: str | None, *, limit: int | None = None
-) -> list[Any]:
-    """Return the texts of a file, or its pairs: two columns named or of usual names."""
-    if pair is None and text is None and path.exists():
-        text, pair = chosen_pair(_names(path), None, None)
-    texts = texts_of_file(path, text or "text", limit=limit)
-    if pair is None:
-        return texts
-    return list(
-        zip(texts, texts_of_file(path, pair, limit=limit, option="--pair-column"), strict=True)
-    )
-
-
-def _names(path: Path) -> list[str]:
-    """Return the columns of a file, as far as its beginning tells; none of an unknown kind."""
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    try:
-        if kind == ".parquet":
-            import pyarrow.parquet as pq
-
-            return list(pq.read_schema(path).names)
-        if kind == ".csv":
-            return list(csv.DictReader(_content(path).splitlines(keepends=True)).fieldnames or ())
-        if kind == ".jsonl":
-            return list(json.loads(next(filter(str.strip, _content(path).splitlines()))))
-    except Exception:  # whatever it is, the reading of the texts says it better
-        return []
-    return []
-
-
-def _parquet(path: Path, column: str) -> list[Any]:
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError("reading parquet files needs pyarrow", "data") from None
-    with pq.ParquetFile(path) as file:
-        _need(column, file.schema_arrow.names, path)
-        return list(file.read(columns=[column]).column(column).to_pylist())
-
-
-def _csv(path: Path, column: str) -> list[Any]:
-    reader = csv.DictReader(_content(path).splitlines(keepends=True))
-    _need(column, list(reader.fieldnames or ()), path)
-    return [row[column] for row in reader]
-
-
-def _jsonl(path: Path, column: str) -> list[Any]:
-    try:
-        rows = [json.loads(line) for line in _content(path).splitlines() if line.strip()]
-    except ValueError as error:
-        raise InputError(f"'{path}' must hold one JSON object per line ({error}).") from None
-    for row in rows:
-        _need(column, list(row) if isinstance(row, dict) else [], path)
-    return [row[column] for row in rows]
-
-
-def _content(path: Path) -> str:
-    content = path.read_bytes()
-    try:
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"'{path}' must be UTF-8 text; byte {error.start} is not.") from None
-
-
-def _need(column: str, names: list[str], path: Path) -> None:
-    if column not in names:
-        raise KeyError(
-            f"'{path}' has no column {column!r}; it has {', '.join(map(repr, names)) or 'none'}."
-        )
-
-
-_READERS: dict[str, Callable[[Path, str], list[Any]]] = {
-    ".parquet": _parquet,
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-}
-
-
-_EVIDENCES = "evidences"
+_EVIDENCES, _OPTION = "evidences", "column (--rationales)"
 
 
 class RationaleTexts(NamedTuple):
@@ -132,36 +22,42 @@ class RationaleTexts(NamedTuple):
 
 
 def read_rationales(
-    path: str | os.PathLike[str],
+    path: Any,
     column: str = "rationales",
     *,
-    text_column: str = "text",
+    text_column: str | None = None,
     limit: int | None = None,
 ) -> RationaleTexts:
-    """Return texts and rationales of a .parquet, .csv or .jsonl file; ``limit`` rows, spread out.
+    """Return texts and rationales of a file or a table; ``limit`` rows, evenly spread.
 
-    A rationale is a list of [start, end] in characters, or one such list per annotator; in a .csv
-    file as JSON. Two layouts of the ERASER benchmark are read as well: records ``{"start", "end"}``
-    that count the tokens of a column ``tokens``, and the benchmark's own files, whose column
-    "evidences" counts the tokens of documents in the folder ``docs`` beside the file.
+    A rationale is a list of [start, end] in characters, or one such list per annotator; in a file
+    of separated values as JSON. Two layouts of the ERASER benchmark are read as well: records
+    ``{"start", "end"}`` that count the tokens of a column ``tokens``, and the benchmark's own
+    files, whose column "evidences" counts the tokens of documents in the folder ``docs`` beside
+    the file. Files, tables and texts are found as :func:`limelight.explain_data` finds them.
     """
-    path = Path(path)
     if column == _EVIDENCES:
-        return _of_documents(path, limit)
-    texts = texts_of_file(path, text_column, limit=limit)
-    cells = texts_of_file(path, column, limit=limit, option="--rationales")
-    found = [_parsed(cell, i, path) for i, cell in enumerate(cells)]
-    if not any(_counts_tokens(one) for one in found):
-        return RationaleTexts(texts, found)
-    tokens = texts_of_file(path, "tokens", limit=limit, option="--rationales")
-    rows = zip(texts, tokens, found, strict=True)
-    return RationaleTexts(
-        texts, [_in_characters(*row, f"row {i} of '{path}'") for i, row in enumerate(rows)]
-    )
+        return _of_documents(Path(path), limit)
+    data = opened_data(path, text=text_column)
+    if data.columns.pair is not None:
+        raise InputError("rationales are marked in one text; name its column by --text-column.")
+    check_column(data.files[0], column, _OPTION)
+    counted = all("tokens" in file.columns for file in data.files)
+    found = RationaleTexts([], [])
+    for text, cells, where in data.rows(column, *["tokens"] * counted, limit=limit):
+        marked, *tokens = (_parsed(cell, where) for cell in cells)
+        if isinstance(marked, list) and any(isinstance(one, Mapping) for one in marked):
+            if not counted:
+                check_column(data.files[0], "tokens", _OPTION)
+            places = _places(cast(str, text), tokens[0], where)
+            marked = _spans(marked, ("start", "end"), places, where)
+        found.texts.append(text)
+        found.rationales.append(marked)
+    return found
 
 
-def _parsed(cell: Any, number: int, path: Path) -> Any:
-    """Return a cell of a .csv file, which can only be text, as what it spells."""
+def _parsed(cell: Any, where: str) -> Any:
+    """Return a cell of separated values, which can only be text, as what it spells."""
     if not isinstance(cell, str):
         return cell
     if not cell.strip():
@@ -170,27 +66,16 @@ def _parsed(cell: Any, number: int, path: Path) -> Any:
         return bounded_json(cell, "the rationale")
     except InputError:
         raise InputError(
-            f"row {number} of '{path}' must have its rationale as JSON, such as [[0, 5]]; "
+            f"{where} must have its rationale as JSON, such as [[0, 5]]; "
             f"got {one_line(cell, 40)!r}."
         ) from None
 
 
-def _counts_tokens(rationale: Any) -> bool:
-    return isinstance(rationale, list) and any(isinstance(one, Mapping) for one in rationale)
-
-
-def _in_characters(text: str, tokens: Sequence[str], records: Any, where: str) -> list[Span] | None:
-    if records is None:
-        return None
-    places = _places(text, tokens, where)
-    return _spans(records, ("start", "end"), places, where)
-
-
-def _places(text: str, tokens: Sequence[str], where: str) -> list[Span]:
+def _places(text: str, tokens: Any, where: str) -> list[Span]:
     """Return where each token stands; between tokens there is nothing but white space."""
     places, at = [], 0
-    for token in tokens:
-        start = text.find(token, at)
+    for token in tokens if isinstance(tokens, list) else [tokens]:
+        start = text.find(token, at) if isinstance(token, str) else -1
         if start < 0 or text[at:start].strip():
             raise InputError(f"the tokens of {where} must spell its text; {token!r} does not fit.")
         at = start + len(token)
@@ -209,7 +94,7 @@ def _spans(
 def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
     try:
         first, last = (int(record[name]) for name in names)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError(
             f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
             f"got {one_line(repr(record), 60)}."
@@ -223,22 +108,20 @@ def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
 
 def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     """Read ERASER's own files: each line has groups of evidence in a document of its own."""
-    texts, rationales = [], []
-    names = texts_of_file(path, "annotation_id", limit=limit, option="--rationales")
-    groups = texts_of_file(path, _EVIDENCES, limit=limit, option="--rationales")
-    for name, own in zip(names, groups, strict=True):
+    data, found = opened_data(path, text="annotation_id"), RationaleTexts([], [])
+    check_column(data.files[0], _EVIDENCES, _OPTION)
+    for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
-        evidence = _evidence(own, where)
+        evidence = _evidence(_parsed(groups, where), where)
         document = {one["docid"] for one in evidence} or {name}
         if len(document) > 1:
             raise InputError(f"{where} must have its evidence in one document; it has several.")
         text = _document(path.parent / "docs", str(document.pop()), where)
         # ERASER's tokens are what spaces and line breaks leave.
         places = [match.span() for match in re.finditer(r"[^ \n\r]+", text)]
-        texts.append(text)
-        ends = ("start_token", "end_token")
-        rationales.append(_spans(evidence, ends, places, where))
-    return RationaleTexts(texts, rationales)
+        found.texts.append(text)
+        found.rationales.append(_spans(evidence, ("start_token", "end_token"), places, where))
+    return found
 
 
 def _evidence(groups: Any, where: str) -> list[dict[str, Any]]:
@@ -256,7 +139,4 @@ def _evidence(groups: Any, where: str) -> list[dict[str, Any]]:
 def _document(folder: Path, name: str, where: str) -> str:
     if name != Path(name).name or not (file := folder / name).is_file():
         raise InputError(f"the document {name!r} of {where} must be a file in '{folder}'.")
-    try:
-        return file.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"'{file}' must be UTF-8 text; byte {error.start} is not.") from None
+    return whole_text(file)

@@ -1,30 +1,36 @@
 """Methods: settings, the ways to compute them, and the registry that names them."""
 
-from limelight.explainers.anchors import Anchors
-from limelight.explainers.approximations import (
-    LimeFirstOrder,
-    LimeMeanField,
-    LimeTheorem,
-    ShapleyMeanField,
-)
-from limelight.explainers.attention import (
-    AlphaAvg,
-    AlphaGrad,
-    AlphaMax,
-    Flow,
-    GenericAttention,
-    Rollout,
-)
-from limelight.explainers.banzhaf import Banzhaf, Interactions
-from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
-from limelight.explainers.lime import Lime, LimeSampled
-from limelight.explainers.method import Chosen, Method, Way
-from limelight.explainers.question import Targets
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from limelight.explainers.method import Chosen, Method, Way, settings_class
 from limelight.explainers.reading import Reading, read
-from limelight.explainers.registry import METHODS, find_method, usable_methods
-from limelight.explainers.shapley import Loo, Owen, Shapley
-from limelight.explainers.surrogate import Surrogate, SurrogateGame
+from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
+from limelight.explainers.target_game import TargetGame
 from limelight.explainers.text_game import TextGame
+from limelight.question import Targets
+
+if TYPE_CHECKING:
+    from limelight.explainers.anchors import Anchors
+    from limelight.explainers.attention import (
+        AlphaAvg,
+        AlphaGrad,
+        AlphaMax,
+        Flow,
+        GenericAttention,
+        Rollout,
+    )
+    from limelight.explainers.banzhaf import Banzhaf, Interactions
+    from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
+    from limelight.explainers.lime import (
+        Lime,
+        LimeFirstOrder,
+        LimeMeanField,
+        LimeSampled,
+        LimeTheorem,
+    )
+    from limelight.explainers.shapley import Loo, Owen, Shapley, ShapleyMeanField
+    from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [
     "GL1",
@@ -57,10 +63,21 @@ __all__ = [
     "ShapleyMeanField",
     "Surrogate",
     "SurrogateGame",
+    "TargetGame",
     "Targets",
     "TextGame",
     "Way",
     "find_method",
     "read",
+    "settings_class",
     "usable_methods",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Settings live with their methods, whose modules are imported when they are first asked for.
+    if name in __all__:
+        for module in MODULES:
+            if (found := getattr(import_module(f"{__name__}.{module}"), name, None)) is not None:
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

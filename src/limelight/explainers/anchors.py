@@ -1,14 +1,13 @@
 """Anchors: a few words that hold the prediction, with how often they do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast, final
+from typing import Annotated, NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
-from limelight.explainers.method import Method, Way
+from limelight.errors import DomainError
+from limelight.explainers.method import Method, Share, Way, at_least, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import refusal_notice, steadiness_notice
 from limelight.models import CAPABILITIES, why_not
@@ -121,7 +120,7 @@ _CHUNK = 4096
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Anchors:
     """Settings of anchors (Ribeiro et al., 2018).
 
@@ -136,26 +135,16 @@ class Anchors:
     anchor have 0.
     """
 
-    threshold: float = 0.95
-    delta: float = 0.05
-    slack: float = 0.15
-    batch: int | None = None
-    beam: int = 4
-    max_size: int | None = None
-    samples: int | None = None
-    max_samples: int | None = None
+    threshold: Annotated[float, Share] = 0.95
+    delta: Annotated[float, Share] = 0.05
+    slack: Annotated[float, Share] = 0.15
+    batch: Annotated[int | None, at_least(1)] = None
+    beam: Annotated[int, at_least(1)] = 4
+    max_size: Annotated[int | None, at_least(1)] = None
+    samples: Annotated[int | None, at_least(1)] = None
+    max_samples: Annotated[int | None, at_least(1)] = None
     replacement: str = "auto"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("threshold", "delta", "slack"):
-            if not 0 < (value := getattr(self, name)) < 1:
-                raise InputError(f"{name} must lie between 0 and 1; got {value}.")
-        for name in ("batch", "beam", "max_size", "samples", "max_samples"):
-            if (count := getattr(self, name)) is not None and count < 1:
-                raise InputError(f"{name} must be at least 1; got {count}.")
-        if self.seed < 0:
-            raise InputError(f"seed must be at least 0; got {self.seed}.")
+    seed: Annotated[int, at_least(0)] = 0
 
     @property
     def search(self) -> AnchorSearch:

@@ -1,7 +1,6 @@
 """Attention as an explanation: one layer, rollout, flow, and with gradients."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import cast, final
@@ -9,7 +8,7 @@ from typing import cast, final
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.explainers.method import Method, Way
+from limelight.explainers.method import Method, Way, settings_class
 from limelight.explainers.reading import Reading, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
@@ -85,7 +84,7 @@ _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class AlphaAvg:
     """Settings of α-avg: which layer of a deep model."""
 
@@ -93,7 +92,7 @@ class AlphaAvg:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class AlphaMax:
     """Settings of α-max: which layer of a deep model."""
 
@@ -101,7 +100,7 @@ class AlphaMax:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class AlphaGrad:
     """Settings of α×grad: which layer of a deep model."""
 
@@ -109,13 +108,13 @@ class AlphaGrad:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Rollout:
     """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Flow:
     """Settings of attention flow (Abnar & Zuidema, 2020): none."""
 
@@ -249,7 +248,53 @@ def _ways(
 
 _BLIND = "values, the last layer, and so the sign and the class"
 
-ATTENTION = (
+
+@final
+@settings_class
+class GenericAttention:
+    """Settings of generic attention explainability: none."""
+
+
+def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]:
+    """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
+    arrays = reading.collapsed
+    product = arrays.attention * arrays.attended_u(reading.target_weights)
+    product = product / product.shape[-2]
+    parts = arrays.pooled(np.maximum(product, 0)[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+
+
+def _generic_through_layers(_: GenericAttention, reading: Reading) -> list[Finding]:
+    """Score every feature by what the layers bring from its pieces to the positions read."""
+
+    def found(one: Reading) -> Finding:
+        read_in = one.documents[0].windows
+        windows = 1 if read_in is None else len(read_in.spans)
+
+        def relevance(window: Attended) -> Float[np.ndarray, " T"]:
+            # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
+            return relevance_of_layers(window._replace(gradient=window.gradient * windows))
+
+        attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
+        return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
+
+    return [found(one) for one in reading.apart()]
+
+
+def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return the read row of R − I, with R = I at first and R + A R after each layer.
+
+    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
+    otherwise get a one for being where it is.
+    """
+    here = np.eye(found.alpha.shape[-1])
+    R = here
+    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
+        R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
+    return found.reads @ (R - here)
+
+
+ROWS = (
     Method(
         id="alpha-avg",
         label="α-avg",
@@ -307,55 +352,6 @@ ATTENTION = (
         settings=Flow,
         ways=_ways(mean_attention, _by_flow, needs="relays"),
     ),
-)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class GenericAttention:
-    """Settings of generic attention explainability: none."""
-
-
-def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]:
-    """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
-    arrays = reading.collapsed
-    product = arrays.attention * arrays.attended_u(reading.target_weights)
-    product = product / product.shape[-2]
-    parts = arrays.pooled(np.maximum(product, 0)[..., 1:])
-    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
-
-
-def _generic_through_layers(_: GenericAttention, reading: Reading) -> list[Finding]:
-    """Score every feature by what the layers bring from its pieces to the positions read."""
-
-    def found(one: Reading) -> Finding:
-        read_in = one.documents[0].windows
-        windows = 1 if read_in is None else len(read_in.spans)
-
-        def relevance(window: Attended) -> Float[np.ndarray, " T"]:
-            # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
-            return relevance_of_layers(window._replace(gradient=window.gradient * windows))
-
-        attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
-        return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
-
-    return [found(one) for one in reading.apart()]
-
-
-def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
-    """Return the read row of R − I, with R = I at first and R + A R after each layer.
-
-    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
-    otherwise get a one for being where it is.
-    """
-    here = np.eye(found.alpha.shape[-1])
-    R = here
-    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
-        R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
-    return found.reads @ (R - here)
-
-
-GENERIC = (
     Method(
         id="generic-attention",
         label="Generic attention",
@@ -371,5 +367,3 @@ GENERIC = (
         ),
     ),
 )
-
-ROWS = (*ATTENTION, *GENERIC)

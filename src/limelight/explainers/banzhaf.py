@@ -1,16 +1,24 @@
 """Banzhaf values and pair interactions."""
 
-from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
-from typing import Any, final
+from typing import Annotated, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.method import Counted, Method, Way
+from limelight.errors import DomainError
+from limelight.explainers.budget import Draws, calls_of_draws, counted_draws
+from limelight.explainers.method import (
+    Method,
+    NotBelow,
+    OneOf,
+    Positive,
+    Way,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, need_logit, semivalue, unseen_effects
+from limelight.explainers.target_game import TargetGame, semivalue, unseen_effects
 from limelight.results import Finding, Pairs
 from limelight.sampling import (
     INDICES,
@@ -18,7 +26,6 @@ from limelight.sampling import (
     PairDraws,
     PairFit,
     Sample,
-    affordable,
     banzhaf_of_all_masks,
     fitted_lime,
     fitted_pairs,
@@ -33,129 +40,67 @@ from limelight.theory.namespace import host_array
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
-class CoinSamples:
-    """A number of masks that follows from the words unless ``samples`` says so.
-
-    ``per_word`` for each word, at ``least`` so many, at most ``max_samples``; ``rows`` masks make
-    one row of the linear fit, of which there must be more than there are words. All 2^d masks are
-    asked if they are no more than that.
-    """
-
-    samples: int | None
-    max_samples: int
-    tolerance: float | None
-    seed: int
-    least: int
-    per_word: int
-    rows: int
-    name: str
-
-    def __post_init__(self) -> None:
-        fewest = 2 * self.rows
-        for name, least in (("samples", fewest), ("max_samples", fewest), ("seed", 0)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise InputError(f"{name} must be at least {least}; got {value}.")
-        if self.tolerance is not None and not self.tolerance > 0:
-            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
-        if self.samples is not None and self.max_samples < self.samples:
-            raise InputError(
-                f"max_samples must be at least samples ({self.samples}); got {self.max_samples}."
-            )
-
-    def drawn_at_first(self, d: int) -> int:
-        """Return how many masks are drawn for ``d`` features before a tolerance is looked at."""
-        if self.samples is not None:
-            return self.samples
-        return min(max(self.least, self.per_word * d), self.max_samples)
-
-    def asks_all(self, d: int) -> bool:
-        """Whether all masks are asked."""
-        return affordable(d, self.drawn_at_first(d)) and 2**d <= self.max_samples
-
-    def calls(self, d: int) -> int:
-        """Return how many masks of ``d`` features the model is asked, at least."""
-        return 1 + 2**d if self.asks_all(d) else self.drawn_at_first(d) + 1 + self.rows
-
-    def fewest_calls(self, d: int) -> int:
-        """Return the calls below which the scores of ``d`` features are not surely determined."""
-        return min(1 + 2**d, self._advised(d) + 1 + self.rows)
-
-    def samples_in(self, calls: int, d: int) -> int:
-        """Return how many samples ``calls`` allow; all masks are asked if they are no more."""
-        return max(calls - 1 - self.rows, 2 * self.rows, 2**d if 1 + 2**d <= calls else 0)
-
-    def check_enough(self, d: int) -> None:
-        """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
-        masks = self.drawn_at_first(d) if self.tolerance is None else self.max_samples
-        if not self.asks_all(d) and masks // self.rows <= d + 1:
-            raise DomainError(
-                f"{self.name} of {d} words need at least {self.rows * (d + 2)} samples; got "
-                f"{masks}. Set samples to {self._advised(d)} or more."
-            )
-
-    def check_determined(self, d: int, drawn: int, stderr: Float[np.ndarray, "..."]) -> None:
-        """Refuse a fit that some mask alone decides: how far off it is, nothing says."""
-        if not np.isfinite(stderr).all():
-            raise DomainError(
-                f"{drawn} samples do not determine the {self.name} of {d} words. Set samples to "
-                f"{max(self._advised(d), drawn + self._advised(d) // 2)} or more."
-            )
-
-    def _advised(self, d: int) -> int:
-        return 2 * self.rows * (d + 1)
-
-    def notices(self, drawn: int, worst: float) -> tuple[str, ...]:
-        """Say that a tolerance was not met."""
-        if self.tolerance is None or worst <= self.tolerance:
-            return ()
-        return (
-            f"After {drawn} samples the largest standard error is {worst:.2g}, above the "
-            f"tolerance {self.tolerance:.2g}; raise max_samples.",
-        )
-
-
-def _fitted(settings: Any, d: int, calls: int) -> Any:
-    samples = settings.plan.samples_in(calls, d)
-    return replace(settings, samples=samples, max_samples=samples)
-
-
-# How settings that have such a plan keep within a budget.
-COINS_COUNTED = Counted(
-    lambda settings, d: settings.plan.fewest_calls(d),
-    ("samples", "max_samples", "tolerance"),
-    _fitted,
-)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Banzhaf:
     """Settings of Banzhaf values: of a quadrature, or of random masks."""
 
-    tolerance: float | None = None
+    tolerance: Annotated[float | None, Positive] = None
     per_head: bool = False
-    samples: int | None = None
-    max_samples: int = 500_000
+    samples: Annotated[int | None, at_least(4)] = None
+    max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
     replacement: str = "auto"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _ = self.plan  # its own checks come before any work
+    seed: Annotated[int, at_least(0)] = 0
 
     @property
-    def plan(self) -> CoinSamples:
+    def draws(self) -> Draws:
         """How many masks are asked; half as many pairs are the rows of a regression."""
-        return CoinSamples(
-            samples=self.samples,
-            max_samples=self.max_samples,
-            tolerance=self.tolerance,
-            seed=self.seed,
-            least=1000,
-            per_word=10,
-            rows=2,
-            name="Banzhaf values",
+        return _coins(self, least=1000, rows=2)
+
+
+@final
+@settings_class
+class Interactions:
+    """Settings of pair interactions: of a quadrature, or of random masks."""
+
+    index: Annotated[str, OneOf(INDICES)] = "shapley"
+    tolerance: Annotated[float | None, Positive] = None
+    top: Annotated[int | None, at_least(1)] = 100
+    samples: Annotated[int | None, at_least(2)] = None
+    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def draws(self) -> Draws:
+        """How many masks are asked."""
+        return _coins(self, least=2000, rows=1)
+
+
+def _coins(settings: Banzhaf | Interactions, *, least: int, rows: int) -> Draws:
+    """Ten masks for each word, at ``least`` so many; ``rows`` of them make one row of the fit."""
+    return Draws(
+        count=settings.samples,
+        most=settings.max_samples,
+        tolerance=settings.tolerance,
+        usual=lambda d: max(least, 10 * d),
+        fewest=2 * rows,
+        determining=lambda d: 2 * rows * (d + 1),
+        beside=1 + rows,
+    )
+
+
+def _check_enough(settings: Banzhaf | Interactions, d: int, *, name: str, rows: int) -> None:
+    """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
+    draws = settings.draws
+    masks = draws.last(d)
+    if not draws.asks_all(d) and masks // rows <= d + 1:
+        raise DomainError(
+            f"{name} of {d} words need at least {rows * (d + 2)} samples; got {masks}. Set samples "
+            f"to {draws.determining(d)} or more."
         )
+
+
+_check_banzhaf = partial(_check_enough, name="Banzhaf values", rows=2)
 
 
 def _by_masks(settings: Banzhaf, reading: Reading) -> list[Finding]:
@@ -164,15 +109,10 @@ def _by_masks(settings: Banzhaf, reading: Reading) -> list[Finding]:
 
 
 def _found_in(settings: Banzhaf, one: Reading) -> Finding:
-    game, d, plan = TargetGame(one, settings.replacement), len(one.features[0]), settings.plan
-    if plan.asks_all(d):
-        return Finding(
-            scores=banzhaf_of_all_masks(game, d)[0],
-            base_value=game.base_value,
-            notices=game.notices,
-            diagnostics={"masks": 2**d},
-        )
-    plan.check_enough(d)
+    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
+    if draws.asks_all(d):
+        return game.of_all_masks(banzhaf_of_all_masks(game, d)[0])
+    _check_banzhaf(settings, d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
     # difference of a mask and its opposite has the same one: what an even number of words do
@@ -186,17 +126,22 @@ def _found_in(settings: Banzhaf, one: Reading) -> Finding:
     fit = until(
         sample,
         partial(fitted_lime, ridge=0.0, known_range=game.known_range),
-        start=plan.drawn_at_first(d) // 2,
+        start=draws.first(d) // 2,
         tolerance=settings.tolerance,
         most=settings.max_samples // 2,
     )
-    plan.check_determined(d, 2 * fit.samples, fit.stderr)
+    if not np.isfinite(fit.stderr).all():  # some mask alone decides a score
+        advised, drawn = draws.determining(d), 2 * fit.samples
+        raise DomainError(
+            f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
+            f"{max(advised, drawn + advised // 2)} or more."
+        )
     return Finding(
         scores=fit.scores[0],
         stderr=fit.stderr[0],
         base_value=game.base_value,
         notices=(
-            plan.notices(2 * fit.samples, float(fit.stderr.max()))
+            draws.unmet(2 * fit.samples, float(fit.stderr.max()))
             + unseen_effects(
                 flat=bool(fit.flat[0]),
                 spike=float(fit.spike[0]),
@@ -211,92 +156,13 @@ def _found_in(settings: Banzhaf, one: Reading) -> Finding:
     )
 
 
-BANZHAF = (
-    Method(
-        id="banzhaf",
-        label="Banzhaf",
-        formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
-        sees="the word's mean effect over all sets of other words, all alike",
-        blind="sets far from half of the text; does not add up to f",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Banzhaf,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=partial(semivalue, name="banzhaf", value=banzhaf),
-                settings={
-                    "tolerance": "largest error of a score, relative to the range of f",
-                    "per_head": "also score every head alone",
-                },
-                defaults={"tolerance": 1e-6},
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=_by_masks,
-                settings={
-                    "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
-                    "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
-                    "asked instead",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
-                    "tolerance": "keep drawing until no standard error exceeds it; None: stop at "
-                    "`samples`",
-                    "max_samples": "the most masks to draw",
-                },
-                calls=lambda settings, d: settings.plan.calls(d),
-                counted=COINS_COUNTED,
-                cost="one call of the model per sample",
-                feasible=lambda settings, d: settings.plan.check_enough(d),
-            ),
-        ),
-    ),
-)
-
-
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Interactions:
-    """Settings of pair interactions: of a quadrature, or of random masks."""
-
-    index: str = "shapley"
-    tolerance: float | None = None
-    top: int | None = 100
-    samples: int | None = None
-    max_samples: int = 500_000
-    replacement: str = "auto"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.index not in INDICES:
-            raise InputError(nearest("index", self.index, INDICES))
-        if self.top is not None and self.top < 1:
-            raise InputError(f"top must be at least 1; got {self.top}.")
-        _ = self.plan  # its own checks come before any work
-
-    @property
-    def plan(self) -> CoinSamples:
-        """How many masks are asked."""
-        return CoinSamples(
-            samples=self.samples,
-            max_samples=self.max_samples,
-            tolerance=self.tolerance,
-            seed=self.seed,
-            least=2000,
-            per_word=10,
-            rows=1,
-            name="interactions",
-        )
-
-
 def _interactions(settings: Interactions, reading: Reading) -> list[Finding]:
     """Score every pair of features by what the two do together beyond what each does alone."""
-    need_logit(reading, "interactions")
+    reading.need_logit("interactions")
     return [_exactly(settings, one) for one in reading.apart()]
 
 
@@ -316,24 +182,18 @@ def _pairs_by_masks(settings: Interactions, reading: Reading) -> list[Finding]:
 
 
 def _pairs_found_in(settings: Interactions, one: Reading) -> Finding:
-    d, plan = len(one.features[0]), settings.plan
-    _check(settings, d)
+    d, draws = len(one.features[0]), settings.draws
+    _check_interactions(settings, d)
     game = TargetGame(one, settings.replacement)
-    if plan.asks_all(d):
+    if draws.asks_all(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
-        return Finding(
-            scores=of_words(matrix),
-            pairs=strongest(matrix, None, settings.top),
-            base_value=game.base_value,
-            notices=game.notices,
-            diagnostics={"masks": 2**d},
-        )
-    draws = PairDraws(d, settings.index)
-    sample = Sample(game, draws, text_rng(settings.seed, one.documents[0].text), row0=False)
+        return game.of_all_masks(of_words(matrix), pairs=strongest(matrix, None, settings.top))
+    drawn = PairDraws(d, settings.index)
+    sample = Sample(game, drawn, text_rng(settings.seed, one.documents[0].text), row0=False)
     fit = until(
         sample,
-        partial(fitted_pairs, draws=draws, known_range=game.known_range),
-        start=plan.drawn_at_first(d),
+        partial(fitted_pairs, draws=drawn, known_range=game.known_range),
+        start=draws.first(d),
         tolerance=settings.tolerance,
         most=settings.max_samples,
     )
@@ -345,7 +205,7 @@ def _pairs_found_in(settings: Interactions, one: Reading) -> Finding:
         pairs=strongest(fit.scores[0], fit.stderr[0], settings.top),
         base_value=game.base_value,
         notices=(
-            plan.notices(fit.samples, float(fit.stderr.max()))
+            draws.unmet(fit.samples, float(fit.stderr.max()))
             + _noise(told, d)
             + unseen_effects(
                 flat=bool(fit.flat[0]),
@@ -399,16 +259,56 @@ def _noise(told: int, d: int) -> tuple[str, ...]:
     return () if told else (notice,)
 
 
-def _check(settings: Interactions, d: int) -> None:
+def _check_interactions(settings: Interactions, d: int) -> None:
     if d < 2:
         raise DomainError(f"interactions need at least 2 words; this text has {d}.")
-    settings.plan.check_enough(d)
+    _check_enough(settings, d, name="interactions", rows=1)
 
 
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 
-INTERACTIONS = (
+ROWS = (
+    Method(
+        id="banzhaf",
+        label="Banzhaf",
+        formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
+        sees="the word's mean effect over all sets of other words, all alike",
+        blind="sets far from half of the text; does not add up to f",
+        cost="milliseconds, exact to quadrature precision with a bound",
+        settings=Banzhaf,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=partial(semivalue, name="banzhaf", value=banzhaf),
+                settings={
+                    "tolerance": "largest error of a score, relative to the range of f",
+                    "per_head": "also score every head alone",
+                },
+                defaults={"tolerance": 1e-6},
+            ),
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=_by_masks,
+                settings={
+                    "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
+                    "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
+                    "asked instead",
+                    "replacement": "what stands for a removed word",
+                    "seed": "same seed, same scores",
+                    "tolerance": "keep drawing until no standard error exceeds it; None: stop at "
+                    "`samples`",
+                    "max_samples": "the most masks to draw",
+                },
+                calls=calls_of_draws,
+                counted=counted_draws(),
+                cost="one call of the model per sample",
+                feasible=_check_banzhaf,
+            ),
+        ),
+    ),
     Method(
         id="interactions",
         label="Interactions",
@@ -445,13 +345,11 @@ INTERACTIONS = (
                     "`samples`",
                     "max_samples": "the most masks to draw",
                 },
-                calls=lambda settings, d: settings.plan.calls(d),
-                counted=COINS_COUNTED._replace(own=_OWN),
+                calls=calls_of_draws,
+                counted=counted_draws(own=_OWN),
                 cost="one call of the model per sample, each of which counts for every pair",
-                feasible=_check,
+                feasible=_check_interactions,
             ),
         ),
     ),
 )
-
-ROWS = (*BANZHAF, *INTERACTIONS)

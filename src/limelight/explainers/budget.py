@@ -1,19 +1,20 @@
-"""How much may be spent on a text: a time or a number of calls, and what each method gets of it."""
+"""How much is asked about a text: draws of a method, and the budget that they keep within."""
 
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Allowance, Chosen, setting_defaults
+from limelight.explainers.method import Allowance, Chosen, Counted, setting_defaults
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import TextGame
+from limelight.sampling import affordable
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
 # 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs
@@ -29,6 +30,92 @@ _UNITS |= {"minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours"
 _WRITTEN = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 BudgetGiven = int | float | str
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """How many samples a method draws of a text of d features, and how many calls they take.
+
+    A draw asks ``each(d)`` masks, besides those that are ``shared`` by all of them; ``beside`` are
+    the calls that are no draws, for the text itself and for the text without its words. All 2^d
+    masks are asked instead if the method ``enumerates`` and they are few, or no more.
+    """
+
+    count: int | None  # as it was set; None leaves it to the text
+    most: int  # that are drawn to meet the tolerance
+    tolerance: float | None
+    usual: Callable[[int], int]  # draws that are made if no count is set
+    fewest: int  # draws, below which nothing tells how far off they are
+    determining: Callable[[int], int]  # draws that surely determine the scores of d features
+    each: Callable[[int], int] = lambda _: 1
+    shared: int = 0
+    beside: int = 2
+    enumerates: bool = True
+    step: int = 1  # draws that come together
+    kind: str = "samples"  # in sentences
+    limit: str = "max_samples"  # the setting that is ``most``
+
+    def first(self, d: int) -> int:
+        """Return how many are drawn for ``d`` features before a tolerance is looked at."""
+        wanted = min(self.usual(d), self.most) if self.count is None else self.count
+        return wanted + -wanted % self.step
+
+    def last(self, d: int) -> int:
+        """Return how many are drawn at most."""
+        return self.first(d) if self.tolerance is None else self.most
+
+    def asks_all(self, d: int) -> bool:
+        """Whether all masks are asked."""
+        few = affordable(d, self._masks(self.first(d), d)) and 2**d <= self._masks(self.most, d)
+        return self.enumerates and few
+
+    def calls(self, d: int) -> int:
+        """Return how often the model is asked about ``d`` features, at least."""
+        return 1 + 2**d if self.asks_all(d) else self._masks(self.first(d), d) + self.beside
+
+    def fewest_calls(self, d: int) -> int:
+        """Return the calls below which the scores of ``d`` features are not surely determined."""
+        sampled = self._masks(self.determining(d), d) + self.beside
+        return min(1 + 2**d, sampled) if self.enumerates else sampled
+
+    def within(self, calls: int, d: int) -> int:
+        """Return how many draws ``calls`` allow; all masks are asked if they are no more."""
+        each = max(self.each(d), 1)
+        draws = max((calls - self.beside - self.shared) // each, self.fewest)
+        if self.enumerates and 1 + 2**d <= calls:
+            # As if they were the draws that take as many calls.
+            draws = max(draws, -(-(2**d - self.shared) // each))
+        return draws - draws % self.step
+
+    def unmet(self, drawn: int, worst: float) -> tuple[str, ...]:
+        """Say that a tolerance was not met: ``worst`` is the largest standard error."""
+        if self.tolerance is None or worst <= self.tolerance:
+            return ()
+        return (
+            f"After {drawn} {self.kind} the largest standard error is {worst:.2g}, above the "
+            f"tolerance {self.tolerance:.2g}; raise {self.limit}.",
+        )
+
+    def _masks(self, draws: int, d: int) -> int:
+        return self.shared + draws * self.each(d)
+
+
+def calls_of_draws(settings: Any, d: int) -> int:
+    """Return how often settings that have ``draws`` ask a model."""
+    draws: Draws = settings.draws
+    return draws.calls(d)
+
+
+def counted_draws(count: str = "samples", own: float = 0.0) -> Counted:
+    """Return how settings that have ``draws``, whose number is ``count``, keep within a budget."""
+
+    def fitted(settings: Any, d: int, calls: int) -> Any:
+        draws = settings.draws.within(calls, d)
+        return replace(settings, **{count: draws, f"max_{count}": draws})
+
+    counts = (count, f"max_{count}", "tolerance")
+    return Counted(lambda settings, d: settings.draws.fewest_calls(d), counts, fitted, own)
 
 
 @final
@@ -85,6 +172,14 @@ def agreed_budget(
                     "follows from the budget."
                 )
     return budget
+
+
+def duration(seconds: int | float) -> str:
+    """Return "1 second", "83 minutes", "2 hours" or "3 days": the unit that one would say."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}s"
+    return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
 
 
 def seconds_of(given: BudgetGiven | None) -> float | None:

@@ -9,14 +9,19 @@ from typing import Any, cast, final
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import NO_BASE
-from limelight.models import Collapses, Freezes, Model, checked_model, why_not
-from limelight.models.checking import checked_given
+from limelight.models import Freezes, Model, checked_model
+from limelight.models.protocol import collapsing
+from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling import watched
-from limelight.text import Given, Pair
+from limelight.text import Given, Pair, checked_text_or_pair
+
+_UNBOUNDED = (
+    "The error of these scores has no finite bound: the numbers of this model are too large, or "
+    "too far apart, for double precision to say more."
+)
 
 
 def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
@@ -48,12 +53,8 @@ def compared(
             missing.append(f"{chosen.method.label} is left out: {error}")
     if not found:
         raise DomainError(f"no method is left to compare. {' '.join(missing)}")
-    matrices = reading.collapsed.attention_matrices()[0] if _drawn(reading, attention) else None
+    matrices = reading.attention_matrices() if attention else None
     return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
-
-
-def _drawn(reading: Reading, attention: bool) -> bool:
-    return attention and reading.collapses  # whole matrices of deep models are not drawn
 
 
 def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
@@ -68,60 +69,37 @@ def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
         raise
 
 
-def _caution(chosen: Chosen, found: Finding) -> tuple[str, ...]:
-    """Return what the method says of this text, then what is known to speak against its scores."""
-    return found.notices + ((chosen.way.caution,) if chosen.way.caution else ())
-
-
-def _no_base(base: float | None, found: Finding) -> tuple[str, ...]:
-    """Say that there is no base value, unless the method has said so already."""
-    said = any(notice.startswith(NO_BASE) for notice in found.notices)
-    return () if base is not None or said else (f"{NO_BASE}.",)
-
-
-def _unbounded(found: Finding) -> tuple[str, ...]:
-    """Say that nothing is proven of the scores, where double precision cannot bound their error."""
-    if found.bound != math.inf:
-        return ()
-    return (
-        "The error of these scores has no finite bound: the numbers of this model are too large, "
-        "or too far apart, for double precision to say more.",
-    )
-
-
 def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
-    model, document, features = reading.model, reading.documents[i], reading.features[i]
+    """Return what was found, with what is known of the document whatever the method."""
+    method, common = chosen.method, reading.common(i)
     base = reading.base_values[i] if found.base_value is ... else found.base_value
+    notices = common["notices"] + found.notices
+    if chosen.way.caution:
+        notices += (chosen.way.caution,)
+    if found.bound == math.inf:
+        notices += (_UNBOUNDED,)
+    # A method that was refused the base value has said so already.
+    if base is None and not any(notice.startswith(NO_BASE) for notice in found.notices):
+        notices += (f"{NO_BASE}.",)
     return Explanation(
-        text=document.text,
-        features=features.strings,
-        spans=features.spans,
+        **common
+        | {
+            "notices": notices,
+            "settings": common["settings"] | chosen.asked(),
+            "diagnostics": common["diagnostics"] | dict(found.diagnostics),
+        },
         scores=found.scores,
         stderr=found.stderr,
         bound=found.bound,
-        method=chosen.method.id,
-        label=chosen.method.label,
-        signed=chosen.method.signed if found.signed is None else found.signed,
-        target=reading.targets.names()[i],
-        against=reading.targets.names_against()[i],
-        classes=model.classes,
-        link=model.link,
-        scale=reading.targets.scale,
-        prediction=reading.prediction(i),
+        method=method.id,
+        label=method.label,
+        signed=method.signed if found.signed is None else found.signed,
         base_value=base,
         intercept=found.intercept,
         heads=found.heads,
         pairs=found.pairs,
         anchor=found.anchor,
-        cut=document.cut,
-        notices=(
-            reading.notices(i) + _caution(chosen, found) + _unbounded(found) + _no_base(base, found)
-        ),
-        settings=reading.asked(i) | chosen.asked(),
-        diagnostics=reading.diagnostics(i) | dict(found.diagnostics),
-        model=reading.fingerprint,
         version=__version__,
-        parts=document.parts,
     )
 
 
@@ -193,7 +171,7 @@ def is_one(text: Any) -> bool:
 def listed(text: Any) -> list[Any]:
     """Return one text, one pair of texts, or a list of either, as a list."""
     if is_one(text):
-        return [text if isinstance(text, str) else checked_given(text)]
+        return [text if isinstance(text, str) else checked_text_or_pair(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)
@@ -203,8 +181,8 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if why_not(model, "collapses") is None:
-        return cast(Collapses, model).together
+    if (tables := collapsing(model)) is not None:
+        return tables.together
     if chosen and all(one.way.joint for one in chosen):
         return cast(Freezes, model).together
     return 1

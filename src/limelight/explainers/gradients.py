@@ -1,14 +1,22 @@
 """Gradients, integrated gradients, and LRP."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast, final
+from typing import Annotated, Any, Literal, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import DomainError
 from limelight.explainers.budget import STEP
-from limelight.explainers.method import Counted, Method, Way
+from limelight.explainers.method import (
+    Counted,
+    Method,
+    NotBelow,
+    Positive,
+    Way,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading, pooled_pieces
 from limelight.models import Differentiates, Freezes, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
@@ -40,7 +48,7 @@ Summary = Literal["mean", "l1", "l2"]
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class GAvg:
     """Settings of G-avg."""
 
@@ -48,7 +56,7 @@ class GAvg:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class GL1:
     """Settings of G-l1."""
 
@@ -56,7 +64,7 @@ class GL1:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class GL2:
     """Settings of G-l2."""
 
@@ -64,7 +72,7 @@ class GL2:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class GxI:
     """Settings of gradient × input: none."""
 
@@ -159,60 +167,6 @@ def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
 
 _COST = "one forward pass and two small products"
 
-GRADIENTS = (
-    Method(
-        id="g-avg",
-        label="G-avg",
-        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
-        sees="attention, values and the last layer, to first order",
-        blind="what happens far from the text; the axes of the embedding are arbitrary",
-        cost=_COST,
-        settings=GAvg,
-        ways=_ways("mean", caution=_WORSE_THAN_CHANCE),
-    ),
-    Method(
-        id="g-l1",
-        label="G-l1",
-        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
-        sees="how sensitive the output is to a word",
-        blind="the sign; what happens far from the text",
-        cost=_COST,
-        signed=False,
-        settings=GL1,
-        ways=_ways("l1"),
-    ),
-    Method(
-        id="g-l2",
-        label="G-l2",
-        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
-        sees="how sensitive the output is to a word",
-        blind="the sign; what happens far from the text",
-        cost=_COST,
-        signed=False,
-        settings=GL2,
-        ways=_ways("l2"),
-    ),
-    Method(
-        id="gxi",
-        label="G×I",
-        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
-        sees="attention, values and the last layer, with a sign",
-        blind="saturation: it compares with the zero vector, which is not a word",
-        cost="one forward pass: no embedding is touched",
-        settings=GxI,
-        ways=(
-            Way(needs="collapses", exactness="exact", explain=_input_from_tables),
-            Way(
-                needs="differentiates",
-                exactness="exact",
-                explain=_times_input,
-                cost=_BACKWARD,
-                caution=_CHANCE_ON_DEEP,
-            ),
-        ),
-    ),
-)
-
 
 _NODES = 16  # whose gradients are held at a time
 _CERTAIN = 0.2  # of the largest score: what half of the points may be off by without a word
@@ -223,24 +177,14 @@ _PADDED = (
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class IG:
     """Settings of integrated gradients along replacement → word."""
 
-    tolerance: float | None = None
-    steps: int = 16
-    max_steps: int = 256
+    tolerance: Annotated[float | None, Positive] = None
+    steps: Annotated[int, at_least(1)] = 16
+    max_steps: Annotated[int, NotBelow("steps")] = 256
     replacement: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.tolerance is not None and not self.tolerance > 0:
-            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
-        if self.steps < 1:
-            raise InputError(f"steps must be at least 1; got {self.steps}.")
-        if self.max_steps < self.steps:
-            raise InputError(
-                f"max_steps must be at least steps ({self.steps}); got {self.max_steps}."
-            )
 
 
 def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
@@ -369,57 +313,16 @@ def _still_open(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
     )
 
 
-INTEGRATED = (
-    Method(
-        id="ig",
-        label="IG",
-        formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
-        blind="mixtures of kept and removed words off that path",
-        cost="32 forward passes on the tables for each 16 that logits move by",
-        settings=IG,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=_integrated_from_tables,
-                settings={"tolerance": "largest error of the integral of a score, in units of f"},
-                defaults={"tolerance": 1e-11},
-            ),
-            Way(
-                needs="differentiates",
-                exactness="estimated",
-                explain=_along_points,
-                settings={
-                    "tolerance": "the largest gap to adding up, as a share of the change",
-                    "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
-                    "max_steps": "the most nodes",
-                    "replacement": "the token at which the path to the word starts",
-                },
-                defaults={"tolerance": 0.01},
-                counted=Counted(lambda *_: 4 * STEP, ("steps", "max_steps"), _fitted),
-                cost="one forward and one backward pass per step",
-                replaced=replacement_in_place,
-            ),
-        ),
-    ),
-)
-
-
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Lrp:
     """Settings of LRP: one gradient at the text, or several on the way to it."""
 
-    steps: int = 1
+    steps: Annotated[int, at_least(1)] = 1
     replacement: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"steps must be at least 1; got {self.steps}.")
 
 
 def _frozen_from_tables(_: Lrp, reading: Reading) -> list[Finding]:
@@ -515,7 +418,91 @@ def _start_if_any(model: Model, name: str) -> str:
     )
 
 
-FROZEN = (
+ROWS = (
+    Method(
+        id="g-avg",
+        label="G-avg",
+        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, to first order",
+        blind="what happens far from the text; the axes of the embedding are arbitrary",
+        cost=_COST,
+        settings=GAvg,
+        ways=_ways("mean", caution=_WORSE_THAN_CHANCE),
+    ),
+    Method(
+        id="g-l1",
+        label="G-l1",
+        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL1,
+        ways=_ways("l1"),
+    ),
+    Method(
+        id="g-l2",
+        label="G-l2",
+        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
+        sees="how sensitive the output is to a word",
+        blind="the sign; what happens far from the text",
+        cost=_COST,
+        signed=False,
+        settings=GL2,
+        ways=_ways("l2"),
+    ),
+    Method(
+        id="gxi",
+        label="G×I",
+        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
+        sees="attention, values and the last layer, with a sign",
+        blind="saturation: it compares with the zero vector, which is not a word",
+        cost="one forward pass: no embedding is touched",
+        settings=GxI,
+        ways=(
+            Way(needs="collapses", exactness="exact", explain=_input_from_tables),
+            Way(
+                needs="differentiates",
+                exactness="exact",
+                explain=_times_input,
+                cost=_BACKWARD,
+                caution=_CHANCE_ON_DEEP,
+            ),
+        ),
+    ),
+    Method(
+        id="ig",
+        label="IG",
+        formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
+        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
+        blind="mixtures of kept and removed words off that path",
+        cost="32 forward passes on the tables for each 16 that logits move by",
+        settings=IG,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=_integrated_from_tables,
+                settings={"tolerance": "largest error of the integral of a score, in units of f"},
+                defaults={"tolerance": 1e-11},
+            ),
+            Way(
+                needs="differentiates",
+                exactness="estimated",
+                explain=_along_points,
+                settings={
+                    "tolerance": "the largest gap to adding up, as a share of the change",
+                    "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
+                    "max_steps": "the most nodes",
+                    "replacement": "the token at which the path to the word starts",
+                },
+                defaults={"tolerance": 0.01},
+                counted=Counted(lambda *_: 4 * STEP, ("steps", "max_steps"), _fitted),
+                cost="one forward and one backward pass per step",
+                replaced=replacement_in_place,
+            ),
+        ),
+    ),
     Method(
         id="lrp",
         label="LRP",
@@ -542,5 +529,3 @@ FROZEN = (
         ),
     ),
 )
-
-ROWS = (*GRADIENTS, *INTEGRATED, *FROZEN)

@@ -1,16 +1,31 @@
-"""LIME: its limit without sampling, and by regression on the answers of any model."""
+"""LIME: its limit without sampling, by regression on the answers of any model, and formulas."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
 from functools import partial
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.budget import DEFAULT_CALLS
-from limelight.explainers.method import Counted, Method, Way
+from limelight.errors import DomainError, InputError
+from limelight.explainers.budget import DEFAULT_CALLS, Draws, calls_of_draws, counted_draws
+from limelight.explainers.method import (
+    FiniteNotNegative,
+    Method,
+    NotBelow,
+    NotNegative,
+    OneOf,
+    Positive,
+    Way,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, head_scores, need_logit, unseen_effects
+from limelight.explainers.target_game import (
+    TargetGame,
+    head_scores,
+    mean_field_findings,
+    unseen_effects,
+)
 from limelight.models import why_not
 from limelight.results import Finding
 from limelight.sampling import (
@@ -18,28 +33,40 @@ from limelight.sampling import (
     LimeDraws,
     LimeFit,
     Sample,
-    affordable,
     fitted_lime,
     lime_of_all_masks,
     text_rng,
     until,
 )
 from limelight.sampling.masks import SIZES
+from limelight.shapes import Array, Float
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
+from limelight.theory.lime_first_order import first_order_bound, lime_first_order
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
 from limelight.theory.namespace import host_array
+from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.per_document import of_documents
+from limelight.theory.ratio_game import RatioGame
 
-_POOR = 0.5
-_SHRUNK = 0.1
+_POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
+_UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
+_SHRUNK = 0.1  # of a score, that a penalty may take off it without a word
 _PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
 
 
+_BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
+_REPLACEMENT = "what stands for a removed word"
+_SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
+_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `samples`"
+
+
 @final
-@dataclass(frozen=True, kw_only=True)
-class Regression:
-    """How masks are drawn and fitted.
+@settings_class
+class LimeSampled:
+    """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
     ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
     the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
@@ -47,176 +74,202 @@ class Regression:
     proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
     "importance" (1): the limit is the same, and which has the smallest error depends on the model
     (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn. With
-    ``enumerates`` all 2^d masks are asked if they are no more than the samples, or at most 1,024:
-    there is then no sampling error, and neither penalty nor row 0 nor selection.
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
     """
 
-    samples: int | None
-    bandwidth: float
-    ridge: float
-    row0: bool
-    num_features: int | None
-    feature_selection: str
-    replacement: str
-    sizes: str
-    seed: int
-    tolerance: float | None
-    max_samples: int
-    enumerates: bool
+    samples: Annotated[int | None, at_least(2)] = 5000
+    bandwidth: Annotated[float, Positive] = 0.25
+    ridge: Annotated[float, FiniteNotNegative] = 1.0
+    row0: bool = True
+    num_features: Annotated[int | None, at_least(1)] = None
+    feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
+    replacement: str = "auto"
+    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
+    seed: Annotated[int, at_least(0)] = 0
+    tolerance: Annotated[float | None, Positive] = None
+    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
+
+    @property
+    def draws(self) -> Draws:
+        """How many rows are drawn; never all, because this is the package's, noise included."""
+        return _rows(self, ridge=self.ridge, row0=self.row0, enumerates=False)
+
+
+@final
+@settings_class
+class Lime:
+    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
+    rows: int | None = None
+    tolerance: Annotated[float | None, Positive] = None
+    replacement: str = "auto"
+    per_head: bool = False
+    fit: bool = False
+    samples: Annotated[int | None, at_least(2)] = None
+    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
+    seed: Annotated[int, at_least(0)] = 0
+    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
 
     def __post_init__(self) -> None:
-        for name, least in (("samples", 2), ("max_samples", 2), ("num_features", 1), ("seed", 0)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise InputError(f"{name} must be at least {least}; got {value}.")
-        for name in ("bandwidth", "tolerance"):
-            if (value := getattr(self, name)) is not None and not value > 0:
-                raise InputError(f"{name} must be positive; got {value}.")
-        if not 0 <= self.ridge < np.inf:
-            raise InputError(f"ridge must be finite and not negative; got {self.ridge}.")
-        if self.samples is not None and self.max_samples < self.samples:
-            raise InputError(
-                f"max_samples must be at least samples ({self.samples}); got {self.max_samples}."
-            )
-        for name, known in (("feature_selection", SELECTIONS), ("sizes", SIZES)):
-            if getattr(self, name) not in known:
-                raise InputError(nearest(name, getattr(self, name), known))
+        if self.replacement == "delete" and (self.per_head or self.fit):
+            raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
 
-    def calls(self, d: int) -> int:
-        """Return how many masks of ``d`` features the model is asked, at least."""
-        return 1 + 2**d if self._asks_all(d) else self.drawn_at_first(d) + 2 - self.row0
-
-    def fewest_calls(self, d: int) -> int:
-        """Return the calls below which the scores of ``d`` features are not surely determined."""
-        sampled = (_advised(d) if self.ridge == 0 else 2) + 2 - self.row0
-        return min(1 + 2**d, sampled) if self.enumerates else sampled
-
-    def samples_in(self, calls: int, d: int) -> int:
-        """Return how many samples ``calls`` allow; all masks are asked if they are no more."""
-        all_masks = 2**d if self.enumerates and 1 + 2**d <= calls else 2
-        return max(calls - 2 + self.row0, all_masks)
-
-    def check_enough(self, d: int) -> None:
-        """Refuse before any call what cannot end well: rows without weight, or too few of them."""
-        if d > 1:
-            lime_design(d, bandwidth=self.bandwidth)
-        rows = self.drawn_at_first(d) if self.tolerance is None else self.max_samples
-        kept = d if self.num_features is None else min(d, self.num_features)
-        if self.ridge == 0 and not self._asks_all(d) and rows <= kept + 1:
-            raise _undetermined(rows, kept, d)
-
-    def _asks_all(self, d: int) -> bool:
-        few = affordable(d, self.drawn_at_first(d)) and 2**d <= self.max_samples
-        return self.enumerates and few
-
-    def drawn_at_first(self, d: int) -> int:
-        """Return how many rows are drawn for ``d`` features before a tolerance is looked at."""
-        if self.samples is not None:
-            return self.samples
-        return min(max(DEFAULT_CALLS, _PER_WORD * d), self.max_samples)
-
-    def found_in(self, one: Reading) -> Finding:
-        """Score every feature by its coefficient in a weighted linear model of masked texts."""
-        d = len(one.features[0])
-        if d < 2:
-            raise DomainError(
-                f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
-            )
-        self.check_enough(d)
-        game = TargetGame(one, self.replacement)
-        if self._asks_all(d):
-            return self._enumerated(game, d)
-        draws = LimeDraws(d=d, bandwidth=self.bandwidth, sizes=self.sizes)
-        rng = text_rng(self.seed, one.documents[0].text)
-        sample = Sample(game, draws, rng, row0=self.row0)
-        fit = until(
-            sample,
-            partial(
-                fitted_lime,
-                ridge=self.ridge,
-                num_features=self.num_features,
-                feature_selection=self.feature_selection,
-                known_range=game.known_range,
-            ),
-            start=self.drawn_at_first(d),
+    @property
+    def regression(self) -> LimeSampled:
+        """The regression without penalty, row 0 or selection: what the limit is the limit of."""
+        return LimeSampled(
+            samples=self.samples,
+            bandwidth=self.bandwidth,
+            ridge=0.0,
+            row0=False,
+            feature_selection="none",
+            replacement=self.replacement,
+            sizes=self.sizes,
+            seed=self.seed,
             tolerance=self.tolerance,
-            most=self.max_samples,
-        )
-        self._check_determined(fit, d)
-        return Finding(
-            scores=fit.scores[0],
-            stderr=fit.stderr[0],
-            base_value=game.base_value,
-            intercept=float(fit.intercept[0]),
-            notices=(
-                self._notices(fit, lime_design(d, bandwidth=self.bandwidth))
-                + _unseen(fit, max(game.known_range, float(sample.range[0])))
-                + game.notices
-            ),
-            diagnostics={
-                "samples_drawn": fit.samples,
-                "r2": float(fit.r2[0]),
-                "intercept_stderr": float(fit.intercept_stderr[0]),
-                "kept": int(fit.kept[0]),
-            },
+            max_samples=self.max_samples,
         )
 
-    def _enumerated(self, game: TargetGame, d: int) -> Finding:
-        found = lime_of_all_masks(game, d, bandwidth=self.bandwidth)
-        r2 = float(found.r2[0])
-        return Finding(
-            scores=found.scores[0],
-            base_value=game.base_value,
-            intercept=float(found.intercept[0]),
-            notices=_poor_fit(r2) + game.notices,
-            diagnostics={"masks": 2**d, "r2": r2},
-        )
+    @property
+    def draws(self) -> Draws:
+        """How many rows are drawn, or all: there is then no sampling error."""
+        return _rows(self, ridge=0.0, row0=False, enumerates=True)
 
-    def _check_determined(self, fit: LimeFit, d: int) -> None:
-        """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
-        if np.isfinite(fit.stderr).all():
-            return
-        kept = int(fit.kept[0])
-        if fit.samples <= _advised(d):
-            raise _undetermined(fit.samples, kept, d)
-        raise DomainError(
-            f"bandwidth {self.bandwidth} leaves nearly all weight on a few of {fit.samples} "
-            f"samples, which do not determine the scores of {kept} words; use a larger one."
-        )
+    @property
+    def design(self) -> dict[str, Any]:
+        """What the limit is taken of."""
+        return {"bandwidth": self.bandwidth, "penalty": self.penalty, "rows": self.rows}
 
-    def _notices(self, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
-        notices = []
-        if (kept := int(fit.kept[0])) < design.d:
-            notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
-        shrunk = self.ridge / (self.ridge + fit.samples * design.V)
-        if shrunk > _SHRUNK:
-            notices.append(
-                f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
-                "scores; draw more, or use a larger bandwidth or a smaller ridge."
-            )
-        notices += _poor_fit(float(fit.r2[0]))
-        if fit.samples <= 2 * kept:
-            notices.append(
-                f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
-            )
-        worst = float(fit.stderr.max())
-        if self.tolerance is not None and worst > self.tolerance:
-            notices.append(
-                f"After {fit.samples} samples the largest standard error is {worst:.2g}, "
-                f"above the tolerance {self.tolerance:.2g}; raise max_samples."
-            )
-        return tuple(notices)
+    @property
+    def limit(self) -> dict[str, Any]:
+        """What the limit is taken of, and how closely it is computed."""
+        return {**self.design, "tolerance": self.tolerance}
 
 
-def _unseen(fit: LimeFit, size: float) -> tuple[str, ...]:
-    return unseen_effects(
-        flat=bool(fit.flat[0]),
-        spike=float(fit.spike[0]),
-        size=size,
-        draws=fit.samples,
-        same="fit one linear model",
-        what="masks",
+def _rows(settings: Lime | LimeSampled, *, ridge: float, row0: bool, enumerates: bool) -> Draws:
+    return Draws(
+        count=settings.samples,
+        most=settings.max_samples,
+        tolerance=settings.tolerance,
+        usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
+        fewest=2,
+        # A penalty determines every score.
+        determining=lambda d: _advised(d) if ridge == 0 else 2,
+        beside=1 if row0 else 2,  # row 0 is the text itself
+        enumerates=enumerates,
     )
+
+
+def _parts(settings: Lime | LimeSampled) -> tuple[LimeSampled, Draws]:
+    """Return how masks are fitted, and how many."""
+    own = settings if isinstance(settings, LimeSampled) else settings.regression
+    return own, settings.draws
+
+
+def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
+    """Refuse before any call what cannot end well: rows without weight, or too few of them."""
+    own, draws = _parts(settings)
+    if d > 1:
+        lime_design(d, bandwidth=own.bandwidth)
+    rows, kept = draws.last(d), d if own.num_features is None else min(d, own.num_features)
+    if own.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
+        raise _undetermined(rows, kept, d)
+
+
+def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
+    """Score every feature by a linear fit to the answers of the model."""
+    return [regression(settings, one) for one in reading.apart()]
+
+
+def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
+    """Score every feature by its coefficient in a weighted linear model of masked texts."""
+    d, (own, draws) = len(one.features[0]), _parts(settings)
+    if d < 2:
+        raise DomainError(
+            f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
+        )
+    _check_enough(settings, d)
+    game = TargetGame(one, own.replacement)
+    if draws.asks_all(d):
+        found = lime_of_all_masks(game, d, bandwidth=own.bandwidth)
+        r2 = float(found.r2[0])
+        return game.of_all_masks(
+            found.scores[0], intercept=float(found.intercept[0]), said=_poor_fit(r2), r2=r2
+        )
+    drawn = LimeDraws(d=d, bandwidth=own.bandwidth, sizes=own.sizes)
+    sample = Sample(game, drawn, text_rng(own.seed, one.documents[0].text), row0=own.row0)
+    fit = until(
+        sample,
+        partial(
+            fitted_lime,
+            ridge=own.ridge,
+            num_features=own.num_features,
+            feature_selection=own.feature_selection,
+            known_range=game.known_range,
+        ),
+        start=draws.first(d),
+        tolerance=own.tolerance,
+        most=own.max_samples,
+    )
+    _check_determined(own, fit, d)
+    return Finding(
+        scores=fit.scores[0],
+        stderr=fit.stderr[0],
+        base_value=game.base_value,
+        intercept=float(fit.intercept[0]),
+        notices=(
+            _notices(own, fit, lime_design(d, bandwidth=own.bandwidth))
+            + draws.unmet(fit.samples, float(fit.stderr.max()))
+            + unseen_effects(
+                flat=bool(fit.flat[0]),
+                spike=float(fit.spike[0]),
+                size=max(game.known_range, float(sample.range[0])),
+                draws=fit.samples,
+                same="fit one linear model",
+                what="masks",
+            )
+            + game.notices
+        ),
+        diagnostics={
+            "samples_drawn": fit.samples,
+            "r2": float(fit.r2[0]),
+            "intercept_stderr": float(fit.intercept_stderr[0]),
+            "kept": int(fit.kept[0]),
+        },
+    )
+
+
+def _check_determined(settings: LimeSampled, fit: LimeFit, d: int) -> None:
+    """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
+    if np.isfinite(fit.stderr).all():
+        return
+    kept = int(fit.kept[0])
+    if fit.samples <= _advised(d):
+        raise _undetermined(fit.samples, kept, d)
+    raise DomainError(
+        f"bandwidth {settings.bandwidth} leaves nearly all weight on a few of {fit.samples} "
+        f"samples, which do not determine the scores of {kept} words; use a larger one."
+    )
+
+
+def _notices(settings: LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
+    notices = []
+    if (kept := int(fit.kept[0])) < design.d:
+        notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
+    shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
+    if shrunk > _SHRUNK:
+        notices.append(
+            f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
+            "scores; draw more, or use a larger bandwidth or a smaller ridge."
+        )
+    notices += _poor_fit(float(fit.r2[0]))
+    if fit.samples <= 2 * kept:
+        notices.append(
+            f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
+        )
+    return tuple(notices)
 
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
@@ -241,103 +294,12 @@ def _poor_fit(r2: float) -> tuple[str, ...]:
         f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output (R²); "
         "read its scores with care."
     )
-    return (poor,) if r2 < _POOR else ()
-
-
-_POOR_FIT = 0.5
-_UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
-_BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
-_REPLACEMENT = "what stands for a removed word"
-_SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
-_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `samples`"
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Lime:
-    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
-
-    bandwidth: float = 0.25
-    penalty: float = 0.0
-    rows: int | None = None
-    tolerance: float | None = None
-    replacement: str = "auto"
-    per_head: bool = False
-    fit: bool = False
-    samples: int | None = None
-    sizes: str = "balanced"
-    seed: int = 0
-    max_samples: int = 500_000
-
-    def __post_init__(self) -> None:
-        if not self.bandwidth > 0:
-            raise InputError(f"bandwidth must be positive; got {self.bandwidth}.")
-        if not self.penalty >= 0:
-            raise InputError(f"penalty must not be negative; got {self.penalty}.")
-        if self.replacement == "delete" and (self.per_head or self.fit):
-            raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
-        if self.sizes not in SIZES:
-            raise InputError(nearest("sizes", self.sizes, SIZES))
-        _ = self.regression  # its own checks come before any work
-
-    @property
-    def regression(self) -> Regression:
-        """The regression without penalty, row 0 or selection: what the limit is the limit of."""
-        return Regression(
-            samples=self.samples,
-            bandwidth=self.bandwidth,
-            ridge=0.0,
-            row0=False,
-            num_features=None,
-            feature_selection="none",
-            replacement=self.replacement,
-            sizes=self.sizes,
-            seed=self.seed,
-            tolerance=self.tolerance,
-            max_samples=self.max_samples,
-            enumerates=True,
-        )
-
-    @property
-    def design(self) -> dict[str, Any]:
-        """What the limit is taken of."""
-        return {"bandwidth": self.bandwidth, "penalty": self.penalty, "rows": self.rows}
-
-    @property
-    def limit(self) -> dict[str, Any]:
-        """What the limit is taken of, and how closely it is computed."""
-        return {**self.design, "tolerance": self.tolerance}
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class LimeSampled:
-    """Settings of LIME as the `lime` package computes it; the defaults are that package's."""
-
-    samples: int | None = 5000
-    bandwidth: float = 0.25
-    ridge: float = 1.0
-    row0: bool = True
-    num_features: int | None = None
-    feature_selection: str = "auto"
-    replacement: str = "auto"
-    sizes: str = "uniform"
-    seed: int = 0
-    tolerance: float | None = None
-    max_samples: int = 500_000
-
-    def __post_init__(self) -> None:
-        _ = self.regression  # its own checks come before any work
-
-    @property
-    def regression(self) -> Regression:
-        """The regression, which never enumerates: it is the package's, noise included."""
-        return Regression(**asdict(self), enumerates=False)
+    return (poor,) if r2 < _POOR_FIT else ()
 
 
 def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
-    need_logit(reading, "lime")
+    reading.need_logit("lime")
     if settings.replacement == "delete":
         return [_limit_deleting(settings, reading, i) for i in range(len(reading.documents))]
     games = reading.ratio_game
@@ -377,30 +339,83 @@ def _quality(r2: float, bound: float) -> dict[str, Any]:
     return {"diagnostics": {"r2": r2, "r2_bound": bound}, "notices": (notice,)}
 
 
-def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
-    """Score every feature by a linear fit to the answers of the model."""
-    return [settings.regression.found_in(one) for one in reading.apart()]
+@final
+@settings_class
+class LimeTheorem:
+    """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
 
 
-def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
-    settings.regression.check_enough(d)
+@final
+@settings_class
+class LimeFirstOrder:
+    """Settings of the corrected first order: which LIME its bound is about, not its scores."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
 
 
-def _calls(settings: Lime | LimeSampled, d: int) -> int:
-    return settings.regression.calls(d)
+@final
+@settings_class
+class LimeMeanField:
+    """Settings of mean-field LIME."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
 
 
-def _fitted(settings: Lime | LimeSampled, d: int, calls: int) -> Lime | LimeSampled:
-    samples = settings.regression.samples_in(calls, d)
-    return replace(settings, samples=samples, max_samples=samples)
+def _first_order(
+    settings: LimeTheorem | LimeFirstOrder,
+    reading: Reading,
+    *,
+    name: str,
+    formula: Callable[[RatioGame], Float[Array, "B 1 d"]],
+    bound_of: Callable[..., Float[Array, "B 1"]],
+) -> list[Finding]:
+    """Score every feature by a first-order formula, with its proven distance to LIME."""
+    reading.need_logit(name)
+    scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
+    bounds: list[float | None] = [None] * len(sizes)
+    # LIME needs two words; a batch may hold a text of one.
+    rows = [i for i, d in enumerate(sizes) if d > 1]
+    if rows:
+        games = of_documents(reading.ratio_game, rows)
+        some = bound_of(games, bandwidth=settings.bandwidth, penalty=settings.penalty)
+        for i, bound in zip(rows, host_array(some)[:, 0].tolist(), strict=True):
+            bounds[i] = bound
+    return [
+        Finding(scores=row[0, :d], bound=bound, notices=(_distance(settings, bound),))
+        for row, d, bound in zip(host_array(scores), sizes, bounds, strict=True)
+    ]
 
 
-_COUNTED = Counted(
-    lambda settings, d: settings.regression.fewest_calls(d),
-    ("samples", "max_samples", "tolerance"),
-    _fitted,
-)
+def _distance(settings: LimeTheorem | LimeFirstOrder, bound: float | None) -> str:
+    """Say what is known of the distance to LIME."""
+    if bound is None:
+        return "A first-order formula for LIME, which is not defined for a single feature."
+    said = f"with a penalty of {settings.penalty:g}" if settings.penalty else "without a penalty"
+    return (
+        "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
+        f"{settings.bandwidth:g}, {said}."
+    )
 
+
+def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
+    reading.need_logit("lime-mean-field")
+    game, bandwidth = reading.ratio_game, settings.bandwidth
+    return mean_field_findings(
+        reading,
+        lime_mean_field(game, bandwidth=bandwidth),
+        lime_mean_field_bound(game, bandwidth=bandwidth),
+        f"the limit of LIME at bandwidth {bandwidth:g}",
+    )
+
+
+_MEANT = {
+    "bandwidth": "ν of the LIME that the bound is about",
+    "penalty": "the ridge penalty of that LIME",
+}
 
 ROWS = (
     Method(
@@ -441,8 +456,8 @@ ROWS = (
                     "tolerance": _UNTIL,
                     "max_samples": "the most masks to draw",
                 },
-                calls=_calls,
-                counted=_COUNTED,
+                calls=calls_of_draws,
+                counted=counted_draws(),
                 cost="one call of the model per sample",
                 feasible=_check_enough,
             ),
@@ -474,9 +489,70 @@ ROWS = (
                     "tolerance": _UNTIL,
                     "max_samples": "the most masks to draw",
                 },
-                calls=_calls,
-                counted=_COUNTED,
+                calls=calls_of_draws,
+                counted=counted_draws(),
                 feasible=_check_enough,
+            ),
+        ),
+    ),
+    Method(
+        id="lime-theorem",
+        label="LIME (Eq. 19)",
+        formula="(3/2K) Σ_i Σ_t W_ℓ(α_t v_t − α_{h,t} v_{h,t}), as printed in Theorem 5.1",
+        sees="attention × value against the same for UNK",
+        blind="the common denominator; the constant 3/2 and the centring are off",
+        cost="one forward pass",
+        settings=LimeTheorem,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="exact",
+                explain=partial(
+                    _first_order,
+                    name="lime-theorem",
+                    formula=lime_theorem,
+                    bound_of=lime_theorem_bound,
+                ),
+                settings=_MEANT,
+            ),
+        ),
+    ),
+    Method(
+        id="lime-first-order",
+        label="LIME (1st order)",
+        formula="(1/K) Σ_i Σ_t [α_t(u_t − f_i) − α_{h,t}(u_{h,t} − f_i)]",
+        sees="LIME where no word holds much of the attention",
+        blind="peaked attention, where first order is poor",
+        cost="one forward pass",
+        settings=LimeFirstOrder,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="exact",
+                explain=partial(
+                    _first_order,
+                    name="lime-first-order",
+                    formula=lime_first_order,
+                    bound_of=first_order_bound,
+                ),
+                settings=_MEANT,
+            ),
+        ),
+    ),
+    Method(
+        id="lime-mean-field",
+        label="LIME (mean field)",
+        formula="(A_j − B_j) ∫κ/D̄ − (a_j − b_j) ∫κN̄/D̄², κ ∝ ψ(x) x(1−x), and a common shift",
+        sees="LIME where no word holds most of the attention, for any bandwidth",
+        blind="which texts a word is kept in: each is taken for the mean text of its size",
+        cost="one forward pass, O(d log d)",
+        settings=LimeMeanField,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="exact",
+                explain=_mean_field,
+                settings={"bandwidth": _BANDWIDTH},
             ),
         ),
     ),

@@ -1,16 +1,155 @@
 """What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from numbers import Real
-from typing import Any, Literal, NamedTuple, cast, final, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    dataclass_transform,
+    final,
+    get_args,
+    get_type_hints,
+)
 
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
+
+
+class Range(NamedTuple):
+    """What a setting must hold, said in its annotation: ``Annotated[float, Positive]``."""
+
+    holds: Callable[[Any], bool]
+    said: str  # "{name} must {said}; got {value}."
+
+
+# Each is false for NaN, which compares with nothing, so that it is refused.
+Positive = Range(lambda x: x > 0, "be positive")
+NotNegative = Range(lambda x: x >= 0, "not be negative")
+FiniteNotNegative = Range(lambda x: 0 <= x < math.inf, "be finite and not negative")
+Share = Range(lambda x: 0 < x < 1, "lie between 0 and 1")
+
+
+def at_least(least: int) -> Range:
+    """Return the numbers from ``least`` on."""
+    return Range(lambda x: x >= least, f"be at least {least}")
+
+
+def between(least: int, most: int) -> Range:
+    """Return the numbers from ``least`` to ``most``."""
+    return Range(lambda x: least <= x <= most, f"be between {least} and {most}")
+
+
+class OneOf(NamedTuple):
+    """The words that a setting may be."""
+
+    known: Collection[str]
+
+
+class NotBelow(NamedTuple):
+    """The setting that this one, the most there may be of it, may not be below."""
+
+    other: str
+
+
+class Declared(NamedTuple):
+    """A setting: its default, the types that it may have, and what it must hold besides."""
+
+    name: str
+    default: Any
+    allowed: tuple[Any, ...]
+    ranges: tuple[Any, ...]
+
+
+_Class = TypeVar("_Class", bound=type[Any])
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def settings_class(cls: _Class) -> _Class:
+    """Make a frozen dataclass of settings, whose values are checked once, when one is made.
+
+    What each may be is said in its annotation. A ``__post_init__`` of the class is called after
+    that, for what concerns several settings.
+    """
+    further = getattr(cls, "__post_init__", None)
+
+    def check(self: Any) -> None:
+        _check_values(self)
+        if further is not None:
+            further(self)
+
+    own: Any = cls
+    own.__post_init__ = check
+    own = dataclass(frozen=True, kw_only=True)(own)
+    hints = get_type_hints(own, include_extras=True)
+    own.declared = tuple(_declared(one.name, one.default, hints[one.name]) for one in fields(own))
+    return own
+
+
+def _declared(name: str, default: Any, hint: Any) -> Declared:
+    ranges = getattr(hint, "__metadata__", ())
+    plain = hint.__origin__ if ranges else hint
+    return Declared(name, default, get_args(plain) or (plain,), ranges)
+
+
+def _check_values(settings: Any) -> None:
+    """Refuse settings of the wrong type or outside their range."""
+    for name, default, allowed, ranges in settings.declared:
+        value = getattr(settings, name)
+        if value is not default:  # what nobody has set is right, and most settings are not set
+            fitted = _typed(name, allowed, value)
+            if fitted is not value:
+                object.__setattr__(settings, name, value := fitted)
+        for one in ranges:
+            if isinstance(one, NotBelow):
+                count = getattr(settings, one.other)
+                if count is not None and value < count:
+                    raise InputError(f"{name} must be at least {one.other} ({count}); got {value}.")
+            elif value is default or value is None:
+                continue
+            elif isinstance(one, OneOf):
+                if value not in one.known:
+                    raise InputError(nearest(name, value, one.known))
+            elif not one.holds(value):
+                raise InputError(f"{name} must {one.said}; got {value}.")
+
+
+def made(cls: type[Any], **given: Any) -> Any:
+    """Return settings of the class with what was ``given``: 100.0 samples are 100."""
+    kinds = {one.name: one.allowed for one in cls.declared}
+    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
+
+
+def setting_value(name: str, hint: Any, value: Any) -> Any:
+    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
+    return _typed(name, get_args(hint) or (hint,), value)
+
+
+def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
+    if value is None and type(None) in allowed:
+        return None
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if str in allowed and isinstance(value, str):
+        return value
+    if bool in allowed:
+        fits, wanted = isinstance(value, bool), "true or false"
+    elif float in allowed:
+        fits, wanted = number, "a number"
+    elif int in allowed:
+        fits, wanted = number and math.isfinite(value) and value == int(value), "a whole number"
+    else:
+        fits, wanted = isinstance(value, str), "a word"
+    if not fits:
+        raise InputError(f"the setting {name!r} must be {wanted}; got {value!r}.")
+    if not number:
+        return value
+    return float(value) if float in allowed else int(value)
+
 
 # How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
 # error, or standard errors.
@@ -82,8 +221,8 @@ class Way:
 class Method:
     """One row of the catalogue that ``limelight methods`` prints.
 
-    ``settings`` is a frozen dataclass; a value of it may take the place of the method's name. The
-    first of the ``ways`` whose capability the model has is the one that is used.
+    ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's name.
+    The first of the ``ways`` whose capability the model has is the one that is used.
     """
 
     id: str
@@ -138,8 +277,10 @@ class Chosen(NamedTuple):
 
 def chosen_way(method: Method, model: Model) -> Way | None:
     """Return the first way whose capability ``model`` has; None where there is none."""
-    fits = (way for way in method.ways if way.needs is None or why_not(model, way.needs) is None)
-    return next(fits, None)
+    for way in method.ways:
+        if way.needs is None or why_not(model, way.needs) is None:
+            return way
+    return None
 
 
 def refusal(method: Method, model: Model, usable: list[str]) -> str:
@@ -158,15 +299,11 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     """
     if isinstance(given, Mapping):
         _check_names(method, way, given)
-        hints = _hints(cast(Any, method.settings))
-        fitted = {name: setting_value(name, hints[name], value) for name, value in given.items()}
-        settings = method.settings(**fitted)
+        settings = made(method.settings, **given)
     else:
-        hints = _hints(cast(Any, method.settings))
-        for name, hint in hints.items():
-            setting_value(name, hint, getattr(given, name))
-        settings, unset = given, setting_defaults(method)
-        _check_names(method, way, [n for n, value in unset.items() if getattr(given, n) != value])
+        settings = given
+        set_ = [one.name for one in given.declared if getattr(given, one.name) != one.default]
+        _check_names(method, way, set_)
     changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
     if "replacement" in way.settings:
         changes["replacement"] = way.replaced(model, settings.replacement)
@@ -175,12 +312,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
 
 def setting_defaults(method: Method) -> dict[str, Any]:
     """Return the settings of ``method`` with their defaults."""
-    return {one.name: one.default for one in fields(method.settings)}
-
-
-@cache
-def _hints(settings: Any) -> dict[str, Any]:
-    return get_type_hints(settings)
+    return {one.name: one.default for one in method.settings.declared}
 
 
 def _check_names(method: Method, way: Way, names: Any) -> None:
@@ -201,26 +333,3 @@ def _check_names(method: Method, way: Way, names: Any) -> None:
 def _listed(names: list[str]) -> str:
     quoted = [repr(name) for name in names]
     return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
-
-
-def setting_value(name: str, hint: Any, value: Any) -> Any:
-    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
-    allowed = get_args(hint) or (hint,)
-    if value is None and type(None) in allowed:
-        return None
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if str in allowed and isinstance(value, str):
-        return value
-    if bool in allowed:
-        fits, wanted = isinstance(value, bool), "true or false"
-    elif float in allowed:
-        fits, wanted = number, "a number"
-    elif int in allowed:
-        fits, wanted = number and math.isfinite(value) and value == int(value), "a whole number"
-    else:
-        fits, wanted = isinstance(value, str), "a word"
-    if not fits:
-        raise InputError(f"the setting {name!r} must be {wanted}; got {value!r}.")
-    if not number:
-        return value
-    return float(value) if float in allowed else int(value)

@@ -8,20 +8,18 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.explainers.question import Question, Targets, against_indices, target_indices
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
     Attends,
     Capability,
-    Collapses,
     Differentiates,
     Model,
     resolved_replacement,
     why_not,
 )
-from limelight.models.checking import document_by
-from limelight.models.protocol import CollapsedArrays
+from limelight.models.protocol import CollapsedArrays, Collapses, collapsing, document_by
+from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
@@ -83,18 +81,39 @@ class Reading:
         aims = np.full(len(self.documents), index)
         return replace(self, targets=replace(self.targets, index=aims, against=None))
 
+    @cached_property
+    def _tables(self) -> Collapses | None:
+        return collapsing(self.model)
+
     @property
-    def collapses(self) -> bool:
-        """Whether everything follows from arrays, with no further question to the model."""
-        return why_not(self.model, "collapses") is None
+    def remembers(self) -> bool:
+        """Whether answers are worth keeping: tables answer faster than they could be looked up."""
+        return self._tables is None
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``ratio_game`` is the game itself; see :func:`has_exact_game`."""
+        return has_exact_game(self.model, self.targets.scale)
+
+    def need_logit(self, method: str) -> None:
+        """Refuse probabilities, on which no exact formula is known."""
+        if self.targets.scale != "logit":
+            raise InputError(
+                f"method {method!r} has a formula for logits only; ask for the logit, or use "
+                "'lime-sampled', which samples probabilities."
+            )
 
     @property
     def collapsed(self) -> CollapsedArrays:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
-            model = cast(Collapses, self.model)
+            model = cast(Collapses, self._tables)
             self.shared.collapsed = model.collapsed(self.documents, self.features)
         return self.shared.collapsed
+
+    def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
+        """Return whole matrices of the one document; None of deep models, where none are drawn."""
+        return None if self._tables is None else self.collapsed.attention_matrices()[0]
 
     @cached_property
     def ratio_game(self) -> RatioGame:
@@ -113,8 +132,7 @@ class Reading:
         if name not in self.shared.games:
             (document,), (features,) = self.documents, self.features
             ask = self.model.game(document, features, name)
-            # Tables answer faster than a dictionary could find what they said before.
-            self.shared.games[name] = TextGame(ask, features, name, remember=not self.collapses)
+            self.shared.games[name] = TextGame(ask, features, name, remember=self.remembers)
         return self.shared.games[name]
 
     @cached_property
@@ -125,7 +143,7 @@ class Reading:
     @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
-        if self.collapses:
+        if self._tables is not None:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         several = [(one.targets, one.game()) for one in self.apart()]
         games = [game for _, game in several]
@@ -154,6 +172,34 @@ class Reading:
         found = [f"{value:+.3g}" for value in target.value(windows.outputs[:, None])[:, 0]]
         shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1], "…", found[-1]]
         return (f"The {target.scale} of {aim}, window by window: {', '.join(shown)}.",)
+
+    def common(self, i: int) -> dict[str, Any]:
+        """Return the fields of an explanation of document ``i`` that no method has a say in."""
+        if i not in self._common:
+            document, features, targets = self.documents[i], self.features[i], self.targets.only(i)
+            (target,), (against,) = targets.names(), targets.names_against()
+            self._common[i] = {
+                "text": document.text,
+                "features": features.strings,
+                "spans": features.spans,
+                "target": target,
+                "against": against,
+                "classes": self.model.classes,
+                "link": self.model.link,
+                "scale": targets.scale,
+                "prediction": self.prediction(i),
+                "cut": document.cut,
+                "notices": self.notices(i),
+                "settings": self.asked(i),
+                "diagnostics": self.diagnostics(i),
+                "model": self.fingerprint,
+                "parts": document.parts,
+            }
+        return self._common[i]
+
+    @cached_property
+    def _common(self) -> dict[int, dict[str, Any]]:
+        return {}
 
     def prediction(self, i: int) -> dict[str, float]:
         """Return the outputs for document ``i`` by class; a single one is the second class's."""
@@ -188,15 +234,30 @@ class Reading:
         named = self.model.classes[-len(outputs) :]
         return dict(zip(named, map(float, outputs), strict=True))
 
+    @cached_property
+    def _cut(self) -> tuple[bool, bool]:
+        """Whether the model cuts words into pieces, and whether it shows what a token does."""
+        known = self.model.capabilities
+        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
+        shown = any(known.get(one, "") is None for one in inside)
+        return known.get("pieces", "") is None, shown
+
     def _pooling(self, unit: str) -> str:
         """Return how scores of tokens or pieces become the score of a feature."""
-        if why_not(self.model, "pieces") is None:
+        by_piece, by_token = self._cut
+        if by_piece:
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces" if unit == "positions" else "sum over pieces and occurrences"
-        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
-        by_token = any(why_not(self.model, one) is None for one in inside)
         return "sum over occurrences" if by_token and unit != "positions" else "none"
+
+
+def has_exact_game(model: Model, scale: str) -> bool:
+    """Whether the explained number of ``model`` is a ratio game, words replaced as it does itself.
+
+    Probabilities of a model that collapses are functions of such games, and are asked.
+    """
+    return collapsing(model) is not None and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:

@@ -1,24 +1,12 @@
 """The registry of methods, and which of them explain or are compared."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib import import_module
+from typing import Any, final
 
 from limelight.errors import InputError, nearest
-from limelight.explainers import anchors as anchor_methods
-from limelight.explainers import approximations as first_order_methods
-from limelight.explainers import approximations as mean_field_methods
-from limelight.explainers import attention as attention_methods
-from limelight.explainers import attention as generic_attention
-from limelight.explainers import banzhaf as banzhaf_methods
-from limelight.explainers import banzhaf as interaction_methods
-from limelight.explainers import gradients as conservative_methods
-from limelight.explainers import gradients as gradient_methods
-from limelight.explainers import gradients as integrated_methods
-from limelight.explainers import lime as lime_methods
-from limelight.explainers import shapley as owen_methods
-from limelight.explainers import shapley as removal_methods
-from limelight.explainers import shapley as shapley_methods
-from limelight.explainers import surrogate as surrogate_methods
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.method import (
     Chosen,
@@ -29,30 +17,147 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import Model, why_not
+from limelight.models import CAPABILITIES, Model
+from limelight.question import Question
 from limelight.results.method_table import MethodRow, MethodTable, SettingRow, WayRow
 
-# A method is a row in the module that computes it; a module is a name in this list.
-_MODULES = (
-    attention_methods,
-    generic_attention,
-    gradient_methods,
-    integrated_methods,
-    conservative_methods,
-    lime_methods,
-    first_order_methods,
-    mean_field_methods,
-    removal_methods,
-    shapley_methods,
-    owen_methods,
-    banzhaf_methods,
-    interaction_methods,
-    surrogate_methods,
-    anchor_methods,
-)
-METHODS: dict[str, Method] = {row.id: row for module in _MODULES for row in module.ROWS}
-_BY_SETTINGS: dict[type, Method] = {row.settings: row for row in METHODS.values()}
+# A method is a row in the module that computes it, which is imported when the method is asked for:
+# a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
+MODULES = {
+    "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
+    "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
+    "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
+    "shapley": ("shapley-mean-field", "loo", "shapley", "owen"),
+    "banzhaf": ("banzhaf", "interactions"),
+    "surrogate": ("surrogate",),
+    "anchors": ("anchors",),
+}
+_HOME = {name: module for module, names in MODULES.items() for name in names}
+ENTRY_POINTS = "limelight.methods"
+_ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _OFTEN_USED = ("shapley", "lime", "loo")
+# Keywords of the verbs that no setting may be called.
+_TAKEN = {one.name for one in fields(Question)} | {"budget", "progress", "method", "methods"}
+
+
+@final
+class Registry(Mapping[str, Method]):
+    """All methods by name: ours in their order, then those of others.
+
+    Packages that bring methods are looked for once, when something is asked for that is not ours,
+    because looking through all that is installed takes longer than most explanations. ``broken``
+    has a sentence for each of them that cannot be used.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Method] = {}
+        self._by_settings: dict[Any, Method] = {}
+        self._looked = False
+        self.broken: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> Method:
+        if name not in self._known:
+            self._load(_HOME.get(name))
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load(None)
+        yield from _HOME
+        yield from [name for name in self._known if name not in _HOME]
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def of_settings(self, cls: type) -> Method | None:
+        """Return the method whose settings ``cls`` is; None where it is no method's."""
+        if cls not in self._by_settings:
+            package, _, module = cls.__module__.rpartition(".")
+            self._load(module if package == __package__ and module in MODULES else None)
+        return self._by_settings.get(cls)
+
+    def add(self, method: Method) -> None:
+        """Take in a method of somebody else; see :func:`register`."""
+        known = None if method.id in _HOME else self._known.get(method.id)
+        # A cell of a notebook that is run again defines the same method again.
+        again = known is not None and _place(known) == _place(method)
+        if not again and method.id in self:
+            raise InputError(f"there is a method {method.id!r} already; give yours another id.")
+        other = self.of_settings(method.settings)
+        if other is not None and other.id != method.id:
+            raise InputError(
+                f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
+                "a class of its own."
+            )
+        self._keep(method)
+
+    def _keep(self, method: Method) -> None:
+        self._known[method.id] = self._by_settings[method.settings] = method
+
+    def _load(self, module: str | None) -> None:
+        """Import a module of ours, or for None what packages bring."""
+        if module is not None:
+            for row in import_module(f"{__package__}.{module}").ROWS:
+                self._keep(row)
+        elif not self._looked:
+            self._looked = True
+            from importlib.metadata import entry_points
+
+            for point in entry_points(group=ENTRY_POINTS):
+                try:
+                    register(point.load())
+                except Exception as error:  # of a package that may do anything
+                    why = f"{error}" if isinstance(error, InputError) else repr(error)
+                    package = point.dist.name if point.dist is not None else point.value
+                    self.broken[point.name] = (
+                        f"the method {point.name!r} of the package {package!r} cannot be used: "
+                        f"{why.rstrip('.')}."
+                    )
+
+
+def _place(method: Method) -> tuple[str, str]:
+    return method.settings.__module__, method.settings.__qualname__
+
+
+METHODS = Registry()
+
+
+def register(method: Method) -> None:
+    """Make a method of your own known to every verb and command of this process, by its id.
+
+    A package brings one to all processes by an entry point of the group "limelight.methods" whose
+    value is such a ``limelight.explainers.Method``.
+    """
+    if not isinstance(method, Method):
+        raise InputError(f"a method is a limelight.explainers.Method; got {method!r}.")
+    name, own = method.id, getattr(method.settings, "declared", None)
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise InputError(
+            "the id of a method is lower-case words with dashes, such as 'my-method'; got "
+            f"{name!r}."
+        )
+    if own is None:
+        raise InputError(
+            f"the settings of method {name!r} must be a limelight.explainers.settings_class; got "
+            f"{method.settings!r}."
+        )
+    if not method.ways:
+        raise InputError(f"method {name!r} has no way to be computed; give it one.")
+    declared, used = {one.name for one in own}, set[str]()
+    for way in method.ways:
+        used |= {*way.settings, *way.defaults}
+        if way.needs is not None and way.needs not in CAPABILITIES:
+            raise InputError(nearest("capability", way.needs, CAPABILITIES))
+    if odd := sorted(declared ^ used):
+        raise InputError(
+            f"each setting of method {name!r} must be in its class and in one of its ways, with "
+            f"what it means there; {odd[0]!r} is not."
+        )
+    if taken := sorted(declared & _TAKEN):
+        raise InputError(
+            f"the setting {taken[0]!r} of method {name!r} has the name of a keyword of "
+            "limelight.explain; give it another."
+        )
+    METHODS.add(method)
 
 
 def find_method(name: Any) -> Method:
@@ -60,13 +165,16 @@ def find_method(name: Any) -> Method:
 
     An unknown one is an error with the nearest guess.
     """
-    if type(name) in _BY_SETTINGS:
-        return _BY_SETTINGS[type(name)]
-    if isinstance(name, type) and name in _BY_SETTINGS:
+    if isinstance(name, str):
+        if (method := METHODS.get(name)) is not None:
+            return method
+        if name in METHODS.broken:
+            raise InputError(METHODS.broken[name])
+    elif (found := METHODS.of_settings(type(name))) is not None:
+        return found
+    elif isinstance(name, type) and METHODS.of_settings(name) is not None:
         raise InputError(f"settings are a value, not a class; write {name.__name__}().")
-    if not isinstance(name, str) or name not in METHODS:
-        raise InputError(nearest("method", name, METHODS))
-    return METHODS[name]
+    raise InputError(nearest("method", name, METHODS))
 
 
 def usable_methods(model: Model) -> list[str]:
@@ -92,8 +200,7 @@ def way_of(method: Method, model: Model) -> Way:
     """Return the way that fits ``model``; where none does, an error says why and what fits."""
     if (way := chosen_way(method, model)) is not None:
         return way
-    usable = usable_methods(model)
-    often = [one for one in _OFTEN_USED if one in usable]
+    often = [one for one in _OFTEN_USED if chosen_way(METHODS[one], model) is not None]
     raise InputError(refusal(method, model, often))
 
 
@@ -143,7 +250,8 @@ EXPLAINED_ELSEWHERE = "shapley"
 
 def default_method(model: Model) -> str:
     """Return the method that explains ``model`` unless another is named."""
-    return EXPLAINED if why_not(model, "collapses") is None else EXPLAINED_ELSEWHERE
+    sampled = way_of(METHODS[EXPLAINED], model).exactness == "sampled"
+    return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
 
 
 def method_and_budget(
@@ -156,9 +264,8 @@ def method_and_budget(
 
 def compared_by_default(model: Model) -> list[str]:
     """Return the methods that ``compare`` shows for ``model`` unless it is told otherwise."""
-    listed = COMPARED if why_not(model, "collapses") is None else COMPARED_ELSEWHERE
-    usable = usable_methods(model)
-    return [name for name in listed if name in usable]
+    listed = COMPARED if default_method(model) == EXPLAINED else COMPARED_ELSEWHERE
+    return [name for name in listed if chosen_way(METHODS[name], model) is not None]
 
 
 def several_methods(
@@ -170,16 +277,25 @@ def several_methods(
         names = list(compared_by_default(model))
     if not names:
         raise InputError("compare needs at least one method; got none.")
-    several = list(dict.fromkeys(names))
-    ids = [find_method(name).id for name in several]
+    several = {name: find_method(name) for name in names}
+    ids = [method.id for method in several.values()]
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
-    own = [way_of(find_method(n), model).settings if isinstance(n, str) else {} for n in several]
-    known = {name: None for settings_of_way in own for name in settings_of_way}
-    for name in settings:
-        if name not in known:
-            raise InputError(nearest("setting of these methods", name, known))
+    ways = {name: way_of(method, model) for name, method in several.items()}
+    known = {
+        key: None for name, way in ways.items() if isinstance(name, str) for key in way.settings
+    }
+    for key in settings:
+        if key not in known:
+            raise InputError(nearest("setting of these methods", key, known))
     return [
-        configured(name, model, {k: v for k, v in settings.items() if k in taken})
-        for name, taken in zip(several, own, strict=True)
+        chosen(
+            method,
+            ways[name],
+            model,
+            {key: value for key, value in settings.items() if key in ways[name].settings}
+            if isinstance(name, str)
+            else name,
+        )
+        for name, method in several.items()
     ]

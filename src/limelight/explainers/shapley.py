@@ -1,21 +1,34 @@
 """Shapley values and their kin: Owen values of words inside sentences, and leave-one-out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, cast, final
+from typing import Annotated, Any, cast, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.budget import DEFAULT_CALLS
-from limelight.explainers.method import Counted, Method, Way
+from limelight.explainers.budget import DEFAULT_CALLS, Draws, calls_of_draws, counted_draws
+from limelight.explainers.method import (
+    Counted,
+    Method,
+    NotBelow,
+    Positive,
+    Share,
+    Way,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, need_logit, semivalue, unseen_effects
+from limelight.explainers.target_game import (
+    TargetGame,
+    mean_field_findings,
+    semivalue,
+    unseen_effects,
+)
 from limelight.results import Finding
 from limelight.sampling import (
     FEWEST,
     ShapleySample,
-    affordable,
     permutation_shapley,
     shapley_of_all_masks,
     text_rng,
@@ -23,10 +36,10 @@ from limelight.sampling import (
 from limelight.shapes import Float, Int
 from limelight.text import Features, features_of, one_line
 from limelight.theory.leave_one_out import leave_one_out
+from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
 from limelight.theory.per_document import one_document
-from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.shapley import shapley
 
 _ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part
@@ -37,51 +50,44 @@ _UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Shapley:
     """Settings of Shapley values: of a quadrature, or of random orders of the words."""
 
-    tolerance: float | None = None
+    tolerance: Annotated[float | None, Positive] = None
     per_head: bool = False
-    pairs: int | None = None
-    max_pairs: int = 10_000
+    pairs: Annotated[int | None, at_least(_FEWEST)] = None
+    max_pairs: Annotated[int, at_least(_FEWEST), NotBelow("pairs")] = 10_000
     replacement: str = "auto"
-    seed: int = 0
+    seed: Annotated[int, at_least(0)] = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("pairs", _FEWEST), ("max_pairs", _FEWEST), ("seed", 0)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise InputError(f"{name} must be at least {least}; got {value}.")
-        if self.tolerance is not None and not self.tolerance > 0:
-            raise InputError(f"tolerance must be positive; got {self.tolerance}.")
-        if self.pairs is not None and self.max_pairs < self.pairs:
-            raise InputError(
-                f"max_pairs must be at least pairs ({self.pairs}); got {self.max_pairs}."
-            )
         if self.tolerance is not None and self.max_pairs < FEWEST:
             raise InputError(
                 f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
                 f"not show their spread; got {self.max_pairs}."
             )
 
-    def drawn_at_first(self, d: int) -> int:
-        """Return how many pairs are drawn for ``d`` features before a tolerance is looked at."""
-        if self.pairs is not None:
-            return self.pairs
-        return min(max(_pairs_in(DEFAULT_CALLS, d), _FEWEST), self.max_pairs)
+    @property
+    def draws(self) -> Draws:
+        """How many pairs of orders are drawn: all begin and end with the same two masks."""
+        return Draws(
+            count=self.pairs,
+            most=self.max_pairs,
+            tolerance=self.tolerance,
+            usual=lambda d: max((DEFAULT_CALLS - 2) // _masks_of_a_pair(d), _FEWEST),
+            fewest=_FEWEST,
+            determining=lambda _: _FEWEST,
+            each=_masks_of_a_pair,
+            shared=2,
+            beside=0,
+            kind="pairs of orders",
+            limit="max_pairs",
+        )
 
-    def asks_all(self, d: int) -> bool:
-        """Whether all masks are asked."""
-        most = _calls_of(self.max_pairs, d)
-        return affordable(d, _calls_of(self.drawn_at_first(d), d)) and 2**d <= most
 
-
-def _calls_of(pairs: int, d: int) -> int:
-    return 2 + pairs * 2 * (d - 1)
-
-
-def _pairs_in(calls: int, d: int) -> int:
-    return (calls - 2) // (2 * max(d - 1, 1))
+def _masks_of_a_pair(d: int) -> int:
+    return 2 * max(d - 1, 1)
 
 
 def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
@@ -90,19 +96,14 @@ def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
 
 
 def _by_orders(settings: Shapley, one: Reading) -> Finding:
-    game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    if settings.asks_all(d):
-        return Finding(
-            scores=shapley_of_all_masks(game, d)[0],
-            base_value=game.base_value,
-            notices=game.notices,
-            diagnostics={"masks": 2**d},
-        )
+    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
+    if draws.asks_all(d):
+        return game.of_all_masks(shapley_of_all_masks(game, d)[0])
     found = permutation_shapley(
         game,
         d,
         text_rng(settings.seed, one.documents[0].text),
-        pairs=settings.drawn_at_first(d),
+        pairs=draws.first(d),
         tolerance=settings.tolerance,
         most=settings.max_pairs,
         known_range=game.known_range,
@@ -117,103 +118,42 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
 
 
 def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
-    notices, worst = [], float(found.stderr.max())
+    few: tuple[str, ...] = ()
     if found.pairs < _ENOUGH and d > 2:  # an order of two words and its reverse are all orders
-        notices.append(
+        few = (
             f"{found.pairs} pairs of orders are few: effects that show in some orders only may "
-            f"have been missed, and the standard errors are then too small; draw {_ENOUGH} or more."
-        )
-    if settings.tolerance is not None and worst > settings.tolerance:
-        notices.append(
-            f"After {found.pairs} pairs of orders the largest standard error is {worst:.2g}, "
-            f"above the tolerance {settings.tolerance:.2g}; raise max_pairs."
+            f"have been missed, and the standard errors are then too small; draw {_ENOUGH} or "
+            "more.",
         )
     return (
-        *notices,
-        *unseen_effects(
+        few
+        + settings.draws.unmet(found.pairs, float(found.stderr.max()))
+        + unseen_effects(
             flat=bool(found.flat[0]) and d > 2,
             spike=float(found.spike[0]),
             size=float(found.size[0]),
             draws=found.pairs,
             same="give the same scores",
             what="pairs of orders",
-        ),
+        )
     )
-
-
-def _calls_by_orders(settings: Shapley, d: int) -> int:
-    return 1 + 2**d if settings.asks_all(d) else _calls_of(settings.drawn_at_first(d), d)
-
-
-def _fewest_calls(_: Shapley, d: int) -> int:
-    return min(1 + 2**d, _calls_of(_FEWEST, d))
-
-
-def _fitted(settings: Shapley, d: int, calls: int) -> Shapley:
-    pairs = max(_pairs_in(calls, d), _FEWEST)
-    if 1 + 2**d <= calls:  # all masks are asked, as if they were the pairs that take as many
-        pairs = max(pairs, -(-(2**d - 2) // (2 * max(d - 1, 1))))
-    return replace(settings, pairs=pairs, max_pairs=pairs)
-
-
-SHAPLEY = (
-    Method(
-        id="shapley",
-        label="Shapley",
-        formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
-        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
-        blind="which other words it needs (see interactions)",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Shapley,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=partial(semivalue, name="shapley", value=shapley),
-                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
-                defaults={"tolerance": 1e-6},
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=_shapley_by_orders,
-                settings={
-                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
-                    f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
-                    "no more calls, or at most 1,024, they are asked instead",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
-                    "tolerance": _UNTIL,
-                    "max_pairs": "the most pairs to draw",
-                },
-                calls=_calls_by_orders,
-                counted=Counted(_fewest_calls, ("pairs", "max_pairs", "tolerance"), _fitted),
-                cost="2 (d − 1) calls of the model for each pair of orders of d words",
-            ),
-        ),
-    ),
-)
 
 
 _SHOWN = 8  # sentences
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Owen:
     """Settings of Owen values."""
 
-    tolerance: float | None = None
-
-    def __post_init__(self) -> None:
-        # Here, because a text's share of it is what the quadrature sees.
-        if self.tolerance is not None:
-            need_tolerance(self.tolerance)
+    # Here, because a text's share of it is what the quadrature sees.
+    tolerance: Annotated[float | None, Share] = None
 
 
 def _owen(settings: Owen, reading: Reading) -> list[Finding]:
     """Score every feature by its Owen value; one that spans sentences is a player in each."""
-    need_logit(reading, "owen")
+    reading.need_logit("owen")
     return [_in_sentences(settings, one) for one in reading.apart()]
 
 
@@ -287,35 +227,11 @@ def _notices(
     return tuple(notices)
 
 
-OWEN = (
-    Method(
-        id="owen",
-        label="Owen",
-        formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
-        "1 − p as wholes, other words of the sentence with 1 − q",
-        sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-        "sentences, and all add up to f − f(all UNK)",
-        blind="parts of other sentences: they come and go as wholes",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Owen,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=_owen,
-                settings={"tolerance": "largest error of a score, relative to the range of f"},
-                defaults={"tolerance": 1e-6},
-            ),
-        ),
-    ),
-)
-
-
 _ROUNDING = 2.0**-52
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@settings_class
 class Loo:
     """Settings of leave-one-out."""
 
@@ -355,7 +271,30 @@ def _loo_by_asking(settings: Loo, reading: Reading) -> list[Finding]:
     return [found(one) for one in reading.apart()]
 
 
-LOO = (
+@final
+@settings_class
+class ShapleyMeanField:
+    """Settings of mean-field Shapley values: none."""
+
+
+def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
+    reading.need_logit("shapley-mean-field")
+    game = reading.ratio_game
+    scores, bounds = shapley_mean_field(game), shapley_mean_field_bound(game)
+    return mean_field_findings(reading, scores, bounds, "the Shapley value")
+
+
+ROWS = (
+    Method(
+        id="shapley-mean-field",
+        label="Shapley (mean field)",
+        formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
+        sees="Shapley values where no word holds most of the attention; adds up to f − f(all UNK)",
+        blind="which texts a word is kept in: each is taken for the mean text of its size",
+        cost="one forward pass, O(d log d)",
+        settings=ShapleyMeanField,
+        ways=(Way(needs="collapses", exactness="exact", explain=_mean_field),),
+    ),
     Method(
         id="loo",
         label="LOO",
@@ -377,6 +316,59 @@ LOO = (
             ),
         ),
     ),
+    Method(
+        id="shapley",
+        label="Shapley",
+        formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
+        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
+        blind="which other words it needs (see interactions)",
+        cost="milliseconds, exact to quadrature precision with a bound",
+        settings=Shapley,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=partial(semivalue, name="shapley", value=shapley),
+                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
+                defaults={"tolerance": 1e-6},
+            ),
+            Way(
+                needs=None,
+                exactness="sampled",
+                explain=_shapley_by_orders,
+                settings={
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
+                    f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
+                    "no more calls, or at most 1,024, they are asked instead",
+                    "replacement": "what stands for a removed word",
+                    "seed": "same seed, same scores",
+                    "tolerance": _UNTIL,
+                    "max_pairs": "the most pairs to draw",
+                },
+                calls=calls_of_draws,
+                counted=counted_draws("pairs"),
+                cost="2 (d − 1) calls of the model for each pair of orders of d words",
+            ),
+        ),
+    ),
+    Method(
+        id="owen",
+        label="Owen",
+        formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
+        "1 − p as wholes, other words of the sentence with 1 − q",
+        sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
+        "sentences, and all add up to f − f(all UNK)",
+        blind="parts of other sentences: they come and go as wholes",
+        cost="milliseconds, exact to quadrature precision with a bound",
+        settings=Owen,
+        ways=(
+            Way(
+                needs="collapses",
+                exactness="bound",
+                explain=_owen,
+                settings={"tolerance": "largest error of a score, relative to the range of f"},
+                defaults={"tolerance": 1e-6},
+            ),
+        ),
+    ),
 )
-
-ROWS = (*LOO, *SHAPLEY, *OWEN)

@@ -1,20 +1,29 @@
 """A ratio game fitted to a model around one text: its values, and how far it is the model."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, Unpack, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError
 from limelight.explainers.banzhaf import of_words, strongest
+from limelight.explainers.budget import Draws, calls_of_draws, counted_draws
 from limelight.explainers.explaining import one_reading
-from limelight.explainers.method import Counted, Method, Way, chosen
-from limelight.explainers.question import Question
+from limelight.explainers.method import (
+    Method,
+    OneOf,
+    Way,
+    at_least,
+    between,
+    chosen,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
 from limelight.models import Model, checked_model
+from limelight.question import Asked, question_of, spelled_out
 from limelight.results import Finding, Pairs
 from limelight.sampling import (
     CrossFits,
@@ -85,35 +94,47 @@ class SurrogateGame(RatioGame):
         return value(self, masks.astype(bool)).T
 
 
+_TOLERANCE = 1e-6  # of the range of f: far below any standard error
+_OWN = 1e-4  # seconds of a core that fitting takes for each mask and word
+_VALUES: dict[str, Callable[[RatioGame], Any]] = {
+    "shapley": partial(shapley, tolerance=_TOLERANCE),
+    "lime": partial(lime, tolerance=_TOLERANCE),
+    "banzhaf": partial(banzhaf, tolerance=_TOLERANCE),
+    "interactions": partial(shapley_interactions, tolerance=_TOLERANCE),
+}
+
+
 @final
-@dataclass(frozen=True, kw_only=True)
-class SurrogatePlan:
-    """How many masks a surrogate is fitted to, and its heads; None leaves them to the text."""
+@settings_class
+class Surrogate:
+    """Settings of the surrogate: which of its values, and how it is fitted."""
 
-    samples: int | None = None
-    heads: int | None = None
-    seed: int = 0
+    values: Annotated[str, OneOf(_VALUES)] = "shapley"
+    samples: Annotated[int | None, between(FEWEST_MASKS, MOST_MASKS)] = None
+    heads: Annotated[int | None, between(1, _MANY_HEADS)] = None
+    top: Annotated[int | None, at_least(1)] = 100
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
 
-    def __post_init__(self) -> None:
-        if self.samples is not None and not FEWEST_MASKS <= self.samples <= MOST_MASKS:
-            raise InputError(
-                f"samples must be between {FEWEST_MASKS} and {MOST_MASKS}; got {self.samples}."
-            )
-        if self.heads is not None and not 1 <= self.heads <= _MANY_HEADS:
-            raise InputError(f"heads must be between 1 and {_MANY_HEADS}; got {self.heads}.")
-        if self.seed < 0:
-            raise InputError(f"seed must be at least 0; got {self.seed}.")
+    @property
+    def draws(self) -> Draws:
+        """How many masks are drawn, in pairs of opposites."""
+        return Draws(
+            count=self.samples,
+            most=MOST_MASKS,
+            tolerance=None,
+            usual=lambda d: max(1000, 10 * d),
+            fewest=FEWEST_MASKS,
+            determining=lambda _: FEWEST_MASKS,
+            enumerates=False,
+            step=2,
+        )
 
-    def drawn(self, d: int) -> int:
-        """Return how many masks of ``d`` features are drawn: ten for each, at least 1,000."""
-        wanted = max(1000, 10 * d) if self.samples is None else self.samples
-        return wanted + wanted % 2
 
-    @staticmethod
-    def check_enough(d: int) -> None:
-        """Refuse before any call a text in which nothing can be weighed against anything."""
-        if d < 2:
-            raise DomainError(f"a surrogate needs at least 2 words; this text has {d}.")
+def _check_enough(_: Surrogate, d: int) -> None:
+    """Refuse before any call a text in which nothing can be weighed against anything."""
+    if d < 2:
+        raise DomainError(f"a surrogate needs at least 2 words; this text has {d}.")
 
 
 class SurrogateFit(NamedTuple):
@@ -125,14 +146,17 @@ class SurrogateFit(NamedTuple):
     base_value: float | None
 
 
-def fitted_surrogate(one: Reading, plan: SurrogatePlan, replacement: str) -> SurrogateFit:
+def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
     """Ask the model about random masks of the one document, and fit a ratio game to its answers."""
     d = len(one.features[0])
-    plan.check_enough(d)
-    game = TargetGame(one, replacement)
-    keep = paired_masks(d, plan.drawn(d), text_rng(plan.seed, one.documents[0].text))
+    _check_enough(settings, d)
+    game, rng = (
+        TargetGame(one, settings.replacement),
+        text_rng(settings.seed, one.documents[0].text),
+    )
+    keep = paired_masks(d, settings.draws.first(d), rng)
     answers = game(keep)[:, 0]
-    found = cross_fits(keep, answers, heads=plan.heads)
+    found = cross_fits(keep, answers, heads=settings.heads)
     size = max(game.known_range, float(np.ptp(answers)))
     whole = {name: _first(getattr(found.games, name)) for name in _arrays()}
     surrogate = SurrogateGame(
@@ -173,42 +197,6 @@ def _fidelity(found: CrossFits) -> tuple[str, ...]:
     return tuple(notices)
 
 
-_TOLERANCE = 1e-6  # of the range of f: far below any standard error
-_OWN = 1e-4  # seconds of a core that fitting takes for each mask and word
-_ENDS = 2  # calls: the text, and what is left when all its words go
-_VALUES: dict[str, Callable[[RatioGame], Any]] = {
-    "shapley": partial(shapley, tolerance=_TOLERANCE),
-    "lime": partial(lime, tolerance=_TOLERANCE),
-    "banzhaf": partial(banzhaf, tolerance=_TOLERANCE),
-    "interactions": partial(shapley_interactions, tolerance=_TOLERANCE),
-}
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Surrogate:
-    """Settings of the surrogate: which of its values, and how it is fitted."""
-
-    values: str = "shapley"
-    samples: int | None = None
-    heads: int | None = None
-    top: int | None = 100
-    replacement: str = "auto"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.values not in _VALUES:
-            raise InputError(nearest("values", self.values, _VALUES))
-        if self.top is not None and self.top < 1:
-            raise InputError(f"top must be at least 1; got {self.top}.")
-        _ = self.plan  # its own checks come before any work
-
-    @property
-    def plan(self) -> SurrogatePlan:
-        """How the game is fitted."""
-        return SurrogatePlan(samples=self.samples, heads=self.heads, seed=self.seed)
-
-
 class _Valued(NamedTuple):
     """Scores of words with their errors, and what else belongs to a kind of value."""
 
@@ -225,7 +213,7 @@ def _by_surrogate(settings: Surrogate, reading: Reading) -> list[Finding]:
 
 
 def _found_in(settings: Surrogate, one: Reading) -> Finding:
-    fit = fitted_surrogate(one, settings.plan, settings.replacement)
+    fit = fitted_surrogate(one, settings)
     exact = _VALUES[settings.values](fit.parts.games)
     valued = (_of_pairs if settings.values == "interactions" else _of_words)(settings, fit, exact)
     return Finding(
@@ -269,9 +257,8 @@ def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
     return _Valued(of_words(own), of_words(stderr), pairs=pairs)
 
 
-def _fitted(settings: Surrogate, _: int, calls: int) -> Surrogate:
-    samples = min((calls - _ENDS) // 2 * 2, MOST_MASKS)  # they come in pairs
-    return replace(settings, samples=samples)
+def _fitted(settings: Surrogate, d: int, calls: int) -> Surrogate:
+    return replace(settings, samples=min(settings.draws.within(calls, d), MOST_MASKS))
 
 
 ROWS = (
@@ -298,30 +285,25 @@ ROWS = (
                     "replacement": "what stands for a removed word",
                     "seed": "same seed, same scores",
                 },
-                calls=lambda settings, d: settings.plan.drawn(d),
-                counted=Counted(lambda *_: FEWEST_MASKS + _ENDS, ("samples",), _fitted, _OWN),
-                feasible=lambda settings, d: settings.plan.check_enough(d),
+                calls=calls_of_draws,
+                counted=counted_draws(own=_OWN)._replace(counts=("samples",), fitted=_fitted),
+                feasible=_check_enough,
             ),
         ),
     ),
 )
 
 
+@spelled_out()
 def surrogate(
     model: Model,
     text: Given,
     *,
-    target: str | int | None = None,
-    against: str | int | None = None,
-    features: str | Sequence[int] = "words",
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
     replacement: str = "auto",
     samples: int | None = None,
     heads: int | None = None,
     seed: int = 0,
+    **asked: Unpack[Asked],
 ) -> SurrogateGame:
     """Return a ratio game fitted to what ``model`` answers when words of ``text`` are removed.
 
@@ -333,18 +315,15 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
+    question = question_of("surrogate", asked)
     (method,) = ROWS
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
-    question = Question(
-        target=target,
-        against=against,
-        features=features,
-        scale=scale,
-        protect=protect,
-        side=side,
-        window=window,
+    reading = one_reading(
+        model,
+        text,
+        question,
+        about="a surrogate",
+        feasible=partial(_check_enough, settings),
     )
-    enough = settings.plan.check_enough
-    reading = one_reading(model, text, question, about="a surrogate", feasible=enough)
-    return fitted_surrogate(reading, settings.plan, settings.replacement).game
+    return fitted_surrogate(reading, settings).game

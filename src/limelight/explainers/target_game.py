@@ -6,13 +6,12 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
-from limelight.results import Finding
+from limelight.results import Finding, Pairs
 from limelight.sampling import SPIKE, watched
-from limelight.shapes import Bool, Float
+from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, of_heads
 
@@ -60,6 +59,25 @@ class TargetGame:
         if self._targets.scale == "probability":
             return 1.0 if self._targets.against is None else 2.0
         return 0.0 if self.base_value is None else abs(self._whole - self.base_value)
+
+    def of_all_masks(
+        self,
+        scores: Float[np.ndarray, " d"],
+        *,
+        said: tuple[str, ...] = (),
+        intercept: float | None = None,
+        pairs: Pairs | None = None,
+        **diagnostics: float,
+    ) -> Finding:
+        """Return ``scores`` computed from all masks, so that there is no sampling error."""
+        return Finding(
+            scores=scores,
+            base_value=self.base_value,
+            intercept=intercept,
+            pairs=pairs,
+            notices=said + self.notices,
+            diagnostics={"masks": 2 ** len(self._game), **diagnostics},
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -115,15 +133,6 @@ def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
     return (f"{NO_BASE}; the mean of its answers to each word alone stands in for it.",)
 
 
-def need_logit(reading: Reading, method: str) -> None:
-    """Refuse probabilities, on which no exact formula is known."""
-    if reading.targets.scale != "logit":
-        raise InputError(
-            f"method {method!r} has a formula for logits only; ask for the logit, or use "
-            "'lime-sampled', which samples probabilities."
-        )
-
-
 def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:
     """Return the scores of every head's own game; their mean is the model's."""
     alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
@@ -134,7 +143,7 @@ def semivalue(
     settings: Any, reading: Reading, *, name: str, value: Callable[..., Any]
 ) -> list[Finding]:
     """Score every feature by its mean change of the logit over sets of the others."""
-    need_logit(reading, name)
+    reading.need_logit(name)
     games = reading.ratio_game
     solve = partial(value, tolerance=settings.tolerance)
     found = solve(games)
@@ -172,3 +181,15 @@ def unseen_effects(
             "as this may have been missed, and the standard errors are then too small. Draw more.",
         )
     return ()
+
+
+def mean_field_findings(
+    reading: Reading, scores: Float[Array, "B 1 d"], bounds: Float[Array, "B 1"], what: str
+) -> list[Finding]:
+    """Return mean-field scores, with their proven distance to ``what`` they stand for."""
+    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
+    notice = f"A mean-field formula: the bound is on its distance to {what}."
+    return [
+        Finding(scores=row[0, : len(features)], bound=bound, notices=(notice,))
+        for features, row, bound in rows
+    ]

@@ -151,7 +151,7 @@ def text_columns(
 
     found: list[TextColumn] = []
     if "additivity" in wanted:
-        most = _SETS if one.collapses else _SETS_ASKED
+        most = _SETS_ASKED if one.remembers else _SETS
         sets = drawn_sets(removals.d, rng, most=most)
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.explainers.budget import duration
 from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
@@ -30,7 +31,9 @@ class Estimate(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        return f"about {_rounded(self.questions)} questions to the model, {_long(self.seconds)}"
+        digits = max(len(str(self.questions)) - 2, 0)  # 610,000 for 613,482
+        count = f"{round(self.questions, -digits):,}"
+        return f"about {count} questions to the model, about {duration(self.seconds)}"
 
 
 def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
@@ -88,12 +91,9 @@ def _search(d: int) -> int:
     return (2 + _ORDERS) * len(read_at(d)) + (d + 1) * steps // 2
 
 
-def metered(setup: Setup, texts: list[Any], progress: Progress | None) -> Iterator[Outcome]:
+def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outcome]:
     """Yield what is found on the texts; ``progress`` hears of parts of those in flight."""
     outcomes = setup.outcomes(texts)
-    if progress is None:
-        yield from outcomes
-        return
     sizes = [] if setup.exact else [len(one.features[0]) for one in _tried(setup, texts)]
     of_one = float(np.mean([sum(_questions(setup, d)) for d in sizes])) if sizes else 1.0
     meter = Meter(progress, total=len(texts), estimated=True)
@@ -105,17 +105,3 @@ def metered(setup: Setup, texts: list[Any], progress: Progress | None) -> Iterat
             found = next(outcomes)
         meter.finished(done + 1)
         yield found
-
-
-def _rounded(count: int) -> str:
-    """Return a number with two digits that count: 610,000 for 613,482."""
-    digits = max(len(str(count)) - 2, 0)
-    return f"{round(count, -digits):,}"
-
-
-def _long(seconds: float) -> str:
-    """Return a length of time in the unit that one would say."""
-    for unit, size in (("hour", 3600.0), ("minute", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"about {seconds / size:.0f} {unit}s"
-    return f"about {max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"

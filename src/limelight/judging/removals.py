@@ -323,7 +323,7 @@ def removals_of(
     """
     rng = text_rng(seed, one.documents[0].text)
     own_way = replacement == one.model.replacements[0]
-    if one.collapses and own_way and one.targets.scale != "probability":
+    if one.exact and own_way:
         reading, i = (one, 0) if among is None else among
         return ExactRemovals(_on_host(one_document(reading.ratio_game, i)), rng)
     full = float(one.targets.value(one.outputs)[0])

@@ -12,8 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.explainers.question import Question, target_indices
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Reading, has_exact_game, reading_of
 from limelight.explainers.text_game import TextGame
 from limelight.judging.agreement import TextAgreement, text_agreement
 from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
@@ -22,6 +21,7 @@ from limelight.judging.orders import GreedySearch, Groups, flat, tied, tied_grou
 from limelight.judging.plausibility import Rationales, marked_text
 from limelight.judging.removals import AreaRange, Areas, JudgedOrder, Removals, removals_of
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
+from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
 from limelight.text import side_names, with_sides
@@ -225,8 +225,7 @@ class Setup:
         """Whether areas are sums over tables, so that nothing has to be asked."""
         # The tables' game replaces words the model's own way, and is of its outputs themselves.
         own_way = self.replacements == (self.model.replacements[0],)
-        on_probabilities = self.question.scale == "probability"
-        return why_not(self.model, "collapses") is None and own_way and not on_probabilities
+        return own_way and has_exact_game(self.model, self.question.scale)
 
     @cached_property
     def _twin(self) -> Model | None:

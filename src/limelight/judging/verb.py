@@ -1,14 +1,16 @@
 """``limelight.judge``: the question, the texts one by one, and what follows over them."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from limelight import __version__
+from limelight.data.columns import read_texts
+from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.explainers.question import Question, Settings
 from limelight.judging.agreement import method_agreement
 from limelight.judging.candidates import candidates_of
 from limelight.judging.columns import wanted_columns
@@ -18,8 +20,9 @@ from limelight.judging.statistics import greedy_share, judged_rows
 from limelight.judging.texts import Outcome, Setup
 from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Given, joined
+from limelight.text import joined
 
 
 class JudgeKeywords(Settings, total=False):
@@ -47,7 +50,7 @@ def judge(
 @overload
 def judge(
     model: Model,
-    texts: Given,
+    texts: Any,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
     **keywords: Unpack[JudgeKeywords],
 ) -> Judgement: ...
@@ -80,7 +83,9 @@ def judge(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
-        A list of texts, or of pairs of texts, which are tuples of two.
+        A list of texts, or of pairs of texts, which are tuples of two; or data as
+        :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
+        are found by the usual names of columns.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -128,7 +133,9 @@ def judge(
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
-    given = listed(texts)
+    # A string is a text here, never the name of a file.
+    stored = isinstance(texts, os.PathLike) or is_table(texts)
+    given = read_texts(texts) if stored else listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
@@ -150,7 +157,8 @@ def judge(
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:
         estimate(ahead)
-    outcomes = list(metered(setup, given, progress))
+    heard = setup.outcomes(given) if progress is None else metered(setup, given, progress)
+    outcomes = list(heard)
     found, *others = (
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)

@@ -1,6 +1,5 @@
 """Models: the protocol of every classifier, and the families that follow it."""
 
-from limelight.models.checking import checked_model
 from limelight.models.engine import Engine
 from limelight.models.functions import Function
 from limelight.models.loading import load, wrap
@@ -20,6 +19,7 @@ from limelight.models.protocol import (
     Model,
     Shuffles,
     Weigh,
+    checked_model,
     class_probabilities,
     resolved_replacement,
     why_not,

@@ -39,6 +39,7 @@ class Engine:
 
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return one row per item; equal items are asked once."""
+        # Masks of a text repeat: of a thousand samples of five words at most 32 differ.
         first: dict[Hashable, int] = {}
         row = np.array([first.setdefault(self._key(item), len(first)) for item in items])
         distinct: list[Any] = [None] * len(first)
@@ -99,6 +100,7 @@ class Engine:
             except (MemoryError, RuntimeError) as error:
                 if len(places) == 1 or not out_of_memory(error):
                     raise
+                # For good: a budget that grew again would run out again, each time after a delay.
                 places = places[: len(places) // 2]
                 self.budget = max(1, int(sizes[places[0]])) * len(places)
             else:
@@ -126,6 +128,7 @@ def failing_text(
     ``who`` is the subject of the sentence, ``shown`` an item as a text, and ``advice`` what to do
     if all are answered one by one.
     """
+    # Halving: a text at fault among 256 costs eight more questions, not 256.
     first, together = items[0], len(items)
     while len(items) > 1:
         half = items[: len(items) // 2]

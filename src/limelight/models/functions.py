@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
-from limelight.models.checking import checked_given
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
 from limelight.sampling import Game
@@ -23,6 +22,7 @@ from limelight.text import (
     Given,
     Span,
     Tokens,
+    checked_text_or_pair,
     few_names,
     joined,
     one_line,
@@ -31,6 +31,169 @@ from limelight.text import (
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _SLACK = 1e-3  # half precision rounds row sums by this much
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+Words = Callable[[str], Sequence[Span]]
+_TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
+_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function:
+    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
+
+    With ``pairs`` it takes a list of tuples of two texts, and nothing else.
+    """
+
+    function: Callable[[list[Any]], Any]
+    classes: tuple[str, ...]
+    scale: str = "probability"
+    multi_label: bool = False
+    mask: str | None = None
+    words: Words | None = None
+    batch_size: int = 256
+    name: str = ""
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise InputError(nearest("scale", self.scale, SCALES))
+        if len(set(self.classes)) != len(self.classes):
+            raise InputError(f"class names must differ; got {list(self.classes)}.")
+
+    def __repr__(self) -> str:
+        return f"<Function {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+
+    @property
+    def link(self) -> Link:
+        """How outputs become probabilities: log-odds of each class by its sigmoid."""
+        # Not by a softmax, which would take logarithms of probabilities: those of a class near 1
+        # hardly move, and a method that explains them would see nothing.
+        if self.scale == "score":
+            return "none"
+        return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the function: nobody can see into it."""
+        inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: the mask if there is one, or nothing."""
+        return ("delete",) if self.mask is None else ("mask", "delete")
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What a function shows: its answers, which may choose one of its classes."""
+        hidden = "a function of texts shows only its answers"
+        chooses = None
+        if len(self.classes) == 1:
+            chooses = "this one predicts a score and not a class"
+        elif self.multi_label:
+            chooses = "each label of this one is a yes or no of its own"
+        return {
+            "chooses": chooses,
+            "attends": hidden,
+            "relays": hidden,
+            "differentiates": hidden,
+            "freezes": hidden,
+            "collapses": hidden,
+            "pieces": "a function of texts shows no pieces of words",
+            "cuts": "a function gets every text whole, and may cut it itself",
+            "shuffles": hidden,
+            "pairs": None if self.pairs else _TEXTS,
+        }
+
+    def read(self, text: Given, *, pieces: bool = False) -> Document:
+        """Return the words of a text or pair as they are written, punctuation marks included."""
+        if pieces:
+            raise InputError("a function of texts shows no pieces of words; read words.")
+        whole, parts = joined(checked_text_or_pair(text))
+        names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
+        spans = [
+            (start + a, start + b)
+            for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True)
+            for a, b in self._words(name, whole[start:end])
+        ]
+        strings = tuple(whole[start:end] for start, end in spans)
+        return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
+
+    def _words(self, name: str, text: str) -> list[Span]:
+        if self.words is None:
+            found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
+        else:
+            found = self.words(text)
+            _check_words(found, text)
+        if not len(found):
+            raise InputError(f"{name} has no words; give at least one word.")
+        return [(int(a), int(b)) for a, b in found]
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        return self.logits([one.given for one in documents])
+
+    def logits(self, texts: Sequence[Given]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of texts; got one string. Write [text].")
+        for number, text in enumerate(texts):
+            if isinstance(text, tuple) != self.pairs:
+                with about_text(number if len(texts) > 1 else None):
+                    raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
+        return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
+
+    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
+        """Return the probability of every class for every text."""
+        return class_probabilities(self.logits(texts), self.link)
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; the space after a deleted word goes with it."""
+        mask = self.mask if replacement == "mask" else None
+        sides = _segments(document)
+
+        def written(keep: Bool[np.ndarray, " d"]) -> Given:
+            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
+            texts = tuple(one.without(stays, mask) for one in sides)
+            return texts if len(texts) == 2 else texts[0]
+
+        return lambda keep: self._engine([written(row) for row in keep])
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answer,
+            size=lambda given: len(joined(given)[0]),
+            key=lambda given: given,
+            budget=sys.maxsize,  # nobody knows what a text costs in there
+            most=self.batch_size,
+        )
+
+    def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
+        try:
+            found = self.function(list(texts))  # a list of its own: it may change it
+        except (MemoryError, InputError):
+            raise
+        except Exception as error:
+            if out_of_memory(error):
+                raise  # the engine asks again for fewer
+            raise failing_text(
+                lambda some: self.function(list(some)),
+                texts,
+                error,
+                who="the function",
+                shown=lambda given: joined(given)[0],
+                advice=" Set batch_size=1.",
+            ) from error
+        found = checked_answers(
+            found,
+            texts=[joined(given)[0] for given in texts],
+            classes=self.classes,
+            probability=self.scale == "probability",
+            multi_label=self.multi_label,
+        )
+        return log_odds(found) if self.scale == "probability" else found
 
 
 def checked_answers(
@@ -65,6 +228,7 @@ def _numbers(found: Any) -> np.ndarray:
     """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
     if hasattr(found, "detach") and hasattr(found, "cpu"):
         found = found.detach().cpu().double()
+    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
     given = np.asarray(found)
     if given.dtype.kind not in "biuf":
         raise TypeError(given.dtype)
@@ -132,211 +296,28 @@ def _check_probabilities(
 
 def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
+    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
     held = np.clip(chances, _LEAST, 1 - _LEAST)
     return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-Words = Callable[[str], Sequence[Span]]
-_TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
-_PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Function:
-    """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
-
-    With ``pairs`` it takes a list of tuples of two texts, and nothing else.
-    """
-
-    function: Callable[[list[Any]], Any]
-    classes: tuple[str, ...]
-    scale: str = "probability"
-    multi_label: bool = False
-    mask: str | None = None
-    words: Words | None = None
-    batch_size: int = 256
-    name: str = ""
-    pairs: bool = False
-
-    def __post_init__(self) -> None:
-        if self.scale not in SCALES:
-            raise InputError(nearest("scale", self.scale, SCALES))
-        if len(set(self.classes)) != len(self.classes):
-            raise InputError(f"class names must differ; got {list(self.classes)}.")
-
-    def __repr__(self) -> str:
-        return f"<Function {one_line(self.fingerprint)} of {few_names(self.classes)}>"
-
-    @property
-    def link(self) -> Link:
-        """How outputs become probabilities: log-odds of each class by its sigmoid."""
-        if self.scale == "score":
-            return "none"
-        return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
-
-    @property
-    def fingerprint(self) -> str:
-        """The name of the function: nobody can see into it."""
-        inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask if there is one, or nothing."""
-        return ("delete",) if self.mask is None else ("mask", "delete")
-
-    @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a function shows: its answers, which may choose one of its classes."""
-        hidden = "a function of texts shows only its answers"
-        chooses = None
-        if len(self.classes) == 1:
-            chooses = "this one predicts a score and not a class"
-        elif self.multi_label:
-            chooses = "each label of this one is a yes or no of its own"
-        return {
-            "chooses": chooses,
-            "attends": hidden,
-            "relays": hidden,
-            "differentiates": hidden,
-            "freezes": hidden,
-            "collapses": hidden,
-            "pieces": "a function of texts shows no pieces of words",
-            "cuts": "a function gets every text whole, and may cut it itself",
-            "shuffles": hidden,
-            "pairs": None if self.pairs else _TEXTS,
-        }
-
-    def read(self, text: Given, *, pieces: bool = False) -> Document:
-        """Return the words of a text or pair as they are written, punctuation marks included."""
-        if pieces:
-            raise InputError("a function of texts shows no pieces of words; read words.")
-        whole, parts = joined(checked_given(text))
-        names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
-        spans = [
-            (start + a, start + b)
-            for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True)
-            for a, b in self._words(name, whole[start:end])
-        ]
-        strings = tuple(whole[start:end] for start, end in spans)
-        return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
-
-    def _words(self, name: str, text: str) -> list[Span]:
-        if self.words is None:
-            found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
-        else:
-            found = self.words(text)
-            _check_words(found, text)
-        if not len(found):
-            raise InputError(f"{name} has no words; give at least one word.")
-        return [(int(a), int(b)) for a, b in found]
-
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs as logits; of probabilities, the log-odds of each class."""
-        return self.logits([one.given for one in documents])
-
-    def logits(self, texts: Sequence[Given]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs as logits; of probabilities, the log-odds of each class."""
-        if isinstance(texts, str):
-            raise InputError("logits takes a list of texts; got one string. Write [text].")
-        for number, text in enumerate(texts):
-            if isinstance(text, tuple) != self.pairs:
-                with about_text(number if len(texts) > 1 else None):
-                    raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
-        return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
-
-    def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
-        """Return the probability of every class for every text."""
-        return class_probabilities(self.logits(texts), self.link)
-
-    def game(self, document: Document, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; the space after a deleted word goes with it."""
-        mask = self.mask if replacement == "mask" else None
-        sides = _segments(document)
-
-        def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            stays = np.append(keep, True)[features.of_token]
-            texts = tuple(one.without(stays, mask) for one in sides)
-            return texts if len(texts) == 2 else texts[0]
-
-        return lambda keep: self._engine([written(row) for row in keep])
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return Engine(
-            self._answer,
-            size=lambda given: len(joined(given)[0]),
-            key=lambda given: given,
-            budget=sys.maxsize,  # nobody knows what a text costs in there
-            most=self.batch_size,
-        )
-
-    def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
-        try:
-            found = self.function(list(texts))  # a list of its own: it may change it
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise  # the engine asks again for fewer
-            raise failing_text(
-                lambda some: self.function(list(some)),
-                texts,
-                error,
-                who="the function",
-                shown=lambda given: joined(given)[0],
-                advice=" Set batch_size=1.",
-            ) from error
-        found = checked_answers(
-            found,
-            texts=[joined(given)[0] for given in texts],
-            classes=self.classes,
-            probability=self.scale == "probability",
-            multi_label=self.multi_label,
-        )
-        return log_odds(found) if self.scale == "probability" else found
-
-
-def wrapped_function(
-    function: Callable[[list[Any]], Any],
-    *,
-    classes: Any,
-    scale: str = "probability",
-    multi_label: bool = False,
-    mask: Any = None,
-    words: Any = None,
-    batch_size: Any = 256,
-    name: str = "",
-    pairs: bool = False,
-) -> Function:
-    """Return a function as a model; the arguments are those of :func:`limelight.wrap`."""
-    least = 1 if scale == "score" else 2
+def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Function:
+    """Return a function as a model; what is ``given`` are the options of :func:`limelight.wrap`."""
+    classes: Any = given.get("classes")
+    least = 1 if given.get("scale") == "score" else 2
     if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < least:
         names = "one name" if least == 1 else "two names"
         raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
-    _check_options(mask, words, batch_size)
-    return Function(
-        function=function,
-        classes=tuple(map(str, classes)),
-        scale=scale,
-        multi_label=multi_label,
-        mask=mask,
-        words=words,
-        batch_size=batch_size,
-        name=name,
-        pairs=bool(pairs),
-    )
-
-
-def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number, 1 or more; got {batch_size!r}.")
+    size, mask, words = given.get("batch_size", 1), given.get("mask"), given.get("words")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
     if mask is not None and not isinstance(mask, str):
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+    own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
+    return Function(function=function, **{**given, **own})
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

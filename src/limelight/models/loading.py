@@ -11,9 +11,8 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.checking import checked_model
 from limelight.models.functions import wrapped_function
-from limelight.models.protocol import Model
+from limelight.models.protocol import Model, checked_model
 from limelight.models.scikit import from_scikit
 from limelight.text import Span
 
@@ -36,6 +35,7 @@ class ModelSource(NamedTuple):
         return load(self.path, device=self.device, template=self.template, labels=self.labels)
 
 
+# Beside the models and not in them: one may be frozen, or anybody's class.
 _SOURCES: WeakKeyDictionary[Any, ModelSource] = WeakKeyDictionary()
 
 
@@ -82,6 +82,7 @@ def load(
     model = _loaded(path, device, None if asked == (None, None) else asked)
     place = None if path is None else os.fspath(path)
     if place is not None and not place.startswith(_HUB):
+        # Absolute: another process, which may load it again, need not stand in the same folder.
         place = str(Path(place).resolve())
     _SOURCES[model] = ModelSource(place, device, template, labels)
     return model
@@ -137,7 +138,7 @@ def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
     try:
         from limelight.models.hugging_face.loading import Asked, from_pretrained
-    except ModuleNotFoundError:
+    except ImportError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
@@ -242,7 +243,7 @@ def wrap(
     if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
         return from_scikit(anything, **options)
     if callable(anything):
-        return wrapped_function(anything, **{"classes": None, **options})
+        return wrapped_function(anything, **options)
     raise InputError(_unknown(anything))
 
 

@@ -1,14 +1,14 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features
+from limelight.text import Document, Features, checked_text_or_pair
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.logit_path import LogitPath
 from limelight.theory.ratio_game import RatioGame
@@ -317,6 +317,12 @@ class Collapses(Protocol):
         """Return documents as the arrays that exact methods need."""
 
 
+def collapsing(model: Model) -> Collapses | None:
+    """Return ``model`` as one that collapses into tables; None where it has to be asked."""
+    # Said by the model itself, and so nothing that mypy can know.
+    return cast(Collapses, model) if why_not(model, "collapses") is None else None
+
+
 def class_probabilities(
     outputs: Float[np.ndarray, "n C"], link: str = "softmax"
 ) -> Float[np.ndarray, "n classes"]:
@@ -331,9 +337,11 @@ def class_probabilities(
             "explain the score."
         )
     if link == "sigmoid" and outputs.shape[1] > 1:
+        # 1/(1 + e^−f) overflows at f = −710; the hyperbolic tangent does nowhere.
         return 0.5 * (1 + np.tanh(outputs / 2))
     if outputs.shape[1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
+    # The largest is taken off, which a softmax does not notice, and no exponential overflows.
     weight = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return weight / weight.sum(axis=1, keepdims=True)
 
@@ -362,3 +370,64 @@ def replacement_in_place(model: Model, name: str) -> str:
             "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]
+
+
+def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
+    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts."""
+    if isinstance(given, tuple):
+        checked_text_or_pair(given)
+        if (why := why_not(model, "pairs")) is not None:
+            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
+    return model.read(given, pieces=pieces)
+
+
+_MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
+# The methods that a capability brings, by name.
+_BROUGHT = {
+    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
+    for capability, protocol in (
+        ("attends", Attends),
+        ("relays", Attends),
+        ("differentiates", Differentiates),
+        ("freezes", Freezes),
+        ("collapses", Collapses),
+        ("cuts", Cuts),
+        ("shuffles", Shuffles),
+    )
+}
+
+
+def checked_model(model: Any) -> Model:
+    """Return ``model`` if it is one; otherwise an error says what it lacks."""
+    # Looked up without being computed: a fingerprint reads every weight.
+    family, own = type(model), getattr(model, "__dict__", {})
+    missing = [name for name in _MEMBERS if not hasattr(family, name) and name not in own]
+    if len(missing) == len(_MEMBERS) or "game" in missing:
+        raise InputError(
+            "a model is what limelight.load or limelight.wrap returns; got "
+            f"{type(model).__name__}. Write limelight.wrap(…)."
+        )
+    if missing:
+        raise InputError(
+            f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
+        )
+    _check_capabilities(model, own)
+    if not model.replacements:
+        raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
+    if len(set(model.classes)) != len(model.classes):
+        raise InputError(f"class names must differ; got {list(model.classes)}.")
+    checked: Model = model
+    return checked
+
+
+def _check_capabilities(model: Any, own: Mapping[str, Any]) -> None:
+    """A capability that a model claims must be there: its methods, by name."""
+    for name, why in model.capabilities.items():
+        if name not in CAPABILITIES:
+            raise InputError(nearest("capability", name, CAPABILITIES))
+        needed = _BROUGHT.get(name, ()) if why is None else ()
+        lacking = [one for one in needed if not hasattr(type(model), one) and one not in own]
+        if lacking:
+            raise InputError(
+                f"{type(model).__name__} says that it {name}, but lacks {', '.join(lacking)}."
+            )

@@ -10,6 +10,10 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.functions import Function, wrapped_function
 
+# Where in memory something is: vectorizers remember their stop words by that, and it differs from
+# one process to the next, so that no run of such a pipeline could be resumed.
+_PLACES = ("_stop_words_id",)
+
 
 def object_fingerprint(thing: Any) -> str:
     """Return the SHA-256 of everything that ``thing`` holds: settings, arrays, words, functions.
@@ -23,6 +27,7 @@ def object_fingerprint(thing: Any) -> str:
 
 
 def _add(digest: Any, thing: Any, path: list[int]) -> None:
+    # The type is part of it, and the end is marked: [1, [2]] and [[1], 2] hold the same numbers.
     digest.update(f"<{type(thing).__module__}.{type(thing).__qualname__}>".encode())
     if id(thing) in path:  # it holds itself
         return
@@ -49,7 +54,7 @@ def _parts(thing: Any) -> list[Any]:
     match thing:
         case Mapping():
             by_key = sorted(thing.items(), key=lambda item: repr(item[0]))
-            return [part for item in by_key for part in item]
+            return [part for item in by_key if item[0] not in _PLACES for part in item]
         case set() | frozenset():
             return sorted(thing, key=repr)
         case list() | tuple():
@@ -94,8 +99,8 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     named = {"classes": [str(name) for name in classes], "name": name, **options}
     answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
-    probe = ("a text", "another") if options.get("pairs") else "a text"
-    _check_reads_texts(pipeline, answer or pipeline.decision_function, probe)
+    example = ("a text", "another") if options.get("pairs") else "a text"
+    _check_reads_texts(pipeline, answer or pipeline.decision_function, example)
     if answer is not None:
         return wrapped_function(answer, **{"scale": "probability", **named})
 
@@ -107,9 +112,9 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     return wrapped_function(decision, **{"scale": "score", **named})
 
 
-def _check_reads_texts(pipeline: Any, answer: Any, probe: Any) -> None:
+def _check_reads_texts(pipeline: Any, answer: Any, example: Any) -> None:
     try:
-        answer([probe])
+        answer([example])
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(

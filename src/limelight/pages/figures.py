@@ -26,9 +26,10 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
-from limelight.pages.palette import Side, hex_colour, largest, level, ramp, side, strengths
+from limelight.pages import palette
+from limelight.pages.palette import hex_colour, level, marked, ramp, side, strengths, strongest
 from limelight.pages.pieces import Piece, pieces, shortened, visible
-from limelight.pages.wording import aims, written
+from limelight.pages.wording import aims, hues, scale_note
 from limelight.results import Comparison, Explanation
 from limelight.results.judgement import JudgedText, Judgement
 from limelight.shapes import Float
@@ -36,7 +37,7 @@ from limelight.text import one_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
 SCALES = 52.0  # points for the scale of each method, at the right
-SMALL, SOFT = 8.0, "#5b6670"  # the notes around the words
+SMALL, SOFT, INK = 8.0, "#5b6670", hex_colour(palette.INK)  # the notes around the words
 CUT_MARK = " [not read from here]"
 
 
@@ -53,12 +54,24 @@ class _Set:
     seen: bool
 
 
-def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
-    """Return a figure with one paragraph per explanation, its method before it.
+def coloured_sentence(
+    value: Comparison | Explanation, path: str | os.PathLike[str] | None = None
+) -> Any:
+    """Return the paper's Figure 1: every method one paragraph of coloured words.
 
     Above stands what is explained, after each method the score in full colour, below what the
     colours mean.
     """
+    _need_matplotlib()
+    explanations = [value] if isinstance(value, Explanation) else list(value)
+    with _missing_glyphs():
+        figure = _sentences(explanations)
+    if path is not None:
+        save_figure(figure, path)
+    return figure
+
+
+def _sentences(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.figure import Figure
 
     indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
@@ -76,7 +89,7 @@ def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
         top = MARGIN + LINE + row * (block + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint(axes, e, runs, top)
-        _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_of(e), ha="right")
+        _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
     _legend(axes, explanations, height - MARGIN - LINE / 2)
     return figure
 
@@ -84,13 +97,6 @@ def drawn_sentences(explanations: Sequence[Explanation]) -> Any:
 def explained(e: Explanation) -> str:
     """Say which class is explained, and on which scale."""
     return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
-
-
-def scale_of(e: Explanation) -> str:
-    """Say which score has the full colour."""
-    if not (peak := largest(e)):
-        return "all 0"
-    return f"{'±' if e.signed else '0 to '}{written(peak, peak=peak, signed=False)}"
 
 
 def _marked(cut: Sequence[Piece]) -> list[Piece]:
@@ -105,25 +111,21 @@ def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> No
     """Write what the colours mean."""
     from matplotlib.patches import Rectangle
 
-    signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
-    keys: list[tuple[Side, str]] = [("for", "for"), ("against", "against")] if signed else []
-    keys += [("neutral", "size only, no sign")] if signless else []
     x = MARGIN
-    for hue, meaning in keys:
+    for hue, meaning in hues(explanations).items():
         for step in (2, 6, 10):
             colour = hex_colour(ramp(hue)[step])
             axes.add_patch(Rectangle((x, middle - 4), 9, 8, fc=colour, lw=0))
             x += 10
-        _note(axes, x + 3, middle, meaning)
-        x += 3 + _width(meaning) * SMALL / SIZE + 16
+        said = one_line(visible(meaning), 30)
+        _note(axes, x + 3, middle, said)
+        x += 3 + _width(said) * SMALL / SIZE + 16
     _note(axes, x, middle, "underlined: strongest")
 
 
 def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     """Write something about the figure; :data:`SOFT` tells it from the text that is explained."""
-    axes.text(
-        x, y, text, fontsize=SMALL, va="center_baseline", color=SOFT, parse_math=False, **style
-    )
+    _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
 def _lines(cut: Sequence[Piece], indent: float) -> Iterator[_Set]:
@@ -167,11 +169,9 @@ def _groups(cut: Sequence[Piece]) -> Iterator[list[tuple[str, Piece]]]:
 def _paint(axes: Any, e: Explanation, runs: Sequence[_Set], top: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    sizes = strengths(e)
-    strongest = int(np.argmax(np.abs(sizes))) if sizes.any() else None
+    sizes, best = strengths(e), marked(e)
     for run in runs:
         middle = top + run.y + LINE / 2
-        marked = run.feature is not None and run.feature == strongest
         if run.feature is not None and (step := level(float(sizes[run.feature]))):
             colour = hex_colour(ramp(side(e, float(sizes[run.feature])))[step])
             box = (run.x, middle - LINE * 0.38)
@@ -179,14 +179,15 @@ def _paint(axes: Any, e: Explanation, runs: Sequence[_Set], top: float) -> None:
             axes.add_patch(
                 FancyBboxPatch(box, run.width, LINE * 0.76, boxstyle=style, fc=colour, lw=0)
             )
-        _write(axes, run.x, middle, run.text, color="#1c2126" if run.seen else "#a0a8b0")
-        if marked:
+        _write(axes, run.x, middle, run.text, color=INK if run.seen else "#a0a8b0")
+        if run.feature == best:
             foot = middle + SIZE * 0.55
-            axes.plot([run.x, run.x + run.width], [foot, foot], color="#1c2126", linewidth=1.1)
+            axes.plot([run.x, run.x + run.width], [foot, foot], color=INK, linewidth=1.1)
 
 
 def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
-    axes.text(x, y, text, fontsize=SIZE, va="center_baseline", parse_math=False, **style)
+    style = {"fontsize": SIZE, "va": "center_baseline", "parse_math": False} | style
+    axes.text(x, y, text, **style)
 
 
 @lru_cache(maxsize=4096)
@@ -210,34 +211,18 @@ SHOWN_TOKENS = 60  # names of more tokens than this cannot be read
 DOTS_PER_INCH = 200
 
 
-def coloured_sentence(
-    value: Comparison | Explanation, path: str | os.PathLike[str] | None = None
-) -> Any:
-    """Return the paper's Figure 1: every method one line of coloured words."""
-    _need_matplotlib()
-    explanations = [value] if isinstance(value, Explanation) else list(value)
-    with _missing_glyphs():
-        figure = drawn_sentences(explanations)
-    if path is not None:
-        save_figure(figure, path)
-    return figure
-
-
 def bar_chart(e: Explanation, k: int = 20) -> Any:
     """Return the ``k`` strongest features as bars, with one standard error where there is one."""
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
-    order = np.argsort(-np.abs(e.scores), kind="stable")[:k]
+    order = strongest(e.scores, k)
     figure, axes = canvas(6.0, 0.6 + 0.26 * len(order))
     colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
-    places = np.arange(len(order))
-    axes.barh(places, e.scores[order], xerr=error, color=colours, height=0.7, ecolor="#1c2126")
-    _name_ticks(axes.yaxis, places, [_shown(e.names[j]) for j in order])
-    axes.invert_yaxis()
-    axes.axvline(0, color="#5b6670", linewidth=0.8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    axes.barh(range(len(order)), e.scores[order], xerr=error, color=colours, height=0.7, ecolor=INK)
+    _name_ticks(axes.yaxis, [e.names[j] for j in order])
+    axes.axvline(0, color=SOFT, linewidth=0.8)
+    _bare_rows(axes)
     axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
     return figure
 
@@ -275,7 +260,7 @@ def gradient_heatmap(
     height = max(1.6, 0.24 * min(len(tokens), SHOWN_TOKENS))
     figure, grid = canvas(4.6 * len(matrices) + 0.8, height + 0.9, columns=len(matrices))
     for axes, (name, matrix) in zip(np.atleast_1d(grid), matrices.items(), strict=True):
-        image = axes.imshow(matrix, aspect="auto", cmap=colour_map("signed"), vmin=-peak, vmax=peak)
+        image = _heat_map(axes, matrix, peak, aspect="auto")
         axes.set_title(name, fontsize=9, parse_math=False)
         axes.set_xlabel("embedding dimension")
         _name_tokens(axes.yaxis, tokens)
@@ -290,13 +275,13 @@ def interaction_heatmap(e: Explanation) -> Any:
     matrix = np.zeros((len(e.features), len(e.features)))
     i, j = e.pairs.features.T
     matrix[i, j] = matrix[j, i] = e.pairs.scores
-    strongest = np.argsort(-np.abs(matrix).max(axis=1), kind="stable")[:30]
-    kept = np.sort(strongest[np.abs(matrix).max(axis=1)[strongest] > 0])
+    peaks = np.abs(matrix).max(axis=1)
+    kept = sorted(k for k in strongest(peaks, 30) if peaks[k])
     shown, names = matrix[np.ix_(kept, kept)], [e.names[k] for k in kept]
     size = 2.2 + 0.26 * len(kept)
     figure, axes = canvas(size + 0.8, size)
     peak = float(np.abs(e.pairs.scores).max()) or 1.0
-    image = axes.imshow(shown, cmap=colour_map("signed"), vmin=-peak, vmax=peak)
+    image = _heat_map(axes, shown, peak)
     figure.colorbar(image, ax=axes, shrink=0.8)
     _name_tokens(axes.xaxis, names, rotation=90)
     _name_tokens(axes.yaxis, names)
@@ -339,30 +324,40 @@ def colour_map(kind: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     if kind == "neutral":
-        colours = [hex_colour(ramp("neutral", "light")[0]), "#7e8ae0", "#232c7a"]
+        colours = [hex_colour(palette.PAPER["light"]), "#7e8ae0", "#232c7a"]
     else:
-        colours = [hex_colour(ramp(hue)[-1]) for hue in ("against", "for")]
-        colours.insert(1, "#ffffff")
+        against, paper, best = ramp("against")[-1], palette.PAPER["light"], ramp("for")[-1]
+        colours = [hex_colour(colour) for colour in (against, paper, best)]
     return LinearSegmentedColormap.from_list(f"limelight-{kind}", colours)
 
 
 def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
     """Name every token, or every n-th where there are too many to read."""
     step = -(-len(tokens) // SHOWN_TOKENS)
-    places = np.arange(0, len(tokens), step)
-    _name_ticks(
-        axis, places, [_shown(token) for token in tokens[::step]], rotation=rotation, fontsize=7
-    )
+    _name_ticks(axis, tokens[::step], step, rotation=rotation, fontsize=7)
 
 
-def _name_ticks(axis: Any, places: Any, names: Sequence[str], **style: Any) -> None:
-    axis.set_ticks(places, labels=list(names), parse_math=False, **style)
+def _name_ticks(axis: Any, names: Sequence[str], step: int = 1, **style: Any) -> None:
+    shown = list(map(_shown, names))
+    axis.set_ticks(np.arange(len(shown)) * step, labels=shown, parse_math=False, **style)
+
+
+def _bare_rows(axes: Any) -> None:
+    """Let rows go from the top down, named without ticks and a line beside them."""
+    axes.invert_yaxis()
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
 
 
 def _shown(text: str) -> str:
     """Return one short line of ``text``."""
     line = " ".join(visible(text).split())
     return line if len(line) <= 24 else line[:23] + "…"
+
+
+def _heat_map(axes: Any, matrix: Float[np.ndarray, "n m"], peak: float, **style: Any) -> Any:
+    """Draw signed values, white at 0 and full colour at ``peak``."""
+    return axes.imshow(matrix, cmap=colour_map("signed"), vmin=-peak, vmax=peak, **style)
 
 
 def _check_tokens(tokens: Sequence[str], T: int) -> None:
@@ -379,27 +374,21 @@ def _missing_glyphs() -> Iterator[None]:
         yield
 
 
-_INK, _SOFT = "#1c2126", "#5b6670"
-
-
 def judgement_figure(j: Judgement) -> Any:
     """Return the share of every method with its interval, from chance to ceiling."""
     rows = j.ranked()
     figure, axes = canvas(6.0, 0.9 + 0.28 * len(rows))
     for x in (0.0, 1.0):
-        axes.axvline(x, color=_SOFT, linewidth=0.8)
+        axes.axvline(x, color=SOFT, linewidth=0.8)
     for y, m in enumerate(rows):
         if m.share is None:
-            axes.text(0.02, y, "not judged", va="center", color=_SOFT, fontsize=8)
+            axes.text(0.02, y, "not judged", va="center", color=SOFT, fontsize=8)
             continue
         low, high = m.interval or (m.share, m.share)
-        axes.plot([low, high], [y, y], color=_INK, linewidth=1.6, solid_capstyle="butt")
-        axes.plot([m.share], [y], "o", color=_INK, markersize=5)
-    names = [_shown_name(m.method) for m in rows]
-    axes.set_yticks(range(len(rows)), labels=names, parse_math=False)
-    axes.invert_yaxis()
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+        axes.plot([low, high], [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
+        axes.plot([m.share], [y], "o", color=INK, markersize=5)
+    _name_ticks(axes.yaxis, [m.method for m in rows])
+    _bare_rows(axes)
     of = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
     axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
     return figure
@@ -412,15 +401,10 @@ def curve_figure(text: JudgedText, methods: tuple[str, ...]) -> Any:
     figure, axes = canvas(6.0, 3.6)
     for name, curve in zip(methods, text.curves, strict=True):
         if curve is not None:
-            axes.plot(curve.removed, curve.points, linewidth=1.4, label=_shown_name(name))
-    axes.axhline(0, color=_SOFT, linewidth=0.8)
+            axes.plot(curve.removed, curve.points, linewidth=1.4, label=_shown(name))
+    axes.axhline(0, color=SOFT, linewidth=0.8)
     axes.set_xlabel("words removed")
-    axes.set_ylabel(_shown_name(text.target), parse_math=False)
+    axes.set_ylabel(_shown(text.target), parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     return figure
-
-
-def _shown_name(name: str) -> str:
-    line = " ".join(visible(name).split())
-    return line if len(line) <= 24 else line[:23] + "…"

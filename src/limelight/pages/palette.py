@@ -51,11 +51,19 @@ def strengths(e: Explanation) -> Float[np.ndarray, " d"]:
     return scores / peak if peak else np.zeros_like(scores)
 
 
+def strongest(scores: Float[np.ndarray, " d"], count: int) -> list[int]:
+    """Return the places of the ``count`` scores of largest size, the largest first."""
+    return np.argsort(-np.abs(scores), kind="stable")[:count].tolist()
+
+
+def marked(e: Explanation) -> int:
+    """Return the feature that is marked as the strongest; -1 where all scores are 0."""
+    return strongest(e.scores, 1)[0] if e.scores.any() else -1
+
+
 def side(e: Explanation, strength: float) -> Side:
     """Return which of the three hues a strength of this method has."""
-    if not e.signed:
-        return "neutral"
-    return "for" if strength >= 0 else "against"
+    return "neutral" if not e.signed else "for" if strength >= 0 else "against"
 
 
 def level(strength: float) -> int:
@@ -86,18 +94,6 @@ def hex_colour(colour: Rgb) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
-def contrast(one: Rgb, other: Rgb) -> float:
-    """Return the contrast ratio of two colours as WCAG 2 defines it, 1 to 21."""
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: Rgb) -> float:
-    part = np.array(colour) / 255
-    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
-    return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
-
-
 def inline_colour(hue: Side, step: int) -> str | None:
     """Return a step of the light ramp as the style of one element, or ``None`` for plain words."""
     if not step:
@@ -117,16 +113,13 @@ def palette_css(*, over_inline: bool = False) -> str:
         ".limelight[data-theme=dark],"
         ':where([data-jp-theme-light="false"],.vscode-dark) .limelight:not([data-theme])'
     )
+    steps = [f"{hue[0]}{step}" for hue in _TERMINAL for step in range(1, LEVELS + 1)]
     rules = [
         f".limelight{{{light}}}",
         f"{dark_places}{{{dark}}}",
         "@media screen and (prefers-color-scheme:dark){"
         f".limelight:not([data-theme=light]){{{dark}}}}}",
-        *(
-            f".limelight .{hue[0]}{step}{{background:var(--{hue[0]}{step}){wins}{letters}}}"
-            for hue in _TERMINAL
-            for step in range(1, LEVELS + 1)
-        ),
+        *(f".limelight .{one}{{background:var(--{one}){wins}{letters}}}" for one in steps),
     ]
     return "\n".join(rules)
 
@@ -135,6 +128,5 @@ def _variables(theme: Theme) -> str:
     return "".join(
         f"--{hue[0]}{step}:{hex_colour(colour)};"
         for hue in _TERMINAL
-        for step, colour in enumerate(ramp(hue, theme))
-        if step
+        for step, colour in enumerate(ramp(hue, theme)[1:], 1)
     )

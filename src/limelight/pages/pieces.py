@@ -31,7 +31,8 @@ def pieces(e: Explanation) -> list[Piece]:
     """Cut the text at the edges of its features; the pieces joined are the text again."""
     found: list[Piece] = []
     at = 0
-    for start, end, feature in occurrences(e):
+    places = sorted((*span, j) for j, spans in enumerate(e.spans) for span in spans)
+    for start, end, feature in places:
         start = max(start, at)  # pieces of words may overlap: the first keeps what they share
         if end <= start:
             continue
@@ -49,11 +50,6 @@ def shortened(cut: Iterable[Piece]) -> list[Piece]:
         else Piece(f"{piece.text[:SHOWN_REST]}… ({len(piece.text):,} characters)", seen=False)
         for piece in cut
     ]
-
-
-def occurrences(e: Explanation) -> list[tuple[int, int, int]]:
-    """Return (start, end, feature) of every occurrence, in the order of the text."""
-    return sorted((start, end, j) for j, spans in enumerate(e.spans) for start, end in spans)
 
 
 def token_strings_of(e: Explanation) -> list[str]:

@@ -24,8 +24,10 @@ from limelight.pages.palette import (
     TERMINAL_INK,
     Side,
     largest,
+    marked,
     side,
     strengths,
+    strongest,
     terminal_colour,
 )
 from limelight.pages.pieces import Piece, pieces, shortened, visible
@@ -34,11 +36,12 @@ from limelight.pages.wording import (
     all_occurrences,
     anchor_sentence,
     disagreement_table,
+    hues,
     notices,
     pair_table,
     precision_sentence,
     said,
-    strongest,
+    scale_note,
     strongest_disagreements,
     unranked,
     written,
@@ -53,6 +56,7 @@ CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
 SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
+_STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 
@@ -146,6 +150,11 @@ def table_text(table: Table, look: Look, width: int) -> RichTable:
     return shown
 
 
+def shown_table(table: Table) -> RenderableType:
+    """Return a table that prints itself, as wide as the terminal allows."""
+    return View(lambda look, width: [table_text(table, look, width)], widest=10**6)
+
+
 def _widest_line(text: Text) -> Text:
     return max(text.split("\n"), key=lambda line: line.cell_len, default=text)
 
@@ -166,10 +175,8 @@ def _style(mark: str, look: Look) -> str | Style:
     match mark:
         case "for" | "against" | "neutral":
             return look.ink(mark)
-        case "bold" | "weak":
-            return "bold"
         case _:
-            return "dim" if mark == "dim" else ""
+            return _STYLES.get(mark, "")
 
 
 def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
@@ -270,8 +277,7 @@ def coloured_words(explanations: Sequence[Explanation], look: Look) -> list[Text
 
 
 def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
-    sizes = strengths(e)
-    top = strongest(sizes, 1)[0] if sizes.any() else -1
+    sizes, top = strengths(e), marked(e)
     text, past = Text(overflow="fold"), False
     for piece in cut:
         if piece.opens:
@@ -306,37 +312,22 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
-    target, other = look.safe(explanations[0].target), explanations[0].against
-    against = "against" if other is None else look.safe(f"for {other}")
-    signed, signless = (any(e.signed is kind for e in explanations) for kind in (True, False))
+    meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
     text = Text(style="dim", overflow="fold")
     if look.colour:
-        plain = Style(dim=False)
-        if signed:
-            text.append(f" for {target} ", word_style("for", 1.0) + plain)
-            text.append(" ").append(f" {against} ", word_style("against", 1.0) + plain).append(" ")
-        if signless:
-            text.append(" size only, no sign ", word_style("neutral", 1.0) + plain).append(" ")
+        for hue, meaning in meanings.items():
+            text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
-        text.append(f"stronger colour: larger score{scale}; ")
-        text.append("strongest word", "underline").append(
-            "; colours safe for colour-blind readers."
-        )
+        text.append(f"stronger colour: larger score{scale}; ").append("strongest word", "underline")
+        text.append("; colours safe for colour-blind readers.")
     else:
-        text.append(f"[+] for {target}, [-] {against}; " if signed else "")
-        text.append("[number] size only, no sign; " if signless else "")
-        text.append(f"*strongest word*; bare words are below {FAINTEST:.0%} of it.")
+        marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
+        signs = [f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()]
+        faint = f"bare words are below {FAINTEST:.0%} of it."
+        text.append("; ".join([*signs, "*strongest word*", faint]))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {all_occurrences(explanations[0])}")
     return text
-
-
-def _scale(e: Explanation, look: Look) -> Text:
-    """Say which score has the full colour."""
-    if not (peak := largest(e)):
-        return Text("all scores 0", "dim")
-    sign = "±" if e.signed else "0…"
-    return look.line(f"{sign}{written(peak, peak=peak, signed=False)}", "dim")
 
 
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
@@ -346,7 +337,7 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        grid.add_row(Text(look.safe(e.label), "bold"), words, _scale(e, look))
+        grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(scale_note(e), "dim"))
         if long:
             grid.add_row()
     return grid
@@ -354,7 +345,7 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
 
 def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        yield look.line(e.label, "bold").append("  ").append(_scale(e, look))
+        yield look.line(e.label, "bold").append(f"  {look.safe(scale_note(e))}", "not bold dim")
         yield Padding(words, (0, 0, 1, 2))
 
 

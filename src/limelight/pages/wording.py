@@ -1,7 +1,7 @@
 """Numbers, facts and notices of explanations in words, the same in terminal and page."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from functools import partial
@@ -10,9 +10,10 @@ from typing import final
 
 import numpy as np
 
+from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
+from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.shapes import Float
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
@@ -30,6 +31,25 @@ def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
     other = "" if e.against is None else f" against “{e.against}”"
     return f"“{e.target}”{other}"
+
+
+def scale_note(e: Explanation) -> str:
+    """Say which score has the full colour."""
+    if not (peak := largest(e)):
+        return "all 0"
+    return f"{'±' if e.signed else '0 to '}{written(peak, peak=peak, signed=False)}"
+
+
+def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
+    """Return what each colour in these explanations means."""
+    target, other = explanations[0].target, explanations[0].against
+    found: dict[Side, str] = {}
+    if any(e.signed for e in explanations):
+        found["for"] = f"for {target}"
+        found["against"] = f"against {target}" if other is None else f"for {other}"
+    if not all(e.signed for e in explanations):
+        found["neutral"] = "size only, no sign"
+    return found
 
 
 def percent(probability: float) -> str:
@@ -64,49 +84,31 @@ class Outcome:
 
 
 def outcomes(e: Explanation) -> list[Outcome]:
-    """Return the classes with logits and probabilities; one logit stands for two classes."""
-    names, logits = list(e.prediction), np.array(list(e.prediction.values()), dtype=np.float64)
+    """Return the classes with outputs and probabilities; one output stands for two classes.
+
+    A model with the link "none" has no probabilities, and may score one thing alone.
+    """
+    names, outputs = list(e.prediction), np.array(list(e.prediction.values()), dtype=np.float64)
     if not names:
         return []
-    if e.link == "none":
-        return _scored(e, names, logits)
-    if len(names) > 1:
-        if e.link == "sigmoid":  # each class by its own log-odds
-            chance = 0.5 * (1 + np.tanh(logits / 2))
-        else:
-            chance = np.exp(logits - logits.max())
-            chance /= chance.sum()
-        best = int(chance.argmax())
+    linked = e.link != "none"
+    if len(names) == 1 and (linked or len(e.classes) != 1):
+        output = float(outputs[0])
+        up, down = (0.5 * (1 + math.tanh(x / 2)) if linked else None for x in (output, -output))
+        others = [other for other in e.classes if other != names[0]]
+        other = others[0] if len(others) == 1 else f"not {names[0]}"
         return [
-            Outcome(name, float(logit), float(p), j == best)
-            for j, (name, logit, p) in enumerate(zip(names, logits, chance, strict=True))
+            Outcome(names[0], output, up, output > 0),
+            Outcome(other, None, down, output <= 0),
         ]
-    logit = float(logits[0])
-    up = 0.5 * (1 + math.tanh(logit / 2))
-    return [
-        Outcome(names[0], logit, up, logit > 0),
-        Outcome(_other(e, names[0]), None, 1 - up, logit <= 0),
-    ]
-
-
-def _scored(e: Explanation, names: list[str], scores: Float[np.ndarray, " C"]) -> list[Outcome]:
-    """Return the classes of a model without probabilities, or the one thing that it scores."""
-    if len(names) == 1 and len(e.classes) != 1:
-        score = float(scores[0])
-        return [
-            Outcome(names[0], score, None, score > 0),
-            Outcome(_other(e, names[0]), None, None, score <= 0),
-        ]
-    best = int(scores.argmax())
-    return [
-        Outcome(name, float(score), None, j == best)
-        for j, (name, score) in enumerate(zip(names, scores, strict=True))
-    ]
-
-
-def _other(e: Explanation, name: str) -> str:
-    others = [other for other in e.classes if other != name]
-    return others[0] if len(others) == 1 else f"not {name}"
+    chances: list[float | None] = [None] * len(names)
+    if e.link == "sigmoid":  # each class by its own log-odds
+        chances = (0.5 * (1 + np.tanh(outputs / 2))).tolist()
+    elif linked:
+        powers = np.exp(outputs - outputs.max())
+        chances = (powers / powers.sum()).tolist()
+    rows, best = zip(names, outputs.tolist(), chances, strict=True), int(outputs.argmax())
+    return [Outcome(*row, j == best) for j, row in enumerate(rows)]
 
 
 def said(e: Explanation) -> tuple[str, str]:
@@ -178,7 +180,6 @@ def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
 
 
 REFERENCES = ("lime", "shapley", "ig")
-TOP = 3
 
 
 @final
@@ -211,6 +212,13 @@ class Disagreement:
         return ", ".join(parts)
 
 
+def disagreement(c: Comparison, i: int, j: int) -> Disagreement:
+    """Return how far two methods, by their numbers, are apart."""
+    a, several = c.agreement, c.explanations
+    found = (a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j])
+    return Disagreement(several[i].label, several[j].label, *found, min(TOP, len(several[0])))
+
+
 def reference(c: Comparison) -> int:
     """Return the number of the method that the others are held against.
 
@@ -225,38 +233,24 @@ def reference(c: Comparison) -> int:
 def against_reference(c: Comparison) -> list[Disagreement]:
     """Return one row per method but the reference, in the order of the comparison."""
     chosen = reference(c)
-    return [_row(c, i, chosen) for i in range(len(c.explanations)) if i != chosen]
-
-
-def unranked(c: Comparison) -> str | None:
-    """Say which methods take no part, because their scores are nothing but rounding."""
-    labels = [e.label for e in c if e.method in c.agreement.noise]
-    if not labels:
-        return None
-    peak = max(float(abs(e.scores).max()) for e in c if e.method in c.agreement.noise)
-    return (
-        f"Not ranked: {', '.join(labels)}. No score there is larger than {peak:.0e}, which is "
-        "rounding, and an order of rounding errors says nothing."
-    )
+    return [disagreement(c, i, chosen) for i in range(len(c)) if i != chosen]
 
 
 def strongest_disagreements(c: Comparison, count: int = 3) -> list[Disagreement]:
     """Return the pairs of lowest rank correlation; ties go to the more sign conflicts."""
-    rows = [_row(c, i, j) for i, j in combinations(range(len(c.explanations)), 2)]
+    rows = [disagreement(c, i, j) for i, j in combinations(range(len(c)), 2)]
     known = [row for row in rows if row.rank_correlation is not None]
-    known.sort(key=lambda row: (row.rank_correlation, -(row.sign_conflicts or 0)))
-    return known[:count]
+    return sorted(known, key=lambda row: (row.rank_correlation, -(row.sign_conflicts or 0)))[:count]
 
 
-def _row(c: Comparison, i: int, j: int) -> Disagreement:
-    a, features = c.agreement, c.explanations[0].features
-    return Disagreement(
-        c.explanations[i].label,
-        c.explanations[j].label,
-        a.rank_correlation[i][j],
-        a.sign_conflicts[i][j],
-        a.top3_overlap[i][j],
-        min(TOP, len(features)),
+def unranked(c: Comparison) -> str | None:
+    """Say which methods take no part, because their scores are nothing but rounding."""
+    if not (noisy := [e for e in c if e.method in c.agreement.noise]):
+        return None
+    return (
+        f"Not ranked: {', '.join(e.label for e in noisy)}. No score there is larger than "
+        f"{max(map(largest, noisy)):.0e}, which is rounding, and an order of rounding errors says "
+        "nothing."
     )
 
 
@@ -265,15 +259,10 @@ def disagreement_table(c: Comparison, title: str) -> Table:
     rows = []
     for one in against_reference(c):
         ranks, signs, shared = one.rank_correlation, one.sign_conflicts, one.shared_top
-        of = None if shared is None else f"{shared} of {one.top}"
-        rows.append(
-            (
-                one.first,
-                Cell(ranks, "weak" if ranks is not None and ranks < 0.5 else ""),
-                Cell(signs, "weak" if signs else ""),
-                Cell(of, "weak" if shared == 0 else ""),
-            )
-        )
+        shown = ranks, signs, None if shared is None else f"{shared} of {one.top}"
+        weak = ranks is not None and ranks < 0.5, bool(signs), shared == 0
+        marks = [Cell(x, "weak" * mark) for x, mark in zip(shown, weak, strict=True)]
+        rows.append((one.first, *marks))
     columns = (
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
@@ -295,8 +284,3 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
         values.append(pairs.stderr.tolist())
     rows = list(zip(*values, strict=True))
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
-
-
-def strongest(scores: Float[np.ndarray, " d"], count: int) -> list[int]:
-    """Return the places of the ``count`` scores of largest size, the largest first."""
-    return np.argsort(-np.abs(scores), kind="stable")[:count].tolist()

@@ -4,7 +4,6 @@ A record is what a file of one schema holds: ``Record.of(value)`` and ``record.v
 ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.Stored``).
 """
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,24 +33,11 @@ _FACTS: tuple[tuple[str, str, Any], ...] = (
     ("version", "version", str),
 )
 # What 0.1 found and wrote among the settings.
-_FOUND = frozenset(
-    (
-        "completeness_gap",
-        "holds",
-        "intercept_stderr",
-        "kept",
-        "masks",
-        "nodes",
-        "pairs_drawn",
-        "precision_by",
-        "r2",
-        "r2_bound",
-        "samples_drawn",
-        "search_samples",
-        "windows",
-        "windows_combined",
-    )
-)
+_FOUND = frozenset((
+    "completeness_gap", "holds", "intercept_stderr", "kept", "masks", "nodes", "pairs_drawn",
+    "precision_by", "r2", "r2_bound", "samples_drawn", "search_samples", "windows",
+    "windows_combined",
+))  # fmt: skip
 
 
 def encoded(record: msgspec.Struct, indent: int | None) -> str:
@@ -71,26 +57,6 @@ def decoded(content: str | bytes, kind: type[Any]) -> Any:
         raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InputError(f"this is not a limelight {what}: {error}.") from None
-
-
-def schema_of(record: type[msgspec.Struct]) -> bytes:
-    """Return the JSON Schema of a record, as shipped in ``schemas/``."""
-    schema = _told_alike(msgspec.json.schema(record))
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
-
-
-def _told_alike(schema: Any) -> Any:
-    """Take the indentation out of descriptions: Python 3.13 does so with every docstring."""
-    if isinstance(schema, list):
-        return [_told_alike(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        name: inspect.cleandoc(part)
-        if name == "description" and isinstance(part, str)
-        else _told_alike(part)
-        for name, part in schema.items()
-    }
 
 
 def settings_with_facts(e: Explanation) -> dict[str, Any]:
@@ -272,10 +238,10 @@ class ComparisonRecord(_Record):
 
 def _rows(kind: type[Any], stderr: Float[np.ndarray, " n"] | None, **columns: Any) -> list[Any]:
     """Return a record for every row of the columns; its stderr is None where there is none."""
-    lists = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
-    count = len(next(iter(lists.values())))
-    lists["stderr"] = [None] * count if stderr is None else stderr.tolist()
-    return [kind(**dict(zip(lists, row, strict=True))) for row in zip(*lists.values(), strict=True)]
+    lists = [v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values()]
+    lists.append([None] * len(lists[0]) if stderr is None else stderr.tolist())
+    names = (*columns, "stderr")
+    return [kind(**dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True)]
 
 
 def _errors(rows: list[Any]) -> Float[np.ndarray, " n"] | None:

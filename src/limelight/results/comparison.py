@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from limelight.results.values import equal_fields
 from limelight.shapes import Float
 from limelight.text import one_line
 
-Number = TypeVar("Number", int, float)
 TOP = 3
 _SINGLE = float(np.finfo(np.float32).eps)  # most models compute in single precision
 
@@ -47,34 +46,28 @@ class Agreement:
 
 def agreement(explanations: Sequence[Explanation]) -> Agreement:
     """Compare every pair of ``explanations``, which must score the same features."""
-    known = [known_scores(e) for e in explanations]
+    known = np.array([known_scores(e) for e in explanations])
     noise = [bool(e.scores.any() and not k.any()) for k, e in zip(known, explanations, strict=True)]
     signed = [e.signed for e in explanations]
+    ranks = [_centred_ranks(scores) for scores in np.abs(known)]
+    up, down = known > 0, known < 0
+    conflicts = up.astype(int) @ down.T.astype(int)
+    conflicts += conflicts.T.copy()
+    tops = [_top(scores) for scores in known]
 
-    def ranks(i: int, j: int) -> float | None:
-        return rank_correlation(np.abs(known[i]), np.abs(known[j]))
-
-    def signs(i: int, j: int) -> int | None:
-        return _sign_conflicts(known[i], known[j]) if signed[i] and signed[j] else None
-
-    def tops(i: int, j: int) -> int | None:
-        return _top_overlap(known[i], known[j])
+    def by_pairs(found: Callable[[int, int], Any]) -> tuple[tuple[Any, ...], ...]:
+        several = range(len(noise))
+        return tuple(
+            tuple(None if noise[i] or noise[j] else found(i, j) for j in several) for i in several
+        )
 
     return Agreement(
         methods=tuple(e.method for e in explanations),
-        rank_correlation=_by_pairs(ranks, noise),
-        sign_conflicts=_by_pairs(signs, noise),
-        top3_overlap=_by_pairs(tops, noise),
-    )
-
-
-def _by_pairs(
-    found: Callable[[int, int], Number | None], noise: Sequence[bool]
-) -> tuple[tuple[Number | None, ...], ...]:
-    """Return what is found for every pair of methods; None where one of them is ``noise``."""
-    several = range(len(noise))
-    return tuple(
-        tuple(None if noise[i] or noise[j] else found(i, j) for j in several) for i in several
+        rank_correlation=by_pairs(lambda i, j: _correlation(ranks[i], ranks[j])),
+        sign_conflicts=by_pairs(
+            lambda i, j: int(conflicts[i, j]) if signed[i] and signed[j] else None
+        ),
+        top3_overlap=by_pairs(lambda i, j: len(tops[i] & tops[j])),
     )
 
 
@@ -86,21 +79,22 @@ def known_scores(e: Explanation) -> Float[np.ndarray, " d"]:
     """
     found = e.diagnostics.get("rounding")
     noise = float(found) if isinstance(found, int | float) else 0.0
-    return np.where(np.abs(e.scores) > max(noise, _SINGLE * _size(e)), e.scores, 0.0)
-
-
-def _size(e: Explanation) -> float:
-    """Return how large the explained output is, at most."""
-    if e.scale == "probability":
-        return 1.0
     outputs = [*e.prediction.values(), e.base_value or 0.0]
-    return max(abs(output) for output in outputs)
+    size = 1.0 if e.scale == "probability" else max(map(abs, outputs))
+    return np.where(np.abs(e.scores) > max(noise, _SINGLE * size), e.scores, 0.0)
 
 
 def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
     """Return Spearman's rank correlation, ties given their mean rank; None for a constant."""
-    a, b = mean_ranks(x), mean_ranks(y)
-    a, b = a - a.mean(), b - b.mean()
+    return _correlation(_centred_ranks(x), _centred_ranks(y))
+
+
+def _centred_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+    ranks = mean_ranks(x)
+    return ranks - ranks.mean()
+
+
+def _correlation(a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]) -> float | None:
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
 
@@ -110,14 +104,6 @@ def mean_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
     _, group, count = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[group]
-
-
-def _sign_conflicts(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
-    return int(np.count_nonzero(np.sign(x) * np.sign(y) < 0))
-
-
-def _top_overlap(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> int:
-    return len(_top(x) & _top(y))
 
 
 def _top(scores: Float[np.ndarray, " d"]) -> set[int]:

@@ -125,15 +125,12 @@ def _check_numbers(e: Any) -> None:
 def _check_pairs(pairs: Pairs, d: int) -> None:
     n = len(pairs.features)
     check_indices(pairs.features.ravel().tolist(), d, "pairs")
-    if np.shape(pairs.scores) != (n,) or not np.isfinite(pairs.scores).all():
-        raise InputError(f"pairs must have a finite score each; got {pairs.scores} for {n} pairs.")
-    if pairs.stderr is None:
-        return
-    fits = np.shape(pairs.stderr) == (n,)
-    if not (fits and np.isfinite(pairs.stderr).all() and (pairs.stderr >= 0).all()):
-        raise InputError(
-            f"pairs must have a finite stderr each, not negative; got {pairs.stderr} for {n} pairs."
-        )
+    for name, values in (("score each", pairs.scores), ("stderr each, not negative", pairs.stderr)):
+        if values is None:
+            continue
+        fits = np.shape(values) == (n,) and np.isfinite(values).all()
+        if not fits or (values is pairs.stderr and (values < 0).any()):
+            raise InputError(f"pairs must have a finite {name}; got {values} for {n} pairs.")
 
 
 def _check_anchor(anchor: Anchor, d: int) -> None:

@@ -102,14 +102,6 @@ class MethodAgreement:
         raise KeyError((first, second))
 
 
-MARKED_COLUMNS = (
-    "average_precision",
-    "average_precision_chance",
-    "r_precision",
-    "r_precision_chance",
-    "token_f1",
-    "rationale_reason",
-)
 FIRST_SENTENCE = (
     "Plausible is not faithful: these numbers say whether people would mark the same words, not "
     "whether the model relies on them."
@@ -222,22 +214,6 @@ class Plausibility:
     def ranked(self) -> list[PlausibleMethod]:
         """Return the methods, the most plausible first and those without a number last."""
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
-
-
-def marked_cells(found: Plausibility | None, text: int, method: int) -> dict[str, Any]:
-    """Return one row of ``MARKED_COLUMNS``; nothing where there were no rationales."""
-    if found is None:
-        return {}
-    marked = found.texts[text]
-    precision, r_precision = marked.precision, marked.r_precision
-    return {
-        "average_precision": precision.methods[method] if precision else None,
-        "average_precision_chance": precision.chance if precision else None,
-        "r_precision": r_precision.methods[method] if r_precision else None,
-        "r_precision_chance": r_precision.chance if r_precision else None,
-        "token_f1": marked.token_f1.methods[method] if marked.token_f1 else None,
-        "rationale_reason": marked.reason,
-    }
 
 
 @final

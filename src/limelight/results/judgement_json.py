@@ -8,7 +8,6 @@ from typing import Any, Literal, final
 import msgspec
 
 from limelight.results.judgement import (
-    MARKED_COLUMNS,
     Interval,
     JudgedMethod,
     JudgedPair,
@@ -19,7 +18,6 @@ from limelight.results.judgement import (
     Plausibility,
     RemovalCurve,
     TextColumn,
-    marked_cells,
 )
 from limelight.results.table import Table, plain_rows
 
@@ -133,24 +131,6 @@ def described_column(name: str) -> JudgedColumn:
     )
 
 
-JUDGED_COLUMNS = (
-    "text",
-    "method",
-    "d",
-    "target",
-    "full",
-    "chance",
-    "ceiling",
-    "ceiling_kind",
-    "greedy",
-    "area",
-    "insertion",
-    "change",
-    *COLUMNS,
-    "reason",
-)
-
-
 class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     pass
 
@@ -172,7 +152,10 @@ class ColumnRecord(_Record, kw_only=True):
 
 
 class TextRecord(_Record, kw_only=True):
-    """One text; chance, ceiling and areas of deletion stand in it, other measures beside."""
+    """One text; chance, ceiling and areas of deletion stand in it, other measures beside.
+
+    What a value has for every method in turn, a file has by their names, but for what is None.
+    """
 
     id: int
     d: int = 0
@@ -195,6 +178,74 @@ class TextRecord(_Record, kw_only=True):
     columns: dict[str, ColumnRecord] | None = None
     words: tuple[str, ...] = ()
     curves: dict[str, RemovalCurve] | None = None
+
+    @classmethod
+    def of(cls, text: JudgedText, names: list[str]) -> "TextRecord":
+        """Return the record of a text, of methods with these names."""
+
+        def by_name(values: tuple[Any, ...]) -> dict[str, Any]:
+            pairs = zip(names, values, strict=True) if values else ()
+            return {name: value for name, value in pairs if value is not None}
+
+        def measured(measure: Measure) -> dict[str, Any]:
+            return {name: getattr(measure, name) for name in _LEVELS} | {
+                "areas": by_name(measure.areas)
+            }
+
+        own = {one.name: getattr(text, one.name) for one in fields(text)}
+        own |= {name: by_name(own[name]) or None for name in ("ties", "reasons", "curves")}
+        own |= {
+            name: MeasureRecord(**measured(own[name]))
+            for name in ("insertion", "change")
+            if own[name] is not None
+        }
+        own["columns"] = {
+            one.name: ColumnRecord(values=by_name(one.values), errors=by_name(one.errors) or None)
+            for one in text.columns
+        } or None
+        deletion = own.pop("deletion")
+        return cls(**own, **({} if deletion is None else measured(deletion)))
+
+    def value(self, names: list[str]) -> JudgedText:
+        """Return the text of this record, of methods with these names."""
+
+        def in_turn(found: dict[str, Any] | None, missing: Any = None) -> tuple[Any, ...]:
+            return tuple((found or {}).get(name, missing) for name in names)
+
+        def measured(record: Any) -> Measure:
+            return Measure(
+                **{name: getattr(record, name) for name in _LEVELS}, areas=in_turn(record.areas)
+            )
+
+        own = msgspec.structs.asdict(self)
+        levels = [own.pop(name) for name in (*_LEVELS, "areas")]
+        judged = all(
+            levels[i] is not None for i in (0, 2, 3)
+        )  # a chance that is exact has no error
+        return JudgedText(
+            **own
+            | {
+                name: None if own[name] is None else measured(own[name])
+                for name in ("insertion", "change")
+            }
+            | {
+                "deletion": measured(self) if judged else None,
+                "ties": in_turn(self.ties, 0) if judged else (),
+                "reasons": in_turn(self.reasons) if judged else (),
+                "curves": in_turn(self.curves) if self.curves else (),
+                "columns": tuple(
+                    TextColumn(
+                        name=name,
+                        values=in_turn(one.values),
+                        errors=in_turn(one.errors) if one.errors else (),
+                    )
+                    for name, one in (self.columns or {}).items()
+                ),
+            }
+        )
+
+
+_LEVELS = ("chance", "stderr", "ceiling")
 
 
 class JudgementRecord(_Record, kw_only=True):
@@ -221,7 +272,7 @@ class JudgementRecord(_Record, kw_only=True):
         names = [one.method for one in judgement.methods]
         own = {name: getattr(judgement, name) for name in cls.__struct_fields__ if name != "schema"}
         own |= {
-            "texts": [_text_record(text, names) for text in judgement.texts],
+            "texts": [TextRecord.of(text, names) for text in judgement.texts],
             "settings": dict(judgement.settings),
             "second": None if judgement.second is None else cls.of(judgement.second),
         }
@@ -234,34 +285,26 @@ class JudgementRecord(_Record, kw_only=True):
         own = msgspec.structs.asdict(self)
         del own["schema"]
         own |= {name: tuple(own[name]) for name in ("methods", "pairs", "notices")}
-        own["texts"] = tuple(_text(text, names) for text in self.texts)
+        own["texts"] = tuple(text.value(names) for text in self.texts)
         own["second"] = None if self.second is None else self.second.value()
         return Judgement(**own)
 
 
 def judgement_table(judgement: Judgement) -> Table:
     """Return one row per text and method."""
-    columns = _columns(judgement)
-    return plain_rows(columns, ([row[name] for name in columns] for row in _rows(judgement)))
-
-
-def _columns(judgement: Judgement) -> tuple[str, ...]:
-    return JUDGED_COLUMNS + (MARKED_COLUMNS if judgement.plausibility else ())
-
-
-def _rows(judgement: Judgement) -> list[dict[str, Any]]:
-    return [
-        _row(text, i, method.method) | marked_cells(judgement.plausibility, number, i)
+    rows = [
+        _row(judgement, text, number, i)
         for number, text in enumerate(judgement.texts)
-        for i, method in enumerate(judgement.methods)
+        for i in range(len(judgement.methods))
     ]
+    return plain_rows(rows[0], [list(row.values()) for row in rows])
 
 
-def _row(text: JudgedText, i: int, method: str) -> dict[str, Any]:
+def _row(judgement: Judgement, text: JudgedText, number: int, i: int) -> dict[str, Any]:
     deletion = text.deletion
-    return {
+    row = {
         "text": text.id,
-        "method": method,
+        "method": judgement.methods[i].method,
         "d": text.d,
         "target": text.target,
         "full": text.full if deletion else None,
@@ -276,74 +319,15 @@ def _row(text: JudgedText, i: int, method: str) -> dict[str, Any]:
         **{column.name: column.values[i] for column in text.columns if column.name in COLUMNS},
         "reason": text.reason or (text.reasons[i] if text.reasons else None),
     }
-
-
-def _text_record(text: JudgedText, names: list[str]) -> TextRecord:
-    own = {one.name: getattr(text, one.name) for one in fields(JudgedText)}
-    deletion = own.pop("deletion")
-    own |= {
-        "insertion": _measure_record(text.insertion, names),
-        "change": _measure_record(text.change, names),
-        "ties": _present(text.ties, names) if text.ties else None,
-        "reasons": _present(text.reasons, names) or None,
-        "columns": {c.name: _column_record(c, names) for c in text.columns} or None,
-        "curves": _present(text.curves, names) or None,
-    }
-    if deletion is not None:
-        record = _measure_record(deletion, names)
-        own |= {name: getattr(record, name) for name in ("chance", "stderr", "ceiling", "areas")}
-    return TextRecord(**own)
-
-
-def _column_record(column: TextColumn, names: list[str]) -> ColumnRecord:
-    errors = _present(column.errors, names) or None
-    return ColumnRecord(values=_present(column.values, names), errors=errors)
-
-
-def _measure_record(measure: Measure | None, names: list[str]) -> MeasureRecord | None:
-    if measure is None:
-        return None
-    return MeasureRecord(
-        chance=measure.chance,
-        stderr=measure.stderr,
-        ceiling=measure.ceiling,
-        areas=_present(measure.areas, names),
-    )
-
-
-def _present(values: tuple[Any, ...], names: list[str]) -> dict[str, Any]:
-    """Return what there is by method; what is None is left out."""
-    if not values:
-        return {}
-    return {name: v for name, v in zip(names, values, strict=True) if v is not None}
-
-
-def _text(record: TextRecord, names: list[str]) -> JudgedText:
-    own = {name: getattr(record, name) for name in record.__struct_fields__}
-    chance, stderr, ceiling, areas = (
-        own.pop(name) for name in ("chance", "stderr", "ceiling", "areas")
-    )
-    judged = chance is not None and ceiling is not None and areas is not None
-    deletion = MeasureRecord(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
-    own |= {
-        "deletion": _measure(deletion, names) if judged else None,
-        "insertion": _measure(record.insertion, names),
-        "change": _measure(record.change, names),
-        "ties": tuple((record.ties or {}).get(name, 0) for name in names) if judged else (),
-        "reasons": tuple((record.reasons or {}).get(name) for name in names) if judged else (),
-        "columns": tuple(_column(name, c, names) for name, c in (record.columns or {}).items()),
-        "curves": tuple(map(record.curves.get, names)) if record.curves else (),
-    }
-    return JudgedText(**own)
-
-
-def _column(name: str, record: ColumnRecord, names: list[str]) -> TextColumn:
-    values, errors = (tuple(map((x or {}).get, names)) for x in (record.values, record.errors))
-    return TextColumn(name=name, values=values, errors=errors if record.errors else ())
-
-
-def _measure(record: MeasureRecord | None, names: list[str]) -> Measure | None:
-    if record is None:
-        return None
-    areas = tuple(record.areas.get(name) for name in names)
-    return Measure(chance=record.chance, stderr=record.stderr, ceiling=record.ceiling, areas=areas)
+    if judgement.plausibility is not None:
+        marked = judgement.plausibility.texts[number]
+        precision, r_precision = marked.precision, marked.r_precision
+        row |= {
+            "average_precision": precision.methods[i] if precision else None,
+            "average_precision_chance": precision.chance if precision else None,
+            "r_precision": r_precision.methods[i] if r_precision else None,
+            "r_precision_chance": r_precision.chance if r_precision else None,
+            "token_f1": marked.token_f1.methods[i] if marked.token_f1 else None,
+            "rationale_reason": marked.reason,
+        }
+    return row

@@ -39,7 +39,7 @@ class Column:
     ``number`` is a format (".3f", "+.2f", ",") or a function to a text; such a column stands right
     and is never cut. Without it cells are texts, which give way where a terminal is narrow, cut to
     ``widest`` letters at most, or folded. ``mark`` is "bold", "dim", "weak" (what to look at),
-    "for", "against" or "neutral"; a page takes it as a class, which may be another one.
+    "ok", "failed", "for", "against" or "neutral"; a page takes it as a class, which may be another.
 
     On terminals ``short`` is the heading, where there is one, and those narrower than ``wide``
     leave the column out. Cells of a column with ``room`` (the least and the most letters) are

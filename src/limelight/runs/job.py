@@ -14,19 +14,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limelight import __version__
+from limelight.data.columns import INPUT, DataSet
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model
 from limelight.models.loading import ModelSource, source_of
+from limelight.question import Question
 from limelight.results.values import plain_value, written_value
-from limelight.runs.data_set import DataSet
 from limelight.runs.estimate import Meter, Watcher, estimate
 from limelight.runs.record import MethodRecord, ModelRecord, RunRecord, ShardPlan
-from limelight.runs.rows import shard_bytes
+from limelight.runs.rows import shard_bytes, stored_name
 from limelight.runs.run import RunFolder
 from limelight.runs.work import Engine, Finished, Job, Orders, ShardWork, Task, data_texts
 
@@ -113,10 +113,12 @@ class RunJob:
 
     def _tasks(self) -> Iterator[Task]:
         size = self.record.shards.texts
+        names = [*INPUT, *map(stored_name, self.data.columns.carried)]
         for table in self.data.shards(self.record.data, size, self.to_do):
             number = table.column("row")[0].as_py() // size
             rows = pa.array(sorted(self.to_do[number]), pa.int64())
-            yield Task.of(number, table.filter(pc.is_in(table.column("row"), rows)))
+            chosen = table.filter(pc.is_in(table.column("row"), rows))
+            yield Task.of(number, chosen.rename_columns(names))
 
     def _store(self, shard: Finished) -> None:
         if shard.refused is not None:

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from limelight.data.columns import DataRecord
 from limelight.errors import InputError
-from limelight.explainers.question import Question
 from limelight.files import bounded_bytes, write_whole
+from limelight.question import Question
 
 RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files
@@ -40,53 +41,6 @@ class MethodRecord(_Record, frozen=True):
     label: str
     signed: bool
     settings: dict[str, Any]
-
-
-class DataFileRecord(_Record, frozen=True):
-    """A data file: where it was, and the digest of its bytes, which is what it is known by."""
-
-    path: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
-class DataColumns(_Record, frozen=True):
-    """Columns of the data; ``carried`` ones are stored as they are.
-
-    Where a text is a pair, ``pair`` is the column of its second side.
-    """
-
-    text: str
-    id: str | None
-    label: str | None
-    carried: list[str]
-    pair: str | None = None
-
-    @property
-    def texts(self) -> list[str]:
-        """The column of the texts, and that of their second sides if there is one."""
-        return [self.text] if self.pair is None else [self.text, self.pair]
-
-    @property
-    def used(self) -> list[str]:
-        """All of them, each once, those of the texts first."""
-        chosen = (*self.texts, self.id, self.label, *self.carried)
-        return list(dict.fromkeys(name for name in chosen if name is not None))
-
-
-class DataRecord(_Record, frozen=True):
-    """The data files, in order; with a ``limit``, only so many rows from the first on."""
-
-    files: list[DataFileRecord]
-    columns: DataColumns
-    texts_kept: bool
-    limit: int | None = None
-
-    @property
-    def rows(self) -> int:
-        """The number of texts."""
-        return sum(file.rows for file in self.files) if self.limit is None else self.limit
 
 
 class ShardPlan(_Record, frozen=True):

@@ -1,17 +1,17 @@
 """Explain a whole data set, and go on where it was left."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Unpack
 
+from limelight.data.columns import opened_data
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven
-from limelight.explainers.question import Question, Settings
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
-from limelight.runs.data_set import opened_data
+from limelight.question import Asked, Settings, spelled_out, split
 from limelight.runs.engines import GivenExecutor, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Meter, Watcher
 from limelight.runs.job import RunJob, plan_run
@@ -19,20 +19,18 @@ from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import Engine, ShardWork, finished_by
 
 
+class DataKeywords(Asked, Settings, total=False):
+    """What may be given by name: the question, and settings of the methods."""
+
+
+@spelled_out()
 def explain_data(
     model: Model,
     data: Any,
     method: str | object | Sequence[str | object] | None = None,
     *,
     output: str | os.PathLike[str],
-    target: str | int | None = None,
-    against: str | int | None = None,
     all_classes: bool = False,
-    features: str = "words",
-    scale: str = "logit",
-    protect: Collection[str] = (),
-    side: str | None = None,
-    window: str | int | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
     id_column: str | None = None,
@@ -45,7 +43,7 @@ def explain_data(
     workers: int | None = None,
     retry: bool = False,
     progress: Watcher | None = None,
-    **settings: Unpack[Settings],
+    **settings: Unpack[DataKeywords],
 ) -> Run:
     """Explain every text of a data set and store the explanations in a folder.
 
@@ -57,8 +55,9 @@ def explain_data(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     data
-        The path of a .parquet, .csv, .tsv or .jsonl file, a list of them, a folder of them, or a
-        table in memory: {"text": [...]}, or what speaks Arrow, such as a data frame.
+        The path of a .parquet, .csv, .tsv or .jsonl file (the last three also .gz), a list of
+        them, a folder of them, or a table in memory: {"text": [...]}, an Arrow table, a pandas or
+        polars frame, a ``datasets.Dataset``, or a list of texts or of pairs.
     method
         A method, or a list of several, which share what is computed of a text; by default that of
         :func:`limelight.explain`.
@@ -106,22 +105,13 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     checked_model(model)
-    question = Question(
-        target=target,
-        against=against,
-        all_classes=all_classes,
-        features=features,
-        scale=scale,
-        protect=protect,
-        side=side,
-        window=window,
-    )
+    question, own = split(settings, all_classes=all_classes)
     opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
     record = plan_run(
         model,
         opened,
         method,
-        settings,
+        own,
         question,
         budget=budget,
         texts_kept=texts_kept,

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from limelight.data.columns import DataColumns
 from limelight.errors import InputError, nearest
 from limelight.models.protocol import class_probabilities
 from limelight.results.summary import Example
-from limelight.runs.record import DataColumns, ModelRecord
+from limelight.runs.record import ModelRecord
 from limelight.shapes import Float, Int
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import msgspec
 import pyarrow as pa
 
+from limelight.data.columns import INPUT
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
 from limelight.explainers.explaining import explanations, readings, together
@@ -24,21 +25,8 @@ from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
 from limelight.text import Given, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
-_INPUT = {
-    "row": pa.int64(),
-    "id": pa.string(),
-    "text": pa.large_string(),
-    "label": pa.string(),
-    "error": pa.string(),
-    "pair": pa.large_string(),
-}
 Found = Explanation | str  # a sentence where there is no explanation
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
-
-
-def input_schema(carried: Iterable[tuple[str, Any]] = ()) -> pa.Schema:
-    """Return the columns of the texts that a worker gets; ``error`` says why one is not usable."""
-    return pa.schema([*_INPUT.items(), *carried])
 
 
 @final
@@ -70,7 +58,7 @@ class ShardWork:
             done += len(part)
             if heard is not None:
                 heard(done, failed)
-        names = texts.column_names[len(_INPUT) :]
+        names = texts.column_names[len(INPUT) :]
         place = pa.array([i for i in range(len(asked)) for _ in range(each)], pa.int64())
         return shard_table(
             list(self._answers(asked, found)),

@@ -29,7 +29,6 @@ from limelight.sampling.masks import (
 from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
 from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
 from limelight.sampling.ratio_games import (
-    MOST_HEADS,
     CrossFits,
     LeftOut,
     cross_fits,
@@ -37,13 +36,12 @@ from limelight.sampling.ratio_games import (
     paired_masks,
     word_errors,
 )
-from limelight.sampling.regression import RidgeFit, ridge_fit
+from limelight.sampling.regression import ridge_fit
 from limelight.sampling.sample import (
     CoinDraws,
     Game,
     LimeDraws,
     Sample,
-    Watch,
     answered,
     expect,
     in_parts,
@@ -55,7 +53,6 @@ from limelight.sampling.spread import SPIKE
 __all__ = [
     "FEWEST",
     "INDICES",
-    "MOST_HEADS",
     "SELECTIONS",
     "SPIKE",
     "AnchorSearch",
@@ -69,10 +66,8 @@ __all__ = [
     "LimeFit",
     "PairDraws",
     "PairFit",
-    "RidgeFit",
     "Sample",
     "ShapleySample",
-    "Watch",
     "affordable",
     "anchor_of_all_masks",
     "answered",

@@ -6,6 +6,7 @@ import numpy as np
 
 from limelight.sampling.pairs import pair_shares, pair_sums
 from limelight.sampling.sample import Game
+from limelight.sampling.spread import explained
 from limelight.shapes import Float
 from limelight.theory.enumeration import (
     all_keeps,
@@ -40,8 +41,7 @@ def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedL
     coefficients = ridge_solution(x, weight, 0.0).T @ f
     left = weight @ (f - x @ coefficients) ** 2
     spread = weight @ (f - weight @ f / weight.sum()) ** 2
-    r2 = np.where(spread > 0, 1 - left / np.where(spread > 0, spread, 1.0), 1.0)
-    return MaskedLime(coefficients[1:].T, origin + coefficients[0], r2)
+    return MaskedLime(coefficients[1:].T, origin + coefficients[0], explained(left, spread))
 
 
 def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:

@@ -123,11 +123,7 @@ def _errors(
     """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
     farthest = spread.largest.max(axis=1, keepdims=True)
     flat = n * farthest[:, 0] <= _ROUNDING * size
-    far = np.argmax(spread.largest, axis=1)[:, None]
-    most, total = (
-        np.take_along_axis(x, far, axis=1)[:, 0] for x in (spread.largest**2, spread.second)
-    )
-    spike = np.where(flat | (n < FEWEST), 0.0, most / np.where(total > 0, total, 1.0))
+    spike = np.where(flat | (n < FEWEST), 0.0, spread.spike())
     rare = (spike > SPIKE)[:, None]
     seen = spread._replace(largest=np.where(rare, farthest, spread.largest))
     still = spread.largest <= _AGREE * farthest

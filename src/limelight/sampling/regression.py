@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.sample import Chunk, Moments, Sample
-from limelight.sampling.spread import Spread, unseen_error
+from limelight.sampling.spread import Spread, explained, unseen_error
 from limelight.shapes import Bool, Float
 
 _SINGULAR = 1e-12
@@ -82,14 +82,15 @@ def ridge_fit(
         rests = rests.plus(chunk, residual, leverage, np.column_stack([spread, shift]))
     size = np.maximum(known_range, sample.range[outputs])
     errors, flat = rests.errors(sample.n - sample.row0, size, ridge)
+    slopes = Spread(*(x[:, :-1] for x in rests.influence))
     return RidgeFit(
         coefficients=beta.T,
         stderr=errors[:, :-1],
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
         intercept_stderr=errors[:, -1],
-        r2=_explained(rests.left, centred.yy[outputs]),
+        r2=explained(rests.left, centred.yy[outputs]),
         flat=flat,
-        spike=np.where(flat, 0.0, rests.spikes()),
+        spike=np.where(flat, 0.0, slopes.spike()),
     )
 
 
@@ -160,13 +161,6 @@ class _Rests(NamedTuple):
         unknown = 0.0 if self._determined(ridge) else np.inf
         return unknown + np.where(flat[:, None], unseen, seen), flat
 
-    def spikes(self) -> Float[np.ndarray, " m"]:
-        """Return the share of one row in the spread of the slope that moved farthest."""
-        largest, second = self.influence.largest[:, :-1], self.influence.second[:, :-1]
-        far = np.argmax(largest, axis=1)[:, None]
-        most, total = (np.take_along_axis(x, far, axis=1)[:, 0] for x in (largest**2, second))
-        return most / np.where(total > 0, total, 1.0)
-
     def _determined(self, ridge: float) -> bool:
         """Whether the rows say how far the fit could be off.
 
@@ -176,13 +170,6 @@ class _Rests(NamedTuple):
         # That number is whole, so half of one tells "all" from "one fewer" whatever the rounding.
         everything = len(self.reach)
         return self.free > _ALONE and (ridge > 0 or self.leverage > everything - 0.5)
-
-
-def _explained(
-    left: Float[np.ndarray, " m"], total: Float[np.ndarray, " m"]
-) -> Float[np.ndarray, " m"]:
-    """R², which is 1 where there was nothing to explain."""
-    return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), 1.0)
 
 
 def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k k"]:

@@ -1,6 +1,6 @@
 """How far a sum of independent draws may be off, said so that few draws and rare effects count."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,16 @@ class Spread(NamedTuple):
         seen = self.fourth > 0
         return np.where(seen, self.second**2 / np.where(seen, self.fourth, 1.0), 0.0)
 
+    def spike(self) -> Float[np.ndarray, "*outputs"]:
+        """Return the share of one draw in the spread of what moved farthest, along the last axis.
+
+        It is 0 where nothing moved.
+        """
+        far = np.argmax(self.largest, axis=-1)[..., None]
+        squares = (self.largest**2, self.second)
+        most, total = (np.take_along_axis(x, far, axis=-1)[..., 0] for x in squares)
+        return np.asarray(most / np.where(total > 0, total, 1.0))
+
     def error(self, draws: int, *, degrees: int) -> Float[np.ndarray, "*k"]:
         r"""Return half of what ±95 % takes: twice it covers the truth in 95 % of samples.
 
@@ -85,3 +95,8 @@ def unseen_error(step: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:
     of an effect in 3/n of all masks, n draws see nothing in 5 % of samples.
     """
     return _UNSEEN / 2 * step
+
+
+def explained(left: Float[Any, "*k"], total: Float[Any, "*k"]) -> Float[np.ndarray, "*k"]:
+    """Return R² = 1 − left/total of sums of squares, which is 1 where nothing was to explain."""
+    return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), 1.0)

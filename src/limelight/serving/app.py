@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -20,7 +20,7 @@ from limelight.explainers.explaining import together
 from limelight.models import Model
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement_html import judgement_page
-from limelight.pages.markup import Html, style_sheet
+from limelight.pages.markup import style_sheet
 from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
 from limelight.serving.frames import navigation, texts_page, trouble_page, typing_page, waiting_page
@@ -46,6 +46,9 @@ from limelight.serving.texts import (
     shown_text,
     shown_texts,
 )
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 Handler = Callable[[Request], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
@@ -214,7 +217,7 @@ def _judgement_routes(served: Served) -> list[Route]:
     return [Route("/judgement", judgement)]
 
 
-def _above(served: Served, here: str) -> Html:
+def _above(served: Served, here: str) -> "Markup":
     return navigation(served, here, kept=(here, f"{here}.html"))
 
 

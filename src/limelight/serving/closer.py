@@ -15,7 +15,8 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.pages.html import attention_section, disagreement_section, head_table
+from limelight.pages.html import attention_section, disagreement_section, head_tables
+from limelight.pages.markup import part
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.serving.texts import (
@@ -56,8 +57,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     several = [configured(name, model, {}) for name in question.methods]
     with metered(report, several, reading, aims=1, total=1):
         found = _explained(several, reading)
-    matrices = reading.collapsed.attention_matrices()[0] if reading.collapses else None
-    made = Comparison(explanations=tuple(found), attention=matrices)
+    made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
@@ -82,10 +82,9 @@ def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]
 
 
 def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
-    if not reading.collapses:
+    if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
-    (matrices,) = reading.collapsed.attention_matrices()
     shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
     return {"html": str(shown)}
 
@@ -97,7 +96,7 @@ def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     found = [e for e in _explained(apart or several, reading) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
-    return {"html": "".join(head_table(e) for e in found)}
+    return {"html": str(part("head_tables", head_tables(found)))}
 
 
 def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:

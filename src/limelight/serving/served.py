@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from limelight.explainers.method import chosen_way
-from limelight.explainers.registry import METHODS, usable_methods
+from limelight.explainers.registry import METHODS
 from limelight.models import Model, resolved_replacement, why_not
 from limelight.results.judgement import Judgement
 from limelight.text import FEATURES
@@ -38,30 +38,28 @@ class Served:
 def model_facts(served: ServedModel) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
-    usable = usable_methods(model)
-    rows = []
-    for name in usable:
-        method, way = METHODS[name], chosen_way(METHODS[name], model)
-        if way is not None:
-            rows.append(
-                {
-                    "id": name,
-                    "label": method.label,
-                    "formula": method.formula,
-                    "exactness": way.exactness,
-                    # What asks the model many times waits until the reader pauses.
-                    "quick": way.calls is None,
-                    "pairs": name == "interactions",
-                }
-            )
+    found = {name: chosen_way(method, model) for name, method in METHODS.items()}
+    ways = {name: way for name, way in found.items() if way is not None}
+    rows = [
+        {
+            "id": name,
+            "label": METHODS[name].label,
+            "formula": METHODS[name].formula,
+            "exactness": way.exactness,
+            # What asks the model many times waits until the reader pauses.
+            "quick": way.calls is None,
+            "pairs": name == "interactions",
+        }
+        for name, way in ways.items()
+    ]
     pieces = ["tokens"] if why_not(model, "pieces") is None else []
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
-        "first": [name for name in _FIRST_SHOWN if name in usable],
+        "first": [name for name in _FIRST_SHOWN if name in ways],
         "features": [*FEATURES, *pieces],
         "scales": ["score"] if model.link == "none" else ["logit", "probability"],
         "replacement": resolved_replacement(model, "auto"),
-        "heads": why_not(model, "collapses") is None,
+        "heads": any("per_head" in way.settings for way in ways.values()),
     }

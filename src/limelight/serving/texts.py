@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -11,12 +11,12 @@ from msgspec import Meta
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations, metered, readings
 from limelight.explainers.method import Chosen
-from limelight.explainers.question import Question
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.pages.pieces import writable
 from limelight.pages.wording import notices, outcomes
+from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
 from limelight.text import Features, Span
@@ -25,11 +25,12 @@ MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
+_Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
 Change = tuple[_Word, Annotated[int, Meta(ge=0)], _Word | None]
 
 
-class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text and what is to be shown of it.
+class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text and what is to be shown of it, beside the fields of the question.
 
     ``tab`` tells one window of a browser from another: a newer question of the same tab and
     ``place`` drops the older. ``changes`` are words of the text, each with its number among the
@@ -41,24 +42,33 @@ class TextQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     text: str  # whose length question_of bounds, in a sentence that a reader understands
     model: Annotated[int, Meta(ge=0, le=9)] = 0
     methods: Annotated[list[_Short], Meta(max_length=40)] = []
-    target: _Short | None = None
-    against: _Short | None = None
-    features: Literal["words", "positions", "sentences", "tokens"] = "words"
-    scale: Literal["logit", "probability", "score"] = "logit"
-    protect: Annotated[list[_Word], Meta(max_length=200)] = []
     changes: Annotated[list[Change], Meta(max_length=200)] = []
     parts: Annotated[list[_Short], Meta(max_length=10)] = []
 
     @property
     def asked(self) -> Question:
         """What is asked of the model about the text."""
-        return Question(
-            target=self.target,
-            against=self.against,
-            features=self.features,
-            scale=self.scale,
-            protect=self.protect,
-        )
+        return Question(**{one.name: getattr(self, one.name) for one in FIELDS})
+
+
+def _sent(field: AskedField) -> tuple[str, Any, Any]:
+    """Return a field of the question as a page sends it, no longer than people type."""
+    if field.default == ():
+        return field.name, Annotated[list[_Word], Meta(max_length=200)], []
+    return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
+
+
+if TYPE_CHECKING:
+    TextQuestion = _OfPage
+else:
+    TextQuestion = msgspec.defstruct(
+        "TextQuestion",
+        [_sent(field) for field in FIELDS],
+        bases=(_OfPage,),
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 def question_of(body: bytes) -> TextQuestion:
@@ -149,7 +159,7 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
         return before
     (target,) = before.targets.names()
     text = changed_text(before, question)
-    protect = list(question.protect)
+    protect = list(question.asked.protect)
     if protect:
         left = {string.lower() for string in before.model.read(text).tokens.strings}
         protect = [word for word in protect if word.lower() in left]

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from limelight.errors import InputError, about_text
 from limelight.shapes import Float
+from limelight.text.characters import LONE_SURROGATE
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
@@ -21,14 +23,6 @@ def joined(given: Given) -> tuple[str, tuple[Span, ...]]:
     first, second = given
     start = len(first) + 1
     return f"{first}\n{second}", ((0, len(first)), (start, start + len(second)))
-
-
-def given_again(text: str, parts: tuple[Span, ...]) -> Given:
-    """Return what :func:`joined` joined."""
-    if not parts:
-        return text
-    (a, b), (c, d) = parts
-    return text[a:b], text[c:d]
 
 
 def side_at(place: int, parts: tuple[Span, ...]) -> int:
@@ -78,5 +72,44 @@ class Document:
 
     @property
     def given(self) -> Given:
-        """What was read: the text, or the pair of texts."""
-        return given_again(self.text, self.parts)
+        """What was read: the text, or the pair of texts that :func:`joined` joined."""
+        if not self.parts:
+            return self.text
+        (a, b), (c, d) = self.parts
+        return self.text[a:b], self.text[c:d]
+
+
+def checked_text(text: Any) -> str:
+    """Return ``text`` if it is a string of characters; half a character is not one."""
+    if not isinstance(text, str):
+        raise InputError(f"a text must be a string; got {type(text).__name__}.")
+    if half := LONE_SURROGATE.search(text):
+        raise InputError(
+            f"a text must hold whole characters; character {half.start()} (counting from 0) is a "
+            "lone surrogate. Replace it: text.encode('utf-8', 'replace').decode()."
+        )
+    return text
+
+
+def checked_text_or_pair(given: Any) -> Given:
+    """Return ``given`` if it is a text or a pair of them; any other tuple is refused."""
+    if not isinstance(given, tuple):
+        return checked_text(given)
+    if len(given) != 2 or not all(isinstance(side, str) for side in given):
+        kinds = ", ".join(type(one).__name__ for one in given[:3]) + ", …" * (len(given) > 3)
+        raise InputError(
+            f"a tuple is a pair of two texts; got a tuple of {len(given)} ({kinds}). Several texts "
+            "must be a list: write [...]."
+        )
+    return checked_text(given[0]), checked_text(given[1])
+
+
+def check_listed(texts: Any) -> None:
+    """Refuse one string for a list of texts, and by its number what is neither text nor pair."""
+    if isinstance(texts, str):
+        raise InputError("logits takes a list of texts; got one string. Write [text].")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str | tuple):
+            raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
+        with about_text(i if len(texts) > 1 else None):
+            checked_text_or_pair(text)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from limelight.data.labelled import LabelledTexts
+from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
@@ -24,48 +24,16 @@ from limelight.training.state import CHECKPOINT, Checkpoint, TrainingState
 from limelight.training.texts import Prepared, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
-
-
-def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> str | None:
-    """Say that the kept weights are no better than always giving the most frequent class.
-
-    They are better, and None comes back, if their accuracy is two standard errors above the share
-    of that class, or with few texts half the way from it to 1.
-    """
-    held, what = prepared.validation, "held-out texts"
-    if held is None:
-        # Spread over all of them: a file may be sorted by label.
-        step = -(-len(prepared.training) // _SHOWN)
-        held = prepared.training.rows(np.arange(0, len(prepared.training), step))
-        what = "training texts"
-    best = state.best_epoch
-    score = None if best is None else best["accuracy"]
-    if score is None:
-        score = accuracy(state, held, device)
-    share = float(np.bincount(held.labels).max()) / len(held)
-    noise = 2 * math.sqrt(share * (1 - share) / len(held))
-    if score > share + min(noise, (1 - share) / 2):
-        return None
-    frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
-    # Above the share, but within what luck does to so few texts: nothing is shown, either way.
-    verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
-    return (
-        f"THE MODEL {verdict}: it gets {score:.1%} of the {len(held):,} {what} right, and always "
-        f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
-        "if they do, give more texts, or train for longer (--epochs)."
-    )
-
-
 HISTORY = "history.json"
 PRECISIONS = ("float32", "float16")
 
 
 def train(
-    data: LabelledTexts,
+    data: Any,
     *,
     recipe: Recipe | str = "default",
     output: str | os.PathLike[str] | None = None,
-    validation: LabelledTexts | int | float | None = None,
+    validation: Any = None,
     seed: int = 0,
     device: str | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -75,9 +43,10 @@ def train(
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
-    ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the model
-    is fitted on everything and its last epoch is kept. The same arguments give the same model on
-    the same machine; a run that was killed continues where it was when called again with them,
+    ``data`` are labelled texts, or what :func:`limelight.read_labelled` makes them of: a path or a
+    table. ``validation`` is a data set of its own, or the share of ``data`` to hold out; with 0 the
+    model is fitted on everything and its last epoch is kept. The same arguments give the same model
+    on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
     """
     if precision not in PRECISIONS:
@@ -87,6 +56,10 @@ def train(
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
+    if not isinstance(data, LabelledTexts):
+        data = read_labelled(data)
+    if not isinstance(validation, LabelledTexts | None):
+        validation = read_labelled(validation, data.class_names, part="test")
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else _alone(folder):
@@ -197,6 +170,36 @@ def _record(
             **({"notice": notice} if notice else {}),
         }
     }
+
+
+def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> str | None:
+    """Say that the kept weights are no better than always giving the most frequent class.
+
+    They are better, and None comes back, if their accuracy is two standard errors above the share
+    of that class, or with few texts half the way from it to 1.
+    """
+    held, what = prepared.validation, "held-out texts"
+    if held is None:
+        # Spread over all of them: a file may be sorted by label.
+        step = -(-len(prepared.training) // _SHOWN)
+        held = prepared.training.rows(np.arange(0, len(prepared.training), step))
+        what = "training texts"
+    best = state.best_epoch
+    score = None if best is None else best["accuracy"]
+    if score is None:
+        score = accuracy(state, held, device)
+    share = float(np.bincount(held.labels).max()) / len(held)
+    noise = 2 * math.sqrt(share * (1 - share) / len(held))
+    if score > share + min(noise, (1 - share) / 2):
+        return None
+    frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
+    # Above the share, but within what luck does to so few texts: nothing is shown, either way.
+    verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
+    return (
+        f"THE MODEL {verdict}: it gets {score:.1%} of the {len(held):,} {what} right, and always "
+        f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
+        "if they do, give more texts, or train for longer (--epochs)."
+    )
 
 
 def _difference(recipe: Recipe) -> tuple[str, dict[str, Any]]:

@@ -13,6 +13,9 @@ from limelight.shapes import Int
 from limelight.text import Given, Vocabulary, token_strings
 from limelight.training.recipe import Recipe
 
+# Each use of randomness has a stream of its own, numbered; see random_numbers.
+SPLIT, WEIGHTS, ORDER, NOISE = range(4)
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,69 +62,6 @@ class Corpus:
         if not tails:
             return heads
         return heads.followed_by(self.tails.rows(np.flatnonzero(np.isin(self.tail_of, index))))
-
-
-def training_vocabulary(
-    data: LabelledTexts, *, T_max: int, fitted: bool, size: int | None, min_count: int
-) -> tuple[Vocabulary, Corpus]:
-    """Return the vocabulary of all words of ``data``, and ``data`` encoded with it.
-
-    ``fitted``: the window is no longer than the longest text needs.
-    """
-    counts: Counter[str] = Counter()
-    number: dict[str, int] = {}  # of each word, in the order of first appearance
-    rows = []
-    for i, text in enumerate(data.texts):
-        strings = _words(text, i, data.source)
-        counts.update(strings)
-        rows.append(np.array([number.setdefault(w, len(number)) for w in strings], dtype=np.int32))
-    common = {word: count for word, count in counts.items() if count >= min_count}
-    vocabulary = Vocabulary.from_counts(common, size=size)
-    row_of_number = vocabulary.encode(number)
-    if fitted:
-        T_max = min(T_max, 1 + max(map(len, rows)))
-    return vocabulary, _corpus([row_of_number[row] for row in rows], data.labels, T_max)
-
-
-def _corpus(rows: list[np.ndarray], labels: Int[np.ndarray, " n"], T_max: int) -> Corpus:
-    tail_of = np.flatnonzero([len(row) >= T_max for row in rows])
-    ends = [rows[i][-(T_max - 1) :] for i in tail_of]
-    return Corpus(
-        heads=EncodedTexts(padded_ids(rows, T_max=T_max), labels),
-        tails=EncodedTexts(padded_ids(ends, T_max=T_max), labels[tail_of]),
-        tail_of=tail_of,
-    )
-
-
-def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
-    """Return ``data`` encoded with a vocabulary that exists already."""
-    rows = [
-        vocabulary.encode(_words(text, i, data.source)[: T_max - 1])
-        for i, text in enumerate(data.texts)
-    ]
-    return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
-
-
-def _words(text: Given, row: int, source: str) -> list[str]:
-    if not isinstance(text, str):
-        raise InputError(f"{source} holds pairs of texts, and the classifier learns from one text.")
-    strings = token_strings(text)
-    if not strings:
-        raise InputError(f"row {row + 1} of {source} has a text without words; remove the row.")
-    return strings
-
-
-# Each use of randomness has a stream of its own, numbered; see random_numbers.
-SPLIT, WEIGHTS, ORDER, NOISE = range(4)
-
-
-def random_numbers(seed: int, stream: int, number: int = 0) -> np.random.Generator:
-    """Return the generator of one use of randomness, the ``number``-th in its stream.
-
-    Every epoch and step derives its own from the seed, so a run that starts again in the middle
-    has no generator states to restore.
-    """
-    return np.random.default_rng([seed, stream, number])
 
 
 @final
@@ -220,3 +160,62 @@ def _with_classes_of(data: LabelledTexts, validation: LabelledTexts) -> Labelled
             f"those of {data.source} ({', '.join(known)})."
         )
     return validation
+
+
+def training_vocabulary(
+    data: LabelledTexts, *, T_max: int, fitted: bool, size: int | None, min_count: int
+) -> tuple[Vocabulary, Corpus]:
+    """Return the vocabulary of all words of ``data``, and ``data`` encoded with it.
+
+    ``fitted``: the window is no longer than the longest text needs.
+    """
+    counts: Counter[str] = Counter()
+    number: dict[str, int] = {}  # of each word, in the order of first appearance
+    rows = []
+    for i, text in enumerate(data.texts):
+        strings = _words(text, i, data.source)
+        counts.update(strings)
+        rows.append(np.array([number.setdefault(w, len(number)) for w in strings], dtype=np.int32))
+    common = {word: count for word, count in counts.items() if count >= min_count}
+    vocabulary = Vocabulary.from_counts(common, size=size)
+    row_of_number = vocabulary.encode(number)
+    if fitted:
+        T_max = min(T_max, 1 + max(map(len, rows)))
+    return vocabulary, _corpus([row_of_number[row] for row in rows], data.labels, T_max)
+
+
+def _corpus(rows: list[np.ndarray], labels: Int[np.ndarray, " n"], T_max: int) -> Corpus:
+    tail_of = np.flatnonzero([len(row) >= T_max for row in rows])
+    ends = [rows[i][-(T_max - 1) :] for i in tail_of]
+    return Corpus(
+        heads=EncodedTexts(padded_ids(rows, T_max=T_max), labels),
+        tails=EncodedTexts(padded_ids(ends, T_max=T_max), labels[tail_of]),
+        tail_of=tail_of,
+    )
+
+
+def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
+    """Return ``data`` encoded with a vocabulary that exists already."""
+    rows = [
+        vocabulary.encode(_words(text, i, data.source)[: T_max - 1])
+        for i, text in enumerate(data.texts)
+    ]
+    return EncodedTexts(padded_ids(rows, T_max=T_max), data.labels)
+
+
+def _words(text: Given, row: int, source: str) -> list[str]:
+    if not isinstance(text, str):
+        raise InputError(f"{source} holds pairs of texts, and the classifier learns from one text.")
+    strings = token_strings(text)
+    if not strings:
+        raise InputError(f"row {row + 1} of {source} has a text without words; remove the row.")
+    return strings
+
+
+def random_numbers(seed: int, stream: int, number: int = 0) -> np.random.Generator:
+    """Return the generator of one use of randomness, the ``number``-th in its stream.
+
+    Every epoch and step derives its own from the seed, so a run that starts again in the middle
+    has no generator states to restore.
+    """
+    return np.random.default_rng([seed, stream, number])

@@ -1,20 +1,20 @@
 // The page: a text, what the model says, which words speak for it, and how faithful that is. All of
 // it is computed here, at every keystroke, from the tables that the page carries.
 
+import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
-import { made } from "../../pages/elements/nodes.js";
+import { byId, dataIn, made } from "../../pages/elements/nodes.js";
 import { boundInWords, minus, percent, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import { ringPlace } from "../../pages/elements/tab_switch.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
 import { Explainer } from "../engine/explainer.js";
 import { unpackedModel } from "../engine/packed_model.js";
-import { addressOf, stateOf } from "./link_state.js";
 
-const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const data = dataIn("limelight-data");
 const explainer = new Explainer(unpackedModel(data));
 globalThis.limelight = Object.freeze({
   predict: (text) => explainer.predict(text),
@@ -27,21 +27,12 @@ globalThis.limelight = Object.freeze({
   version: data.version,
 });
 
-const byId = (id) => document.getElementById(id);
 const [box, words, bars, curve] = ["text", "words", "bars", "curve"].map(byId);
 const POINT = byId("readout").textContent;
-const start = { text: data.text, method: data.methods[0].id, target: null };
-let state = { ...start, ...sound(stateOf(location.hash)) };
+const DEFAULTS = { text: data.text, method: data.methods[0].id, target: null };
+const inAddress = () => stateInAddress(DEFAULTS, { method: (id) => explainer.methods.includes(id), target: (name) => explainer.classes.includes(name) });
+let state = inAddress();
 let shown = null;
-
-// An address may be anybody's: what is no method and no class here is left out.
-function sound({ text, method, target }) {
-  const kept = {};
-  if (text !== undefined) kept.text = text;
-  if (explainer.methods.includes(method)) kept.method = method;
-  if (explainer.classes.includes(target)) kept.target = target;
-  return kept;
-}
 
 const methodOf = (id) => data.methods.find((method) => method.id === id);
 
@@ -140,8 +131,7 @@ function soon() {
     show();
     cost = performance.now() - before;
   }, cost > 80 ? 200 : 0);
-  clearTimeout(soon.link);
-  soon.link = setTimeout(() => history.replaceState(null, "", addressOf(state)), 300);
+  stateToAddress(state, DEFAULTS);
 }
 
 function change(part) {
@@ -182,5 +172,5 @@ makeMethods();
 makeTargets();
 box.addEventListener("input", () => change({ text: box.value }));
 addEventListener("limelight-point", ({ detail }) => point(detail.feature));
-addEventListener("hashchange", () => { state = { ...start, ...sound(stateOf(location.hash)) }; show(); });
+addEventListener("hashchange", () => { state = inAddress(); show(); });
 show();

@@ -61,88 +61,10 @@ ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
     }
 )
-
-
 # Largest spread of logits whose exponentials keep all their digits; beyond, the caller takes the
 # maximum of each document off first (`tables.predicted_logits`).
 SPREAD = 600.0
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Factored:
-    """What every word and every position adds to numerator and denominator."""
-
-    word: Float[np.ndarray, "V terms"]  # g_w, then g_w u_w for each class: one row to gather
-    position: Float[np.ndarray, "T_max K"]  # g_t
-    position_value: Float[np.ndarray, "T_max C K"]  # g_t u_t
-
-    def __call__(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-        """Return f for every document."""
-        f = np.empty((len(ids), self.position_value.shape[1]))
-        for start in range(0, len(ids), _CHUNK):
-            f[start : start + _CHUNK] = self._chunk(ids[start : start + _CHUNK])
-        return f
-
-    def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-        _, C, K = self.position_value.shape
-        rows = self.word[ids]
-        g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
-        D = np.einsum("ntk,tk->nk", g, self.position)
-        N = np.einsum("ntck,tk->nck", gu, self.position)
-        N += np.einsum("ntk,tck->nck", g, self.position_value)
-        return (N / D[:, None]).mean(axis=-1)
-
-
-def factored(tables: Tables) -> Factored | None:
-    """Return the model in factored form, or None where its logits spread too far for that.
-
-    None too where hidden units make the logits: those are no sums over word and position.
-    """
-    if tables.units is not None:
-        return None
-    word, position = tables.word_logit, tables.position_logit
-    if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
-        return None
-    g_w, g_t = np.exp(word - word.max(axis=0)), np.exp(position - position.max(axis=0))
-    gu = g_w[:, None, :] * tables.word_value
-    return Factored(
-        word=np.concatenate([g_w, gu.reshape(len(gu), -1)], axis=1),
-        position=g_t,
-        position_value=g_t[:, None, :] * tables.position_value,
-    )
-
-
-def attention_between(
-    asking: Float[np.ndarray, "S d_e"],
-    e: Float[np.ndarray, "T_max d_e"],
-    directions: Directions,
-    *,
-    heads: int,
-) -> Float[np.ndarray, "K S T_max"]:
-    """Return the softmax over the window ``e`` of the logits that each token of ``asking`` gives.
-
-    ``heads`` are counted from the first: a skip connection, the last, attends to nothing.
-    """
-    logit = np.einsum("se,kef,tf->kst", asking, directions.query[:heads], e, optimize=True)
-    # The key's bias adds the same to a whole row of products, which a softmax does not notice.
-    logit += (directions.asked[:heads] @ e.T)[:, None]
-    if directions.units is not None:
-        logit += _of_units(asking, e, directions.units)[:heads]
-    return attention(logit)
-
-
-def _of_units(
-    asking: Float[np.ndarray, "S d_e"], e: Float[np.ndarray, "T_max d_e"], units: UnitDirections
-) -> Float[np.ndarray, "K S T_max"]:
-    """Logits of hidden units, row by row: all at once would be S · T_max · K · d_h numbers."""
-    keys = np.einsum("te,kae->kta", e, units.key, optimize=True)
-    queries = np.einsum("se,kae->ska", asking, units.query, optimize=True) + units.bias
-    rows = [unit_logits(keys + query[:, None], units.weight[:, None]) for query in queries]
-    return np.stack(rows, axis=1)
-
-
 _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
@@ -287,7 +209,7 @@ class AttentionClassifier:
         return np.tile(one, size["K"]) if self.head_embeddings else one
 
     @cached_property
-    def _factored(self) -> Factored | None:
+    def _factored(self) -> "Factored | None":
         return factored(self.tables)
 
     def rounded(self, dtype: str) -> "AttentionClassifier":
@@ -393,3 +315,77 @@ class AttentionClassifier:
         T = 1 + len(document.tokens)
         rows = attention_between(e[:T], e, self.directions, heads=self.sizes["K"])
         return rows[:, :, :T]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Factored:
+    """What every word and every position adds to numerator and denominator."""
+
+    word: Float[np.ndarray, "V terms"]  # g_w, then g_w u_w for each class: one row to gather
+    position: Float[np.ndarray, "T_max K"]  # g_t
+    position_value: Float[np.ndarray, "T_max C K"]  # g_t u_t
+
+    def __call__(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
+        """Return f for every document."""
+        f = np.empty((len(ids), self.position_value.shape[1]))
+        for start in range(0, len(ids), _CHUNK):
+            f[start : start + _CHUNK] = self._chunk(ids[start : start + _CHUNK])
+        return f
+
+    def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
+        _, C, K = self.position_value.shape
+        rows = self.word[ids]
+        g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
+        D = np.einsum("ntk,tk->nk", g, self.position)
+        N = np.einsum("ntck,tk->nck", gu, self.position)
+        N += np.einsum("ntk,tck->nck", g, self.position_value)
+        return (N / D[:, None]).mean(axis=-1)
+
+
+def factored(tables: Tables) -> Factored | None:
+    """Return the model in factored form, or None where its logits spread too far for that.
+
+    None too where hidden units make the logits: those are no sums over word and position.
+    """
+    if tables.units is not None:
+        return None
+    word, position = tables.word_logit, tables.position_logit
+    if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
+        return None
+    g_w, g_t = np.exp(word - word.max(axis=0)), np.exp(position - position.max(axis=0))
+    gu = g_w[:, None, :] * tables.word_value
+    return Factored(
+        word=np.concatenate([g_w, gu.reshape(len(gu), -1)], axis=1),
+        position=g_t,
+        position_value=g_t[:, None, :] * tables.position_value,
+    )
+
+
+def attention_between(
+    asking: Float[np.ndarray, "S d_e"],
+    e: Float[np.ndarray, "T_max d_e"],
+    directions: Directions,
+    *,
+    heads: int,
+) -> Float[np.ndarray, "K S T_max"]:
+    """Return the softmax over the window ``e`` of the logits that each token of ``asking`` gives.
+
+    ``heads`` are counted from the first: a skip connection, the last, attends to nothing.
+    """
+    logit = np.einsum("se,kef,tf->kst", asking, directions.query[:heads], e, optimize=True)
+    # The key's bias adds the same to a whole row of products, which a softmax does not notice.
+    logit += (directions.asked[:heads] @ e.T)[:, None]
+    if directions.units is not None:
+        logit += _of_units(asking, e, directions.units)[:heads]
+    return attention(logit)
+
+
+def _of_units(
+    asking: Float[np.ndarray, "S d_e"], e: Float[np.ndarray, "T_max d_e"], units: UnitDirections
+) -> Float[np.ndarray, "K S T_max"]:
+    """Logits of hidden units, row by row: all at once would be S · T_max · K · d_h numbers."""
+    keys = np.einsum("te,kae->kta", e, units.key, optimize=True)
+    queries = np.einsum("se,kae->ska", asking, units.query, optimize=True) + units.bias
+    rows = [unit_logits(keys + query[:, None], units.weight[:, None]) for query in queries]
+    return np.stack(rows, axis=1)

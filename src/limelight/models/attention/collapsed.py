@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
-from limelight.models.attention.on_device import DeviceTables
-from limelight.models.attention.tables import Directions, Doubts, TableErrors, Tables
+from limelight.models.attention.tables import ErrorBounds, Tables
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
@@ -19,98 +18,10 @@ from limelight.theory.logit_path import LogitPath, UnitPath
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, empty_value
 
-
-def deletion_game(
-    document: Document,
-    features: Features,
-    tables: Tables,
-    *,
-    base_logit: Float[np.ndarray, "K T_max"],
-    base_u: Float[np.ndarray, "C K T_max"],
-    weights: Float[np.ndarray, " C"],
-    doubts: Doubts,
-) -> DeletionGame:
-    """Return the game of one document; ``base_`` is its window with every word removed."""
-    if (why := _inexact(document, features)) is not None:
-        raise DomainError(
-            "LIME under deletion is exact for texts that fit the window and repeat no word; in "
-            f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
-        )
-    ids = encoded(document).ids
-    d = len(ids)
-    word, place = ids[:, None], 1 + np.arange(d)[None, :]
-    logit = tables.logit_at(word, place)
-    u = tables.word_value[word] + tables.position_value[place]
-    # Per head, as in other games: a head far below another must not underflow.
-    top = np.maximum(logit.max(axis=(0, 1)), base_logit.max(axis=-1))
-    g = np.exp(np.moveaxis(logit - top, -1, 0))
-    padding = np.exp(base_logit - top[:, None])
-    padding_gu = padding * np.einsum("c,ckt->kt", weights, base_u)
-    tail_g = _beside(padding, d)
-    error = doubts.of_outputs(tail_g.min(axis=-1)[None])[0]
-    return DeletionGame(
-        g=g,
-        u=np.einsum("c,tpck->ktp", weights, u)[None],
-        tail_g=tail_g,
-        tail_gu=_beside(padding_gu, d)[None],
-        error=np.abs(weights[None]) @ error,
-    )
-
-
-def _inexact(document: Document, features: Features) -> str | None:
-    """Say why positions under deletion depend on more than the number of words kept before."""
-    strings = document.tokens.strings
-    if document.cut is not None:
-        return "the last words were cut off"
-    if len(features) == len(strings):
-        return None
-    repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
-        return f"{repeated!r} repeats"
-    return "not every word is a feature of its own"
-
-
-def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
-    """Sums over [cls] and padding when 0, 1, … d words stand between them."""
-    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
-    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
-    return x[:, :1] + after[:, : d + 1]
-
-
-@runtime_checkable
-class Tabled(Protocol):
-    """What is needed of a model: its tables, and its embedding for the directions of gradients."""
-
-    @property
-    def T_max(self) -> int:
-        """Tokens that the model reads, [cls] included."""
-
-    @property
-    def tables(self) -> Tables:
-        """Logits and values of words and positions."""
-
-    @property
-    def table_errors(self) -> TableErrors:
-        """How far the tables may be from what the weights say."""
-
-    @property
-    def device_tables(self) -> DeviceTables | None:
-        """The same on a device, if there is one."""
-
-    @property
-    def embedding(self) -> np.ndarray:
-        """Embedding of every word."""
-
-    @property
-    def positions(self) -> Float[np.ndarray, "T_max d_e"]:
-        """The positional part of every embedding."""
-
-    @property
-    def directions(self) -> Directions:
-        """What each head reads of an embedding."""
-
-    def attention_matrices(self, document: Document) -> Float[np.ndarray, "K T T"]:
-        """Return every head's attention of every token to every token."""
+if TYPE_CHECKING:
+    from limelight.models.attention.classifier import AttentionClassifier
+else:
+    AttentionClassifier = Any  # which is made of this module
 
 
 @final
@@ -123,7 +34,7 @@ class CollapsedDocuments:
     are ∂F/∂f_c of the explained number F, which may mix several classes.
     """
 
-    model: Tabled
+    model: AttentionClassifier
     documents: tuple[Document, ...]
     features: tuple[Features, ...]
 
@@ -190,9 +101,8 @@ class CollapsedDocuments:
     @cached_property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
         """The model's outputs with every feature removed."""
-        if (
-            self.model.device_tables is not None
-        ):  # the game is there already, the arrays would not be
+        if self.model.device_tables is not None:
+            # The game is there already, the arrays would not be.
             return host_array(empty_value(self.game))
         return (attention(self.base_logit)[:, None] * self.base_u).sum(-1).mean(-1)
 
@@ -232,22 +142,22 @@ class CollapsedDocuments:
             A=kept_values[..., :-1],
             B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
             sizes=sizes,
-            error=self._doubts.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
+            error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
 
     @cached_property
-    def _doubts(self) -> Doubts:
+    def _bounds(self) -> ErrorBounds:
         return self.model.table_errors.of_text(self.ids)
 
     @property
     def logit_error(self) -> Float[np.ndarray, "n K"]:
         """How far a logit of each document may be from what the weights say."""
-        return self._doubts.logit_error
+        return self._bounds.logit_error
 
     @property
     def value_error(self) -> Float[np.ndarray, "n C K"]:
         """How far a value of each document may be from what the weights say."""
-        return self._doubts.value_error
+        return self._bounds.value_error
 
     def _by_feature(
         self, x: Float[np.ndarray, "n *heads T_max"]
@@ -271,7 +181,7 @@ class CollapsedDocuments:
             base_logit=self.base_logit[i],
             base_u=self.base_u[i],
             weights=weights[i],
-            doubts=self._doubts.only(i),
+            bounds=self._bounds.only(i),
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
@@ -363,6 +273,63 @@ class CollapsedDocuments:
             sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
             pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
         return pooled
+
+
+def deletion_game(
+    document: Document,
+    features: Features,
+    tables: Tables,
+    *,
+    base_logit: Float[np.ndarray, "K T_max"],
+    base_u: Float[np.ndarray, "C K T_max"],
+    weights: Float[np.ndarray, " C"],
+    bounds: ErrorBounds,
+) -> DeletionGame:
+    """Return the game of one document; ``base_`` is its window with every word removed."""
+    if (why := _inexact(document, features)) is not None:
+        raise DomainError(
+            "LIME under deletion is exact for texts that fit the window and repeat no word; in "
+            f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
+        )
+    ids = encoded(document).ids
+    d = len(ids)
+    word, place = ids[:, None], 1 + np.arange(d)[None, :]
+    logit = tables.logit_at(word, place)
+    u = tables.word_value[word] + tables.position_value[place]
+    # Per head, as in other games: a head far below another must not underflow.
+    top = np.maximum(logit.max(axis=(0, 1)), base_logit.max(axis=-1))
+    g = np.exp(np.moveaxis(logit - top, -1, 0))
+    padding = np.exp(base_logit - top[:, None])
+    padding_gu = padding * np.einsum("c,ckt->kt", weights, base_u)
+    tail_g = _beside(padding, d)
+    error = bounds.of_outputs(tail_g.min(axis=-1)[None])[0]
+    return DeletionGame(
+        g=g,
+        u=np.einsum("c,tpck->ktp", weights, u)[None],
+        tail_g=tail_g,
+        tail_gu=_beside(padding_gu, d)[None],
+        error=np.abs(weights[None]) @ error,
+    )
+
+
+def _inexact(document: Document, features: Features) -> str | None:
+    """Say why positions under deletion depend on more than the number of words kept before."""
+    strings = document.tokens.strings
+    if document.cut is not None:
+        return "the last words were cut off"
+    if len(features) == len(strings):
+        return None
+    repeated = next((s for s in strings if strings.count(s) > 1), None)
+    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
+        return f"{repeated!r} repeats"
+    return "not every word is a feature of its own"
+
+
+def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
+    """Sums over [cls] and padding when 0, 1, … d words stand between them."""
+    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
+    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
+    return x[:, :1] + after[:, : d + 1]
 
 
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.models.attention.tables import TableErrors, Tables, doubts
+from limelight.models.attention.tables import TableErrors, Tables, error_bounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
@@ -69,7 +69,7 @@ class DeviceTables:
             sizes=self._sent(sizes),
         )
         rows = self._by_word[self._sent(ids).long()]
-        known = doubts(torch.maximum(rows.amax(dim=1), self._by_word[UNK]), ids.shape[1])
+        known = error_bounds(torch.maximum(rows.amax(dim=1), self._by_word[UNK]), ids.shape[1])
         return replace(game, error=known.of_outputs(denominator_range(game)[0]))
 
     def _read(self, ids: Int[np.ndarray, "n T_max"]) -> tuple[Any, Any]:

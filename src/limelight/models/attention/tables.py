@@ -266,7 +266,7 @@ def _predicted(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndar
 _READ = 3 * ROUNDING  # a logit is a sum, from which the largest is taken off
 
 
-class Doubts(NamedTuple):
+class ErrorBounds(NamedTuple):
     """What is known of the logits and values of a text, or of UNK in the place of any word."""
 
     logit_error: Float[Any, "*n K"]
@@ -275,26 +275,25 @@ class Doubts(NamedTuple):
     high: Float[Any, "*n C K"]
     positions: int
 
-    def only(self, i: int) -> "Doubts":
+    def only(self, i: int) -> "ErrorBounds":
         """Return what is known of text ``i``."""
         one = slice(i, i + 1)
-        return Doubts(
-            self.logit_error[one],
-            self.value_error[one],
-            self.low[one],
-            self.high[one],
-            self.positions,
-        )
+        logit_error, value_error, low, high, positions = self
+        return ErrorBounds(logit_error[one], value_error[one], low[one], high[one], positions)
 
     def of_outputs(self, smallest: Float[Any, "*n K"]) -> Float[Any, "*n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.
 
         ``smallest`` is the least Σg. Positions are added up, then perhaps classes.
         """
-        *known, positions = self
-        names = ("logit_error", "value_error", "low", "high")
-        terms = positions + self.low.shape[-2]
-        return average_error(**dict(zip(names, known, strict=True)), terms=terms, smallest=smallest)
+        return average_error(
+            logit_error=self.logit_error,
+            value_error=self.value_error,
+            low=self.low,
+            high=self.high,
+            terms=self.positions + self.low.shape[-2],
+            smallest=smallest,
+        )
 
 
 @final
@@ -326,16 +325,17 @@ class TableErrors:
         ]
         return np.concatenate(parts, axis=1)
 
-    def of_text(self, ids: Int[np.ndarray, "n T"]) -> Doubts:
+    def of_text(self, ids: Int[np.ndarray, "n T"]) -> ErrorBounds:
         """Return what is known of texts of these words."""
-        return doubts(np.maximum(self.by_word[ids].max(axis=1), self.by_word[UNK]), ids.shape[1])
+        largest = np.maximum(self.by_word[ids].max(axis=1), self.by_word[UNK])
+        return error_bounds(largest, ids.shape[1])
 
 
-def doubts(largest: Float[Any, "*n parts K"], positions: int) -> Doubts:
+def error_bounds(largest: Float[Any, "*n parts K"], positions: int) -> ErrorBounds:
     """Return the largest rows of ``TableErrors.by_word`` by what they mean."""
     C = (largest.shape[-2] - 1) // 3
     error, high, low = (largest[..., 1 + i * C : 1 + (i + 1) * C, :] for i in range(3))
-    return Doubts(largest[..., 0, :], error, -low, high, positions)
+    return ErrorBounds(largest[..., 0, :], error, -low, high, positions)
 
 
 def table_errors(

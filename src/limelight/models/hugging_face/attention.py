@@ -4,24 +4,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.forward import untouched
+from limelight.models.hugging_face.forward import restoring
 from limelight.models.hugging_face.gradients import aimed, given_ids
 from limelight.models.protocol import Attended, Weigh
 from limelight.shapes import Float, Int
 
+_ROUNDING = 1e-4  # of the largest hidden number
 _SLACK = 0.02  # half precision rounds the sum of a row by this much
 _SINKS = "sinks"  # what transformers calls the logits of a place that is no token
+_SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 
 
 def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
-    import torch
-
     with (
         torch.inference_mode(mode=False),
-        untouched(network, eager=True, hook=_begin),
+        restoring(network, eager=True, hook=_begin),
         torch.enable_grad(),
     ):
         out = network(**given_ids(network, ids, 1), output_attentions=True)
@@ -48,6 +50,8 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
             f"{type(network).__name__} does not show the attention of a single stack of layers; "
             "use 'lime', 'shapley' or 'loo'."
         )
+    # Longformer shows windows, and Funnel fewer positions from layer to layer: such numbers are no
+    # weights of words.
     shapes = {tuple(layer.shape[-2:]) for layer in layers}
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
@@ -78,8 +82,6 @@ def _reads(network: Any, logits: Any, last: Any) -> Float[np.ndarray, " T"]:
     After its attention a layer works on each position by itself, so the row of the last layer's
     attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
     """
-    import torch
-
     # Weights without a pattern: a plain sum of outputs may be constant.
     mixed = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
     (slope,) = torch.autograd.grad(mixed, last, retain_graph=True, allow_unused=True)
@@ -96,9 +98,6 @@ def _stacked(layers: Any) -> Float[np.ndarray, "L H T T"]:
     return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
 
 
-_ROUNDING = 1e-4  # of the largest hidden number
-
-
 def why_not_attention_alone(network: Any, ids: Int[np.ndarray, " T"], layers: int) -> str | None:
     """Return None if the ``layers`` of attention that a network shows are all that mixes tokens.
 
@@ -106,8 +105,6 @@ def why_not_attention_alone(network: Any, ids: Int[np.ndarray, " T"], layers: in
     embedded token is moved. If another position feels it, something else has carried it there:
     a convolution, a recurrence, or attention that the network does not show.
     """
-    import torch
-
     name = type(network).__name__
     if len(ids) < 3:
         return None
@@ -134,8 +131,8 @@ def _hidden(
     network: Any, ids: Int[np.ndarray, " T"], change: Callable[[Any], Any]
 ) -> tuple[np.ndarray | None, int]:
     """Return the last hidden state at every token, each seeing itself alone."""
-    alone = _itself_alone(len(ids))
-    with untouched(network, eager=True, hook=lambda _module, _given, rows: change(rows)), alone:
+    alone = _ItselfAlone(len(ids))
+    with restoring(network, eager=True, hook=lambda _module, _given, rows: change(rows)), alone:
         # Some networks take another road through a layer unless its attention is asked for.
         asked = {"output_hidden_states": True, "output_attentions": True}
         out = network(**given_ids(network, ids, 1), **asked)
@@ -143,31 +140,25 @@ def _hidden(
     return (states[-1][0].double().cpu().numpy() if states else None), alone.seen
 
 
-def _itself_alone(length: int) -> Any:
-    """Return a context in which every softmax over tokens is the identity; ``seen`` counts them."""
-    import torch
-    from torch.overrides import TorchFunctionMode
+class _ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
+    """A context in which every softmax over tokens is the identity; ``seen`` counts them."""
 
-    softmaxes = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self._length, self.seen = length, 0
 
-    class ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
-        seen = 0
+    def __torch_function__(
+        self, function: Any, _types: Any, given: Any = (), options: Any = None
+    ) -> Any:
+        found = function(*given, **(options or {}))
+        if function not in _SOFTMAXES or not self._over_tokens(found):
+            return found
+        self.seen += 1
+        eye = torch.eye(self._length, found.shape[-1], dtype=found.dtype, device=found.device)
+        return eye.expand(found.shape)
 
-        def __torch_function__(
-            self, function: Any, _types: Any, given: Any = (), options: Any = None
-        ) -> Any:
-            found = function(*given, **(options or {}))
-            if function not in softmaxes or not _over_tokens(found, length):
-                return found
-            self.seen += 1
-            eye = torch.eye(length, found.shape[-1], dtype=found.dtype, device=found.device)
-            return eye.expand(found.shape)
-
-    return ItselfAlone()
-
-
-def _over_tokens(found: Any, length: int) -> bool:
-    """Whether these are weights of tokens over tokens, perhaps with one sink more."""
-    if found.dim() < 3 or found.shape[-2] != length:
-        return False
-    return found.shape[-1] in (length, length + 1)
+    def _over_tokens(self, found: Any) -> bool:
+        """Whether these are weights of tokens over tokens, perhaps with one sink more."""
+        if found.dim() < 3 or found.shape[-2] != self._length:
+            return False
+        return found.shape[-1] in (self._length, self._length + 1)

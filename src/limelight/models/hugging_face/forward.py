@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
+import torch
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import failing_text, out_of_memory
 from limelight.shapes import Float, Int
 
+# A segment travels in the upper half of its id: a row stays one array of integers, so that masks,
+# batches, cache keys and paddings need not know that there are segments.
 _BITS = 32
 _TOKEN = (1 << _BITS) - 1
 
@@ -39,8 +42,6 @@ def network_input(
 
     Segments are given only where there are several, to networks that tell them apart.
     """
-    import torch
-
     given = torch.as_tensor(rows).to(network.device)
     there = given >= 0
     padding = (network.config.pad_token_id or 0) if filler is None else filler
@@ -56,6 +57,7 @@ def network_input(
 
 def tells_apart(network: Any, most: int) -> bool:
     """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
+    # The table itself where there is one, rather than what a configuration says of it.
     weights = network.named_parameters()
     tables = [len(one) for name, one in weights if name.endswith("token_type_embeddings.weight")]
     if tables:
@@ -87,12 +89,13 @@ _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers i
 
 
 @contextlib.contextmanager
-def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
+def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
     """Run a block in evaluation mode, then restore every mode, whatever happened.
 
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
     embedded input.
     """
+    # Module by module: somebody may train the head of a network whose body is in evaluation mode.
     before = [(module, module.training, _hooks(module)) for module in model.modules()]
     usual = model.config._attn_implementation
     handles = []
@@ -115,7 +118,7 @@ def untouched(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
 
 
 @contextlib.contextmanager
-def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
+def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
     """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew."""
     backend = tokenizer.backend_tokenizer
     truncation, padding = backend.truncation, backend.padding
@@ -130,8 +133,6 @@ def untouched_tokenizer(tokenizer: Any) -> Iterator[None]:
 
 def _embeddings(model: Any) -> list[Any]:
     """The input embedding, and others that share its weight: those of encoder and decoder."""
-    import torch
-
     first = input_table(model)
     weight = getattr(first, "weight", None)
     tied = [
@@ -144,6 +145,7 @@ def _embeddings(model: Any) -> list[Any]:
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
     """What runs after the module, and whether transformers has put recorders of its own there."""
+    # Recorders would stay on somebody's network for good once its attention was asked for.
     return dict(module._forward_hooks), _INSTALLED in module.__dict__
 
 
@@ -179,10 +181,8 @@ def network_outputs(
     ``filler`` is the token at places that attention does not see, by default the padding. A
     network that is ``ours`` needs no care: it stays in evaluation mode.
     """
-    import torch
-
     given = network_input(network, ids, filler=filler)
-    care = contextlib.nullcontext() if ours else untouched(network)
+    care = contextlib.nullcontext() if ours else restoring(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
         found = network(**given).logits.double().cpu().numpy()
     if found.shape[1] != (labels := len(network.config.id2label)):
@@ -235,8 +235,6 @@ def changes(tensor: Any) -> tuple[Any, ...]:
 
 
 def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
-    import torch
-
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

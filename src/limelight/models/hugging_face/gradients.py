@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
+import torch
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.forward import (
     input_table,
     network_input,
     plain_ids,
-    untouched,
+    restoring,
     without_plans,
 )
 from limelight.models.protocol import Differentiated, Weigh
@@ -22,8 +23,6 @@ _POINTS = 2048  # pieces in a batch of points whose gradient is taken
 
 def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
-    import torch
-
     with torch.inference_mode():
         rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
@@ -45,8 +44,6 @@ def differentiated(
     ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on.
     The network runs inside the context that ``held`` makes, and ``seen`` may refuse its outputs.
     """
-    import torch
-
     gradients, outputs, done = [], [], 0
     for here in _batches(network, points):
         with torch.inference_mode(mode=False), torch.enable_grad():
@@ -57,6 +54,7 @@ def differentiated(
                 seen(logits)
             now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
             (gradient,) = torch.autograd.grad(aimed(logits, now), here)
+        # Added up in double precision: sums over a path of many points keep their digits.
         gradients.append(gradient.double().cpu().numpy())
         outputs.append(logits.detach().double().cpu().numpy())
         done += len(here)
@@ -72,8 +70,6 @@ def times_input(
     seen: Callable[[Any], None],
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
     """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
-    import torch
-
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
         here = input_table(network)(given["input_ids"]).detach().requires_grad_()
@@ -89,8 +85,6 @@ def outputs_at(
     network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"]
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs at ``points``, put in place of the embedded ``ids``."""
-    import torch
-
     with torch.inference_mode():
         found = [
             _logits_at(network, given_ids(network, ids, len(here)), here)
@@ -101,8 +95,7 @@ def outputs_at(
 
 def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
-    import torch
-
+    # Heads that look for the last piece refuse batches if they do not know the padding.
     alone = network.config.pad_token_id is None
     step = 1 if alone else max(1, _POINTS // points.shape[1])
     weight = input_table(network).weight
@@ -115,8 +108,10 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
 
 
 def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
+    # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
+    # and an encoder with a decoder embeds its text twice.
     embedding = _InPlace(network, given["input_ids"], here)
-    with untouched(network, hook=embedding), without_plans(network.device.type):
+    with restoring(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
     embedding.check_used()
     return logits
@@ -151,8 +146,6 @@ class _InPlace:
         raise self._refusal()
 
     def _put(self, rows: Any, start: int, length: int) -> Any:
-        import torch
-
         if rows.shape == self._points.shape and not start:
             return self._points.clone()  # some networks scale it in place, which a leaf forbids
         around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
@@ -177,5 +170,6 @@ def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str
 
 def aimed(logits: Any, weigh: Weigh) -> Any:
     """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
+    # One backward pass whatever F is: the weights are its slopes at these outputs.
     weights = weigh(logits.detach().double().cpu().numpy())
     return (logits * logits.new_tensor(np.ascontiguousarray(weights))).sum()

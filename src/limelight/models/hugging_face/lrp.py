@@ -1,4 +1,12 @@
-"""Gradients of a transformers model whose weights are frozen: affine in the text."""
+"""Gradients of a transformers network whose weights are frozen: layer-wise relevance, "lrp".
+
+Attention weights, the deviations of norms, the quotients act(x)/x of activations and activated
+gates become constants, at the values that they have for the text. What is left is affine in the
+embedded text, so that gradient × input shares out the whole output (Achtibat et al., 2024). Every
+call of torch is looked at while the network runs (the rules), and the graph that comes out is
+searched for anything that is not affine after all: a network with an operation that nobody has
+thought of is refused, not explained by half.
+"""
 
 import math
 import re
@@ -7,6 +15,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
 from limelight.models.engine import Engine, naming, out_of_memory
@@ -17,63 +27,135 @@ from limelight.models.protocol import Differentiated, TimesInput, Weigh
 from limelight.shapes import Float, Int
 from limelight.text import Document
 
+_EXAMPLE = "one or two words"  # any text shows what a network is made of
+_PIECES = 32_768  # that are differentiated together, at most
+_TEXTS = 256
+
+
+class NotAffineError(DomainError):
+    """A network computes something that stays curved when all known weights are frozen."""
+
+
+def frozen_gradient(
+    network: Any,
+    ids: Int[np.ndarray, " T"],
+    points: Float[np.ndarray, "n T d_e"],
+    weigh: Weigh | Float[np.ndarray, "n C"],
+) -> Differentiated:
+    """Return the gradient at embedded ``points`` of the network whose weights are frozen there.
+
+    What is left must be affine: a network that mixes its tokens in some other way, as a state
+    space model does, is refused and not explained by half.
+    """
+    seen = partial(_check_affine, network)
+    return differentiated(network, ids, points, weigh, held=FrozenWeights, seen=seen)
+
+
+def frozen_times_input(
+    network: Any,
+    documents: Sequence[Document],
+    weights: Float[np.ndarray, "n C"],
+    *,
+    alike: bool,
+) -> TimesInput:
+    """Return e_t · ∇F of the network with frozen weights, at the texts themselves.
+
+    An ``alike`` network is shown texts of one length together: padding changes its answers.
+    """
+    rows = [ids_read(document) for document in documents]
+    products: list[Any] = [None] * len(rows)
+
+    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        found, outputs = times_input(
+            network,
+            rectangle([rows[i] for i in places]),
+            weights[places],
+            held=FrozenWeights,
+            seen=partial(_check_affine, network),
+        )
+        for i, product in zip(places, found, strict=True):
+            products[i] = product[: len(rows[i])]
+        return outputs
+
+    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        # All at once; if that fails, one by one, so that the text at fault is named.
+        try:
+            if len(places) > 1:
+                return together(places)
+        except Exception as error:
+            if out_of_memory(error):
+                raise
+        found = []
+        for i in places:
+            with naming(type(network).__name__, documents[i].text):
+                found.append(together([i]))
+        return np.concatenate(found)
+
+    engine = Engine(
+        answer,
+        size=lambda i: len(rows[i]),
+        key=int,
+        budget=_PIECES,
+        most=frozen_together(network),
+        alike=alike,
+    )
+    return TimesInput(products, engine(range(len(rows))))
+
+
+def frozen_together(network: Any) -> int:
+    """Return how many texts are differentiated at a time.
+
+    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
+    beside it in a list.
+    """
+    padded = network.config.pad_token_id is not None
+    return _TEXTS if padded and network.device.type == "cuda" else 1
+
+
+def why_not_frozen(model: Any) -> str | None:
+    """Return None where all weights of the network can be frozen, else a clause that says why not.
+
+    Found by freezing it once, on a few words.
+    """
+    try:
+        document = model.read(_EXAMPLE)
+        point = model.embedded(document)[None]
+        model.frozen_gradient(document, point, np.ones_like)
+    except NotAffineError as error:
+        return str(error).partition(";")[0]
+    except Exception:  # no gradients at all: whoever asks for them is told why
+        return None
+    return None
+
+
+def _check_affine(network: Any, logits: Any) -> None:
+    if (unknown := not_affine(logits)) is not None:
+        raise NotAffineError(
+            f"{type(network).__name__} computes {unknown!r}, in which nothing is known to be a "
+            "weight; use 'ig', 'shapley' or 'lime'."
+        )
+
+
 _MARK = "_limelight_weighs"  # how a tensor that may weigh another is remembered
 
-# Elementwise functions that vanish at zero: x · (act(x)/x) with the quotient frozen.
-_ACTIVATIONS = frozenset(
-    [
-        "celu",
-        "elu",
-        "erf",
-        "gelu",
-        "hardswish",
-        "hardtanh",
-        "leaky_relu",
-        "mish",
-        "prelu",
-        "relu",
-        "relu6",
-        "selu",
-        "silu",
-        "tanh",
-    ]
-)
-# They are not zero at zero, so they have no quotient; as a factor of something else they are
-# frozen, and anything else that is done with them is not known (`affine_graph` finds it).
-_GATES = frozenset(("hardsigmoid", "sigmoid", "softplus"))
-_SCALES = frozenset(("norm", "reciprocal", "rsqrt", "sqrt", "std", "var", "vector_norm"))
-_PRODUCTS = frozenset(("div", "divide", "mul", "multiply", "rmul", "true_divide", "truediv"))
-_QUOTIENTS = frozenset(("div", "divide", "true_divide", "truediv"))
-# A weight that is shifted, scaled or cast by constants is still that weight.
-_KEPT = frozenset(("add", "double", "float", "half", "radd", "rsub", "sub", "to", "type"))
 
-
-def frozen_weights() -> Any:
-    """Return a context in which torch computes the same values, with frozen weights.
+class FrozenWeights(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
+    """A context in which torch computes the same values, with frozen weights.
 
     It belongs to the thread that enters it and touches no module: every call of torch passes
     here, and those that weigh are computed with constants in the place of what they weigh by.
     """
-    from torch.overrides import TorchFunctionMode
 
-    class FrozenWeights(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
-        def __torch_function__(
-            self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            name = getattr(func, "__name__", "")
-            plain = name[2:-2] if name.startswith("__") else name
-            given = tuple(_constant(one) for one in args)
-            named = {key: _constant(one) for key, one in (kwargs or {}).items()}
-            return _RULES.get(plain, _as_it_is)(func, plain, given, named)
-
-    return FrozenWeights()
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        plain = name[2:-2] if name.startswith("__") else name
+        given = tuple(_constant(one) for one in args)
+        named = {key: _constant(one) for key, one in (kwargs or {}).items()}
+        rule = _RULES.get(plain)
+        return func(*given, **named) if rule is None else rule(func, plain, given, named)
 
 
 Rule = Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
-
-
-def _as_it_is(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return func(*args, **named)
 
 
 def _softmax(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -86,19 +168,9 @@ def _attention(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, An
     return func(*held, **{k: v if k == "value" else _held(v) for k, v in named.items()})
 
 
-def _layer_norm(
-    _func: Any,
-    _name: str,
-    args: tuple[Any, ...],
-    named: dict[str, Any],
-) -> Any:
-    """(x − mean x) · w/σ + b with the deviation σ frozen."""
-    return _normed(*args, **named, centred=True)
-
-
-def _rms_norm(_func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """x · w/ρ with the root mean square ρ frozen."""
-    return _normed(*args, **named, centred=False)
+def _norm(_func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """(x − mean x) · w/σ + b with the deviation σ frozen; of an RMS norm, x · w/ρ with ρ frozen."""
+    return _normed(*args, **named, centred=name == "layer_norm")
 
 
 def _normed(
@@ -110,8 +182,6 @@ def _normed(
     *,
     centred: bool,
 ) -> Any:
-    import torch
-
     axes = tuple(range(-len(normalized_shape), 0))
     # Half precision is normalised in single, as torch does.
     x = input if input.dtype in (torch.float32, torch.float64) else input.float()
@@ -125,12 +195,11 @@ def _normed(
 
 def _activation(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """x · q with the quotient q = act(x)/x frozen; at zero, its limit from above."""
-    import torch
-
     given = {**named}
     x = args[0] if args else given.pop("input")
     given.pop("inplace", None)  # what is asked in place is returned: the input stays as it is
     rest = [one for one in args[1:] if not isinstance(one, bool)]
+    # Near zero act(x)/x is its limit; the root of the least float, for its square must not vanish.
     small = math.sqrt(torch.finfo(x.dtype).tiny)
     near = x.detach().masked_fill(x.detach() == 0, small)
     return _marked(x * (func(near, *rest, **given) / near), "gate")
@@ -179,25 +248,29 @@ def _kept(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     return _marked(func(*args, **named), _mark(depending[0]) if len(depending) == 1 else None)
 
 
+_QUOTIENTS = ("div", "divide", "true_divide", "truediv")
 _RULES: dict[str, Rule] = {
     "softmax": _softmax,
     "scaled_dot_product_attention": _attention,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
-    "pow": _power,
-    "square": _power,
-    **dict.fromkeys(_ACTIVATIONS, _activation),
-    **dict.fromkeys(_GATES, _gate),
-    **dict.fromkeys(_SCALES, _scale),
-    **dict.fromkeys(_PRODUCTS, _product),
-    **dict.fromkeys(_KEPT, _kept),
+    **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
+    **dict.fromkeys(("pow", "square"), _power),
+    # Elementwise functions that vanish at zero: x · (act(x)/x) with the quotient frozen.
+    **dict.fromkeys(("celu", "elu", "erf", "gelu", "hardswish", "hardtanh"), _activation),
+    **dict.fromkeys(("leaky_relu", "mish", "prelu", "relu", "relu6"), _activation),
+    **dict.fromkeys(("selu", "silu", "tanh"), _activation),
+    # Not zero at zero, so without a quotient: as a factor of something else they are frozen, and
+    # anything else that is done with them is not known (`not_affine` finds it).
+    **dict.fromkeys(("hardsigmoid", "sigmoid", "softplus"), _gate),
+    **dict.fromkeys(("norm", "reciprocal", "rsqrt", "sqrt", "std", "var", "vector_norm"), _scale),
+    **dict.fromkeys((*_QUOTIENTS, "mul", "multiply", "rmul"), _product),
+    # A weight that is shifted, scaled or cast by constants is still that weight.
+    **dict.fromkeys(("add", "radd", "rsub", "sub"), _kept),
+    **dict.fromkeys(("double", "float", "half", "to", "type"), _kept),
 }
 
 
 def _constant(value: Any) -> Any:
     """Return a parameter as a constant: then whatever needs a gradient depends on the text."""
-    import torch
-
     return value.detach() if type(value) is torch.nn.Parameter else value
 
 
@@ -219,67 +292,16 @@ def _marked(value: Any, kind: str | None) -> Any:
     return value
 
 
+# Operations of torch's graph by name, as it writes them.
 _LINEAR = frozenset(
-    [
-        "AccumulateGrad",
-        "Add",
-        "Alias",
-        "AsStrided",
-        "AvgPool2D",
-        "AvgPool3D",
-        "Cat",
-        "Clone",
-        "ConstantPadNd",
-        "CopyBackwards",
-        "CopySlices",
-        "Cumsum",
-        "Detach",
-        "Expand",
-        "FftC2C",
-        "FftC2R",
-        "FftR2C",
-        "Flip",
-        "Gather",
-        "Im2Col",
-        "Index",
-        "IndexAdd",
-        "IndexPut",
-        "IndexSelect",
-        "MaskedFill",
-        "MaskedScatter",
-        "Mean",
-        "NativeBatchNorm",
-        "Neg",
-        "Permute",
-        "Real",
-        "Repeat",
-        "ReshapeAlias",
-        "Roll",
-        "Scatter",
-        "ScatterAdd",
-        "Select",
-        "Slice",
-        "SliceScatter",
-        "SelectScatter",
-        "Split",
-        "SplitWithSizes",
-        "Squeeze",
-        "Stack",
-        "Sub",
-        "Sum",
-        "T",
-        "ToCopy",
-        "Transpose",
-        "Unbind",
-        "Unfold",
-        "UnsafeSplit",
-        "UnsafeView",
-        "Unsqueeze",
-        "View",
-        "ViewAsComplex",
-        "ViewAsReal",
-        "Where",
-    ]
+    """
+    AccumulateGrad Add Alias AsStrided AvgPool2D AvgPool3D Cat Clone ConstantPadNd CopyBackwards
+    CopySlices Cumsum Detach Expand FftC2C FftC2R FftR2C Flip Gather Im2Col Index IndexAdd
+    IndexPut IndexSelect MaskedFill MaskedScatter Mean NativeBatchNorm Neg Permute Real Repeat
+    ReshapeAlias Roll Scatter ScatterAdd Select Slice SliceScatter SelectScatter Split
+    SplitWithSizes Squeeze Stack Sub Sum T ToCopy Transpose Unbind Unfold UnsafeSplit UnsafeView
+    Unsqueeze View ViewAsComplex ViewAsReal Where
+    """.split()  # noqa: SIM905  (58 lines as a list)
 )
 # A maximum passes on what it has selected, so with the choice frozen it is linear.
 _CHOICES = frozenset(("Amax", "AdaptiveMaxPool2D", "Max", "MaxPool2DWithIndices", "Sort", "Topk"))
@@ -307,6 +329,7 @@ def not_affine(output: Any) -> str | None:
 
     Whatever is differentiable counts as depending on the input.
     """
+    # Parameters were made constants, so what a graph still reaches comes from the text.
     seen, waiting = {output.grad_fn}, [output.grad_fn]
     while waiting:
         node = waiting.pop()
@@ -332,122 +355,3 @@ def _affine(name: str, before: list[Any]) -> bool:
     if name.startswith("ScaledDotProduct"):
         return not depend(_ATTENTION)
     return name in _LINEAR or name in _CHOICES
-
-
-_PROBE = "one or two words"  # any text shows what a network is made of
-_PIECES = 32_768  # that are differentiated together, at most
-_TEXTS = 256
-
-
-class NotAffineError(DomainError):
-    """A network computes something that stays curved when all known weights are frozen."""
-
-
-def frozen_gradient(
-    network: Any,
-    ids: Int[np.ndarray, " T"],
-    points: Float[np.ndarray, "n T d_e"],
-    weigh: Weigh | Float[np.ndarray, "n C"],
-) -> Differentiated:
-    """Return the gradient at embedded ``points`` of the network whose weights are frozen there.
-
-    What is left must be affine: a network that mixes its tokens in some other way, as a state
-    space model does, is refused and not explained by half.
-    """
-    seen = partial(_check_affine, network)
-    return differentiated(network, ids, points, weigh, held=frozen_weights, seen=seen)
-
-
-def frozen_times_input(
-    network: Any,
-    documents: Sequence[Document],
-    weights: Float[np.ndarray, "n C"],
-    *,
-    alike: bool,
-) -> TimesInput:
-    """Return e_t · ∇F of the network with frozen weights, at the texts themselves.
-
-    An ``alike`` network is shown texts of one length together: padding changes its answers.
-    """
-    rows = [ids_read(document) for document in documents]
-    products: list[Any] = [None] * len(rows)
-
-    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        found, outputs = times_input(
-            network,
-            rectangle([rows[i] for i in places]),
-            weights[places],
-            held=frozen_weights,
-            seen=partial(_check_affine, network),
-        )
-        for i, product in zip(places, found, strict=True):
-            products[i] = product[: len(rows[i])]
-        return outputs
-
-    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        return _answers(together, places, network, documents)
-
-    engine = Engine(
-        answer,
-        size=lambda i: len(rows[i]),
-        key=int,
-        budget=_PIECES,
-        most=frozen_together(network),
-        alike=alike,
-    )
-    outputs = engine(range(len(rows)))
-    return TimesInput(products, outputs)
-
-
-def frozen_together(network: Any) -> int:
-    """Return how many texts are differentiated at a time.
-
-    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
-    beside it in a list.
-    """
-    padded = network.config.pad_token_id is not None
-    return _TEXTS if padded and network.device.type == "cuda" else 1
-
-
-def _answers(
-    together: Callable[[list[int]], Float[np.ndarray, "_ C"]],
-    places: list[int],
-    network: Any,
-    documents: Sequence[Document],
-) -> Float[np.ndarray, "_ C"]:
-    """Answer all at once; if that fails, one by one, so that the text at fault is named."""
-    try:
-        if len(places) > 1:
-            return together(places)
-    except Exception as error:
-        if out_of_memory(error):
-            raise
-    found = []
-    for i in places:
-        with naming(type(network).__name__, documents[i].text):
-            found.append(together([i]))
-    return np.concatenate(found)
-
-
-def why_not_frozen(model: Any) -> str | None:
-    """Return None where all weights of the network can be frozen, else a clause that says why not.
-
-    Found by freezing it once, on a few words.
-    """
-    try:
-        document = model.read(_PROBE)
-        point = model.embedded(document)[None]
-        model.frozen_gradient(document, point, np.ones_like)
-    except NotAffineError as error:
-        return str(error).partition(";")[0]
-    except Exception:  # no gradients at all: whoever asks for them is told why
-        return None
-    return None
-
-
-def _check_affine(network: Any, logits: Any) -> None:
-    if (unknown := not_affine(logits)) is not None:
-        raise NotAffineError(
-            f"{type(network).__name__} computes {unknown!r}, in which nothing is known to be a "
-            "weight; use 'ig', 'shapley' or 'lime'."
-        )

@@ -47,6 +47,7 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
     def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
         left = stays(keep)
         sizes = left.sum(axis=1)
+        # A stable sort moves what is left to the front in its order, for all masks at once.
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
         ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
         ids[sizes == 0, 0] = nothing
@@ -89,6 +90,7 @@ class MaskedText:
         games: Sequence[Any], masks: Sequence[Bool[np.ndarray, "_ _d"]]
     ) -> list[Float[np.ndarray, "_ C"]]:
         """Return the outputs for the masks of each text, asked as if they were one text's."""
+        # Short texts alone would leave a device idle: one batch may hold masks of many.
         sizes = np.concatenate(
             [game.masked.sizes(keep) for game, keep in zip(games, masks, strict=True)]
         )
@@ -112,7 +114,7 @@ class MaskedText:
         return np.split(games[0].engine.rows(sizes, answer), starts[1:])
 
 
-def standing_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
+def replacement_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
     """Return the tokens that may stand in the place of another, by name."""
     pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
     known = {
@@ -126,6 +128,7 @@ def standing_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
 
 def nothing_token(tokenizer: Any) -> int:
     """Return what stands for a text of no pieces at all: the token that begins or ends others."""
+    # The padding last: decoders look for the last piece that is not padding.
     choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
     return next(int(token) for token in choices if token is not None)
 

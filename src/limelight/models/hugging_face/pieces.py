@@ -8,12 +8,22 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.checking import checked_given
 from limelight.models.engine import said
-from limelight.models.hugging_face.forward import untouched_tokenizer, with_segments
+from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
 from limelight.models.hugging_face.labels import compared_notice
 from limelight.shapes import Bool, Int
-from limelight.text import SIDES, Document, Features, Given, Span, Tokens, joined, one_line, side_at
+from limelight.text import (
+    SIDES,
+    Document,
+    Features,
+    Given,
+    Span,
+    Tokens,
+    checked_text_or_pair,
+    joined,
+    one_line,
+    side_at,
+)
 
 
 @final
@@ -125,6 +135,7 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     """
     sides = pieces.side_of_word or (0,) * len(pieces.strings)
     words = list(zip(sides, pieces.strings, strict=True))
+    # Words that are read come first among ``strings``, so that features pair with their beginning.
     count = len(features.of_token)
     row = dict(zip(words[:count], features.of_token.tolist(), strict=True))
     later = [row.get(word, -1) if features.unit == "words" else -1 for word in words[count:]]
@@ -232,8 +243,9 @@ def pieces_of(
 
     Words that the model reads come first, in the order of the text, then those that are cut off.
     """
-    text, parts = joined(checked_given(given))
+    text, parts = joined(checked_text_or_pair(given))
     encoded = _encoded(tokenizer, given)
+    # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
     ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
     sides = [side or 0 for side in encoded.sequence_ids()] if parts else [0] * len(ids)
     starts = [start for start, _ in parts] or [0]
@@ -247,6 +259,7 @@ def pieces_of(
     before = next((i for i, s in enumerate(special) if not s), len(special))
     after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
     strings = [text[start:end] for start, end in spans]
+    # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     if lowers(tokenizer):
         strings = [string.lower() for string in strings]
     if not parts:
@@ -287,7 +300,7 @@ def _encoded(tokenizer: Any, given: Given) -> Any:
     """Return what the tokenizer makes of a text; it may fail on one where it reads others."""
     texts = (given,) if isinstance(given, str) else given
     try:
-        with untouched_tokenizer(tokenizer):
+        with restoring_tokenizer(tokenizer):
             return tokenizer(*texts, return_offsets_mapping=True, truncation=False, verbose=False)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise

@@ -252,6 +252,8 @@ class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
             input_ids=input_ids, attention_mask=attention_mask, use_cache=False, **asked
         )
         rows = torch.arange(len(input_ids), device=last.device)
+        # Where the network can, only the last places are turned into words: 50,000 logits at each
+        # of 500 places would be most of the work.
         at_last = out.logits[rows, row if self._keeps else last]
         return SequenceClassifierOutput(
             logits=_compared(at_last[:, list(self.tokens)]),

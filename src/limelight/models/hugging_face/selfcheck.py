@@ -24,63 +24,10 @@ from limelight.shapes import Float, Int
 _TEXT = "The plot is bad, but the acting is good."
 # Between the special ones. Reformer's chunks have 64, and only what is longer is hashed at random.
 _PIECES, _FEW, _MANY = 6, (1, 4), 70
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """Ids of a short text, of another of the same length, of shorter ones and of a longer one.
-
-    ``middle`` is the place of an ordinary piece in the first two, which differ at all such places.
-    ``rows`` is how many tokens the embedding knows, None where that cannot be seen.
-    """
-
-    ids: Int[np.ndarray, " T"]
-    other: Int[np.ndarray, " T"]
-    shorter: tuple[Int[np.ndarray, " _"], ...]
-    longer: Int[np.ndarray, " L"]
-    middle: int
-    rows: int | None
-
-
-def probe_of(network: Any, tokenizer: Any, limit: int) -> Probe:
-    """Return tokens of an English text, or of the vocabulary where that is too small for one."""
-    pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    end = len(pieces.ids) - pieces.after
-    rows = embedding_rows(network)
-    inner = list(dict.fromkeys(pieces.ids[pieces.before : end].tolist()))
-    known = [i for i in inner if rows is None or i < rows]
-    if len(known) < _PIECES:
-        known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
-    short = max(1, min(_PIECES, pieces.room, len(known)))
-    many = max(1, min(_MANY, pieces.room))
-
-    def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
-
-    rolled = known[1:short] + known[:1]
-    return Probe(
-        ids=around(known[:short]),
-        other=around(rolled),
-        shorter=tuple(around(known[:few]) for few in _FEW if few < short),
-        longer=around((known * many)[:many]),
-        middle=pieces.before + short // 2,
-        rows=rows,
-    )
-
-
-def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
-    """Return a few ids from all over the vocabulary."""
-    special = set(tokenizer.all_special_ids)
-    ids = sorted(set(tokenizer.get_vocab().values()) - special)
-    usable = [i for i in ids if rows is None or i < rows] or [0]
-    return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
-
-
 # Outputs of a float32 network differ by this part of the largest from one order of sums to another.
 _ROUNDING = 1e-4
-Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
 _DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
+Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
 
 
 @final
@@ -99,30 +46,91 @@ class NetworkCheck:
 
 
 def checked_network(
-    network: Any, probe: Probe, tokens: Mapping[str, int], *, asked: Ask
+    network: Any, example: "ExampleIds", tokens: Mapping[str, int], *, asked: Ask
 ) -> NetworkCheck:
-    """Ask ``network`` about a few ``probe`` tokens; ``tokens`` may stand for a removed word.
+    """Ask ``network`` about a few ``example`` tokens; ``tokens`` may stand for a removed word.
 
     ``asked`` is how it will be asked from then on, perhaps in half precision. A network that
     cannot answer at all is refused.
     """
-    _check_ids(probe)
-    whole = _answer(network, probe.ids[None])
-    noise = max(_distance(_answer(network, probe.ids[None]), whole), _noise(network, probe.longer))
-    rounding = _rounding(network) * float(np.abs(whole).max() + 1)
+    _check_ids(example)
+    whole = _answer(network, example.ids[None])
+    again = _answer(network, example.ids[None])
+    noise = max(_distance(again, whole), _noise(network, example.longer))
+    digits = _DIGITS.get(str(network.dtype))
+    part = _ROUNDING if digits is None else 10.0 ** (1 - digits)
+    rounding = part * float(np.abs(whole).max() + 1)  # + 1: outputs near zero are sums of larger
     alike = network.config.pad_token_id is not None and (
-        noise > rounding or _feels_padding(network, probe, rounding)
+        noise > rounding or _feels_padding(network, example, rounding)
     )
+    notices = []
+    if noise > rounding:
+        notices = [
+            f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
+            "twice): scores of that size are noise. Switch off whatever is random in it."
+        ]
+    elif alike:
+        notices = [
+            "The answers of this model change with padding, so it is asked about texts of one "
+            "length at a time."
+        ]
     return NetworkCheck(
-        refused=MappingProxyType(_refused(network, probe, rounding)),
-        withdrawn=MappingProxyType(_withdrawn(network, probe, tokens, rounding)),
+        refused=MappingProxyType(_refused(network, example, rounding)),
+        withdrawn=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
         alike=alike,
-        notices=(
-            *_noise_notice(noise, rounding),
-            *_padding_notice(alike and noise <= rounding),
-            *_precision_notice(network, asked(probe.ids[None]), whole),
-        ),
+        notices=(*notices, *_precision_notice(network, asked(example.ids[None]), whole)),
     )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExampleIds:
+    """Ids of a short text, of another of the same length, of shorter ones and of a longer one.
+
+    ``middle`` is the place of an ordinary piece in the first two, which differ at all such places.
+    ``rows`` is how many tokens the embedding knows, None where that cannot be seen.
+    """
+
+    ids: Int[np.ndarray, " T"]
+    other: Int[np.ndarray, " T"]
+    shorter: tuple[Int[np.ndarray, " _"], ...]
+    longer: Int[np.ndarray, " L"]
+    middle: int
+    rows: int | None
+
+
+def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
+    """Return tokens of an English text, or of the vocabulary where that is too small for one."""
+    pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
+    end = len(pieces.ids) - pieces.after
+    rows = embedding_rows(network)
+    inner = list(dict.fromkeys(pieces.ids[pieces.before : end].tolist()))
+    known = [i for i in inner if rows is None or i < rows]
+    if len(known) < _PIECES:
+        known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
+    short = max(1, min(_PIECES, pieces.room, len(known)))
+    many = max(1, min(_MANY, pieces.room))
+
+    def around(some: list[int]) -> Int[np.ndarray, " _"]:
+        return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
+
+    rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
+    return ExampleIds(
+        ids=around(known[:short]),
+        other=around(rolled),
+        shorter=tuple(around(known[:few]) for few in _FEW if few < short),
+        longer=around((known * many)[:many]),
+        middle=pieces.before + short // 2,
+        rows=rows,
+    )
+
+
+def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
+    """Return a few ids from all over the vocabulary."""
+    special = set(tokenizer.all_special_ids)
+    ids = sorted(set(tokenizer.get_vocab().values()) - special)
+    usable = [i for i in ids if rows is None or i < rows] or [0]
+    return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
 
 
 def _noise(network: Any, ids: Int[np.ndarray, " T"]) -> float:
@@ -131,11 +139,6 @@ def _noise(network: Any, ids: Int[np.ndarray, " T"]) -> float:
         return _distance(*(network_outputs(network, ids[None]) for _ in range(2)))
     except Exception:
         return 0.0  # a length that it does not take is no noise
-
-
-def _rounding(network: Any) -> float:
-    digits = _DIGITS.get(str(network.dtype))
-    return _ROUNDING if digits is None else 10.0 ** (1 - digits)
 
 
 def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) -> float:
@@ -156,20 +159,20 @@ def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C
     return found
 
 
-def _check_ids(probe: Probe) -> None:
+def _check_ids(example: ExampleIds) -> None:
     """The tokens that stand around every text must be in the embedding."""
-    if probe.rows is not None and (most := int(probe.ids.max())) >= probe.rows:
+    if example.rows is not None and (most := int(example.ids.max())) >= example.rows:
         raise InputError(
             f"the tokenizer puts the token {most} around a text, but the embedding of the model "
-            f"has {probe.rows} rows; load the tokenizer that belongs to the model."
+            f"has {example.rows} rows; load the tokenizer that belongs to the model."
         )
 
 
-def _feels_padding(network: Any, probe: Probe, rounding: float) -> bool:
+def _feels_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Whether the answer to a text changes when longer ones stand beside it."""
-    rows = [probe.ids, *probe.shorter]
+    rows = [example.ids, *example.shorter]
     try:
-        beside = network_outputs(network, rectangle([*rows, probe.longer]))[:-1]
+        beside = network_outputs(network, rectangle([*rows, example.longer]))[:-1]
         alone = [network_outputs(network, row[None])[0] for row in rows]
     except Exception:
         return True  # a text that only padding makes long enough, or a batch that is refused
@@ -177,26 +180,27 @@ def _feels_padding(network: Any, probe: Probe, rounding: float) -> bool:
 
 
 def _withdrawn(
-    network: Any, probe: Probe, tokens: Mapping[str, int], rounding: float
+    network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: float
 ) -> dict[str, str]:
     """Say which tokens cannot stand for a removed word, and why."""
     found = {
         name: f"its token has the number {token}, and the embedding of the model has only "
-        f"{probe.rows} rows"
+        f"{example.rows} rows"
         for name, token in tokens.items()
-        if probe.rows is not None and not 0 <= token < probe.rows
+        if example.rows is not None and not 0 <= token < example.rows
     }
-    if "pad" in tokens and "pad" not in found and not _masks(network, probe, rounding):
+    if "pad" in tokens and "pad" not in found and not _masks(network, example, rounding):
         found["pad"] = "masking a token out does not hide it from this model"
     return found
 
 
-def _masks(network: Any, probe: Probe, rounding: float) -> bool:
+def _masks(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Whether a piece that is masked out has no say: whatever it is, the answer is the same."""
-    hidden = probe.ids.copy()
-    hidden[probe.middle] = MASKED_OUT
+    # Two texts that differ only where nobody should look.
+    hidden = example.ids.copy()
+    hidden[example.middle] = MASKED_OUT
     # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
-    fillers = (int(probe.ids[probe.middle]), int(probe.other[probe.middle]))
+    fillers = (int(example.ids[example.middle]), int(example.other[example.middle]))
     try:
         one, other = (network_outputs(network, hidden[None], filler=f) for f in fillers)
     except Exception:
@@ -204,29 +208,28 @@ def _masks(network: Any, probe: Probe, rounding: float) -> bool:
     return _distance(one, other) <= rounding
 
 
-def _refused(network: Any, probe: Probe, rounding: float) -> dict[Capability, str]:
+def _refused(network: Any, example: ExampleIds, rounding: float) -> dict[Capability, str]:
     """Say what the network cannot show, and why."""
     found: dict[Capability, str] = {}
-    if (why := _tried(lambda: _why_no_gradient(network, probe, rounding))) is not None:
+    if (why := _tried(lambda: _why_no_gradient(network, example, rounding))) is not None:
         found["differentiates"] = why
     seen: list[Attended] = []
-    why = _tried(lambda: _why_not_vectors(network, probe)) or _tried(
-        lambda: seen.append(attended(network, probe.ids, _first))
-    )
+
+    def look() -> None:
+        embedded(network, example.ids)  # or else it says why not: I-BERT's come with a scale
+        seen.append(attended(network, example.ids, _first))
+
+    why = _tried(look)
     if why is not None:
         found["attends"] = why
     else:
-        why = _tried(lambda: why_not_attention_alone(network, probe.ids, len(seen[0].alpha)))
+        why = _tried(lambda: why_not_attention_alone(network, example.ids, len(seen[0].alpha)))
         # Rows that reach the head through another mixing layer are not rows that it reads.
         if why is not None and np.count_nonzero(seen[0].reads) > 1:
             found["attends"] = why
     if why is not None:
         found["relays"] = why
     return found
-
-
-def _why_not_vectors(network: Any, probe: Probe) -> None:
-    embedded(network, probe.ids)  # or else it says so: I-BERT's come with a scale
 
 
 def _tried(look: Callable[[], str | None]) -> str | None:
@@ -245,41 +248,23 @@ def _first(outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     return np.eye(1, outputs.shape[1]).repeat(len(outputs), axis=0)
 
 
-def _why_no_gradient(network: Any, probe: Probe, rounding: float) -> str | None:
+def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str | None:
     """Whether the embedded tokens are all that the outputs depend on, and move them smoothly.
 
     The embedded tokens of one text take the place of those of another: what comes must be the
     answer to the first, or the tokens enter by a second road that no gradient would show.
     """
     name = type(network).__name__
-    points = embedded(network, probe.other)[None]
-    told = network_outputs(network, probe.other[None])
-    if _distance(outputs_at(network, probe.ids, points), told) > rounding:
+    points = embedded(network, example.other)[None]
+    told = network_outputs(network, example.other[None])
+    if _distance(outputs_at(network, example.ids, points), told) > rounding:
         return f"{name} reads its tokens by more than one embedding"
-    gradient = differentiated(network, probe.ids, points, _first).gradient
+    gradient = differentiated(network, example.ids, points, _first).gradient
     if not np.isfinite(gradient).all():
         return f"the gradients of {name} are not finite"
     if not gradient.any():
         return f"the gradient of {name} is zero whatever the text, so something in it has none"
     return None
-
-
-def _noise_notice(noise: float, rounding: float) -> tuple[str, ...]:
-    if noise <= rounding:
-        return ()
-    return (
-        f"The model answers the same text differently from call to call (by {noise:.1g}, asked "
-        "twice): scores of that size are noise. Switch off whatever is random in it.",
-    )
-
-
-def _padding_notice(alike: bool) -> tuple[str, ...]:
-    if not alike:
-        return ()
-    return (
-        "The answers of this model change with padding, so it is asked about texts of one length "
-        "at a time.",
-    )
 
 
 def _precision_notice(

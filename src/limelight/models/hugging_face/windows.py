@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -26,56 +26,22 @@ from limelight.text import Document, Features, Span, Windows
 _STOPS = frozenset(".!?…")
 _WIDE_STOPS = frozenset("。！？")  # no space follows them
 _CLOSING = "\"'”’»)]"
+_ENDLESS = 1 << 62  # what limits a text that is cut later
 
 
-def sentence_ends(text: str, spans: Sequence[Span]) -> list[int]:
-    """Return the numbers of the words that end a sentence.
+def windowed(model: HuggingFace, window: Any) -> "Windowed":
+    """Return ``model`` for whole texts.
 
-    A word ends one if it ends in a stop, quotes and brackets aside, with white space after it.
+    ``window`` is "auto", as many tokens as the model reads, or a smaller number of them.
     """
-    ends = []
-    for i, (_, end) in enumerate(spans):
-        behind, last = text[end : end + 1], end - 1
-        while last > 0 and text[last] in _CLOSING:
-            last -= 1
-        wide = text[last] in _WIDE_STOPS and behind not in _WIDE_STOPS
-        if wide or (text[last] in _STOPS and (not behind or behind.isspace())):
-            ends.append(i)
-    return ends
-
-
-def window_ends(
-    total: int, room: int, *, words: Collection[int], sentences: Collection[int]
-) -> list[int]:
-    """Return the ends of windows of at most ``room`` pieces that together hold all ``total``.
-
-    ``words`` and ``sentences`` are the numbers of pieces before their ends. Windows are made
-    alike: of the sentence ends in the second half of what fits, the one nearest to an equal share
-    of the rest is taken, else such a word end, else the last piece that fits.
-    """
-    ends, start = [], 0
-    while (rest := total - start) > room:
-        share = start + rest / -(-rest // room)
-        half, most = start + room // 2, start + room
-        for choices in (sentences, words):
-            if inside := [end for end in choices if half < end <= most]:
-                start = min(inside, key=lambda end: abs(end - share))
-                break
-        else:
-            start = most
-        ends.append(start)
-    return [*ends, total]
-
-
-class InWindows(NamedTuple):
-    """The windows of a text, each a document of its own."""
-
-    parts: tuple[Document, ...]
-
-
-def _parts_of(document: Document) -> tuple[Document, ...]:
-    found: InWindows = document.input
-    return found.parts
+    size = model.limit if window == "auto" else window
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    if not whole or not 1 <= size <= model.limit:
+        raise InputError(
+            f"window must be 'auto' or a number of tokens up to {model.limit}, all that this "
+            f"model reads; got {window!r}."
+        )
+    return Windowed(inner=model, size=size)
 
 
 @final
@@ -137,6 +103,12 @@ class Windowed:
             Document(text, whole.tokens, input=part)
             for part in _parts(pieces_in(whole), self._ends(text, whole, apart=pieces), self.size)
         )
+        several: tuple[str, ...] = ()
+        if len(windows) > 1:
+            several = (
+                f"The text was read in {len(windows)} windows; what is explained is the mean of "
+                "the model's outputs over them.",
+            )
         found = Windows(
             self.size,
             tuple(_span(whole, pieces_in(window)) for window in windows),
@@ -145,8 +117,8 @@ class Windowed:
         return Document(
             text,
             whole.tokens,
-            notices=_notices(len(windows)) + whole.notices + self.inner.check.notices,
-            input=InWindows(windows),
+            notices=several + whole.notices + self.inner.check.notices,
+            input=windows,
             windows=found,
         )
 
@@ -185,7 +157,7 @@ class Windowed:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the mean over windows for each mask."""
-        games = [self.inner.game(part, features, replacement) for part in _parts_of(document)]
+        games = [self.inner.game(part, features, replacement) for part in _windows(document)]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
             with in_parts(len(games)):
@@ -195,24 +167,20 @@ class Windowed:
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of all windows, one after the other."""
-        return np.concatenate([self.inner.places(part) for part in _parts_of(document)])
+        return np.concatenate([self.inner.places(part) for part in _windows(document)])
 
     def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
         """Yield the attention within each window, with ``weigh`` also ∂F/∂α."""
-        share = (
-            None
-            if weigh is None
-            else weigh(_mean_output(document)[None]) / len(_parts_of(document))
-        )
-        given = None if share is None else lambda _: share
-        for part in _parts_of(document):
-            yield from self.inner.attended(part, given)
+        windows = _windows(document)
+        share = None if weigh is None else weigh(_mean_output(document)[None]) / len(windows)
+        for part in windows:
+            yield from self.inner.attended(part, None if share is None else lambda _: share)
 
     def embedded(
         self, document: Document, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded pieces of all windows, those of ``features`` replaced."""
-        found = [self.inner.embedded(part, features, replacement) for part in _parts_of(document)]
+        found = [self.inner.embedded(part, features, replacement) for part in _windows(document)]
         return np.concatenate(found)
 
     def differentiated(
@@ -262,9 +230,9 @@ class Windowed:
         ∂F/∂g_w = weigh(f)/W needs f, so all outputs come first, then one window after the other:
         the graphs of all at once may not fit.
         """
-        lengths = [len(pieces_in(part).ids) for part in _parts_of(document)]
+        lengths = [len(pieces_in(part).ids) for part in _windows(document)]
         split = np.split(points, np.cumsum(lengths)[:-1], axis=1)
-        parts = list(zip(_parts_of(document), split, strict=True))
+        parts = list(zip(_windows(document), split, strict=True))
         outputs = np.mean([self.inner.outputs_at(part, here) for part, here in parts], axis=0)
         weights = (weigh(outputs) if callable(weigh) else weigh) / len(parts)
         found = [gradient(part, here, weights) for part, here in parts]
@@ -274,37 +242,57 @@ class Windowed:
         )
 
 
-_ENDLESS = 1 << 62  # what limits a text that is cut later
+def sentence_ends(text: str, spans: Sequence[Span]) -> list[int]:
+    """Return the numbers of the words that end a sentence.
 
-
-def windowed(model: HuggingFace, window: Any) -> Windowed:
-    """Return ``model`` for whole texts.
-
-    ``window`` is "auto", as many tokens as the model reads, or a smaller number of them.
+    A word ends one if it ends in a stop, quotes and brackets aside, with white space after it.
     """
-    size = model.limit if window == "auto" else window
-    whole = isinstance(size, int) and not isinstance(size, bool)
-    if not whole or not 1 <= size <= model.limit:
-        raise InputError(
-            f"window must be 'auto' or a number of tokens up to {model.limit}, all that this "
-            f"model reads; got {window!r}."
-        )
-    return Windowed(inner=model, size=size)
+    ends = []
+    for i, (_, end) in enumerate(spans):
+        behind, last = text[end : end + 1], end - 1
+        while last > 0 and text[last] in _CLOSING:
+            last -= 1
+        wide = text[last] in _WIDE_STOPS and behind not in _WIDE_STOPS
+        if wide or (text[last] in _STOPS and (not behind or behind.isspace())):
+            ends.append(i)
+    return ends
+
+
+def window_ends(
+    total: int, room: int, *, words: Collection[int], sentences: Collection[int]
+) -> list[int]:
+    """Return the ends of windows of at most ``room`` pieces that together hold all ``total``.
+
+    ``words`` and ``sentences`` are the numbers of pieces before their ends. Windows are made
+    alike: of the sentence ends in the second half of what fits, the one nearest to an equal share
+    of the rest is taken, else such a word end, else the last piece that fits.
+    """
+    ends, start = [], 0
+    while (rest := total - start) > room:
+        # An equal share of what is left: a full window and a rest of three words would give those
+        # three as much say as all the others.
+        share = start + rest / -(-rest // room)
+        half, most = start + room // 2, start + room
+        for choices in (sentences, words):
+            if inside := [end for end in choices if half < end <= most]:
+                start = min(inside, key=lambda end: abs(end - share))
+                break
+        else:
+            start = most
+        ends.append(start)
+    return [*ends, total]
+
+
+def _windows(document: Document) -> tuple[Document, ...]:
+    """Return the windows of a text, each a document of its own."""
+    found: tuple[Document, ...] = document.input
+    return found
 
 
 def _mean_output(document: Document) -> Float[np.ndarray, " C"]:
     if document.windows is None:
         raise TypeError("this document was not read in windows")
     return document.windows.outputs.mean(axis=0)
-
-
-def _notices(windows: int) -> tuple[str, ...]:
-    if windows < 2:
-        return ()
-    return (
-        f"The text was read in {windows} windows; what is explained is the mean of the model's "
-        "outputs over them.",
-    )
 
 
 def _span(whole: Document, window: Pieces) -> Span | None:
@@ -326,13 +314,11 @@ def _parts(pieces: Pieces, ends: Sequence[int], size: int) -> list[Pieces]:
         return np.concatenate([x[: pieces.before], inside, x[end_of_text:]])
 
     return [
-        Pieces(
-            between(pieces.ids, start, end),
-            between(pieces.token, start, end),
-            pieces.strings,
-            pieces.before,
-            pieces.after,
-            room,
+        replace(
+            pieces,
+            ids=between(pieces.ids, start, end),
+            token=between(pieces.token, start, end),
+            room=room,
         )
         for start, end in zip(starts, ends, strict=True)
     ]

@@ -3,18 +3,22 @@
 
 const SEPARATE = 250; // milliseconds: an address that changes with every key is refused by browsers
 
-/** The state in the address, with what `defaults` says where it says nothing. */
-export function stateInAddress(defaults) {
+/**
+ * The state in the address, with what `defaults` says where it says nothing. A link may be
+ * anybody's, or be cut short: what `fits` refuses, by the same names, is as it was at the start.
+ */
+export function stateInAddress(defaults, fits = {}) {
   const given = new URLSearchParams(location.hash.slice(1)), state = { ...defaults };
   for (const [name, usual] of Object.entries(defaults)) {
-    if (!given.has(name)) continue;
-    const value = given.get(name);
-    state[name] = typeof usual === "string" || usual === null ? value : parsed(value, usual);
+    const said = given.get(name);
+    if (said === null) continue;
+    const value = typeof usual === "string" || usual === null ? said : parsed(said, usual);
+    state[name] = fits[name]?.(value) ?? true ? value : usual;
   }
   return state;
 }
 
-// Lists stand there as JSON; a link that somebody has cut short must not break the page.
+// Numbers and lists stand there as JSON.
 function parsed(value, usual) {
   try {
     const found = JSON.parse(value);

@@ -11,6 +11,15 @@ function filled(node, attributes, children) {
   return node;
 }
 
+/** The element of that id. */
+export const byId = (id) => document.getElementById(id);
+
+/** All elements inside `root` that a selector names. */
+export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+/** The JSON that the page holds in the script element of that id. */
+export const dataIn = (id) => JSON.parse(byId(id).textContent);
+
 /** An HTML element; attributes that are null or false are left out, strings become text. */
 export function made(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);

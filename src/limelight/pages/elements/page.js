@@ -1,71 +1,37 @@
-// The page reads without this script; it adds the switch between methods, numbers on hover and
-// focus, arrow keys, the theme, and the values of the attention matrices.
+// Explanations: the elements draw what the page holds as JSON; here is what joins them. Where no
+// script runs, the words and the tables of the page are read as they stand.
 
 import { readableAttention } from "./attention_cells.js";
-import { made } from "./nodes.js";
+import "./class_meters.js";
+import "./coloured_words.js";
+import { all, byId, dataIn, made } from "./nodes.js";
+import "./score_bars.js";
 import { scoreInWords } from "./score_words.js";
 import { labelOf } from "./shades.js";
 import { switchedTabs } from "./tab_switch.js";
 import { featureName, visibleText } from "./text_pieces.js";
 
-const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const data = dataIn("limelight-data");
 const methods = data.explanations ?? [data];
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-
-function ranks(e) {
-  const order = e.features.map((_, j) => j);
-  order.sort((a, b) => Math.abs(e.features[b].score) - Math.abs(e.features[a].score));
-  const rank = [];
-  order.forEach((j, place) => { rank[j] = place + 1; });
-  return rank;
-}
-const rank = methods.map(ranks);
 
 function say(readout, m, j) {
-  const e = methods[m], feature = e.features[j];
-  const times = feature.spans.length > 1 ? `, all ${feature.spans.length} occurrences` : "";
-  const others = methods
-    .map((other, k) => (k === m ? null : `${labelOf(other)} ${scoreInWords(other, j)}`))
-    .filter(Boolean);
+  const e = methods[m], { score, spans } = e.features[j];
+  const rank = 1 + e.features.filter((one, k) => Math.abs(one.score) > Math.abs(score) || (Math.abs(one.score) === Math.abs(score) && k < j)).length;
+  const times = spans.length > 1 ? `, all ${spans.length} occurrences` : "";
+  const others = methods.flatMap((other, k) => (k === m ? [] : [`${labelOf(other)} ${scoreInWords(other, j)}`]));
   const elsewhere = others.length ? ` · elsewhere: ${others.join(", ")}` : "";
-  readout.replaceChildren(made("b", {}, visibleText(featureName(e, j))), `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank[m][j]} of ${e.features.length}${times}${elsewhere}`);
+  readout.replaceChildren(made("b", {}, visibleText(featureName(e, j))), `  ${labelOf(e)} ${scoreInWords(e, j)}, rank ${rank} of ${e.features.length}${times}${elsewhere}`);
 }
 
-function mark(j) {
-  for (const node of all(".same")) node.classList.remove("same");
-  if (j !== null) for (const node of all(`[data-f="${j}"]`)) node.classList.add("same");
-}
-
-// Words: hover, focus, arrow keys.
-for (const text of all(".words[data-m]")) {
-  const m = Number(text.dataset.m), walk = "walk" in text.dataset;
-  const readout = walk ? text.parentElement.querySelector(".readout") : null;
-  const words = all(".w", text);
-  words.forEach((word, place) => {
-    const j = Number(word.dataset.f), said = `${visibleText(featureName(methods[m], j))}: ${scoreInWords(methods[m], j)}`;
-    word.title = `${labelOf(methods[m])} ${scoreInWords(methods[m], j)}`;
-    word.addEventListener("mouseenter", () => { mark(j); if (walk) say(readout, m, j); });
-    if (!walk) return;
-    word.setAttribute("role", "button");
-    word.setAttribute("aria-label", said);
-    word.tabIndex = place ? -1 : 0;
-    word.addEventListener("focus", () => { mark(j); say(readout, m, j); });
-    word.addEventListener("click", () => focusWord(words, place));
-  });
-  text.addEventListener("mouseleave", () => mark(null));
-  if (walk) text.addEventListener("keydown", (event) => {
-    const here = words.indexOf(document.activeElement);
-    const there = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: words.length - 1 }[event.key];
-    if (here < 0 || there === undefined || there < 0 || there >= words.length) return;
-    event.preventDefault();
-    focusWord(words, there);
-  });
-}
-
-function focusWord(words, place) {
-  words.forEach((word, k) => { word.tabIndex = k === place ? 0 : -1; });
-  words[place].focus();
-}
+const shown = all("limelight-words, limelight-bars");
+for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
+all("limelight-classes")[0].outcomes = dataIn("limelight-view").outcomes;
+for (const readout of all(".readout")) readout.hidden = false;
+document.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
+  for (const node of shown) node.mark(feature);
+  const readout = target.closest(".panel")?.querySelector(".readout");
+  if (feature !== null && readout) say(readout, Number(target.dataset.m), feature);
+});
 
 // The switch between methods.
 const tabs = all("[role=tab]"), choosers = all("[data-choose]");
@@ -74,10 +40,9 @@ const choose = switchedTabs(tabs, all("[role=tabpanel]"), (index) => {
 });
 choosers.forEach((button, k) => button.addEventListener("click", () => {
   choose(k);
-  document.getElementById("closer").scrollIntoView({ block: "start" });
+  byId("closer").scrollIntoView({ block: "start" });
   tabs[k].focus({ preventScroll: true });
 }));
 if (tabs.length) choose(0);
-for (const readout of all(".readout")) readout.setAttribute("aria-live", "polite");
 
 readableAttention(document);

@@ -2,17 +2,27 @@
 //
 //   curve.lines = [{label, kind, points: [[share removed, output], …]}, …]
 //   curve.words = n           how many words there are to remove
+//   curve.at = k              how many are removed where the cursor stands
 //
 // `kind` is "method" (solid, one hue each), "chance" (dashed) or "ceiling" (dotted; what lies below
-// it no order reaches). A pointer or the arrow keys move a cursor; what it reads is said as text.
+// it no order reaches); a method keeps its `hue`, a number, where others are left out. A pointer or
+// the arrow keys move a cursor; what it reads is said as text, and "limelight-step" is sent with
+// {removed}.
 
 import { defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { HUES } from "./shades.js";
 
-const DASHES = { method: null, chance: "6 4", ceiling: "1.5 3" };
+const DASHES = { chance: "6 4", ceiling: "1.5 3" };
+const MORE_DASHES = [null, "5 3", "1.5 2.5", "8 3 2 3"]; // when all hues are taken
 const NARROWEST = 240, WIDEST = 1000, HEIGHT = 300, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 36;
+const EVENTS = ["pointerdown", "pointermove", "keydown"];
 const LINE = 14; // what a line of an axis's numbers takes
+
+/** The stroke of method number `m`: a hue, and dashes when all hues are taken. */
+export function methodStroke(m) {
+  return { stroke: HUES[m % HUES.length], "stroke-dasharray": MORE_DASHES[Math.floor(m / HUES.length) % MORE_DASHES.length] };
+}
 
 // The value of a line at x, between its points.
 function valueAt(points, x) {
@@ -37,16 +47,17 @@ export class RemovalCurve extends HTMLElement {
   set lines(lines) { this.#lines = lines; this.#show(); }
   get words() { return this.#words; }
   set words(count) { this.#words = count; this.#at = Math.min(this.#at, count); this.#show(); }
+  get at() { return this.#at; }
+  set at(removed) { this.#moved(removed); }
 
   connectedCallback() {
     this.tabIndex = 0;
     this.setAttribute("role", "slider");
     this.setAttribute("aria-label", "Words removed");
-    this.addEventListener("pointermove", this);
-    this.addEventListener("keydown", this);
+    for (const name of EVENTS) this.addEventListener(name, this);
     this.#watch.observe(this);
   }
-  disconnectedCallback() { this.#watch.disconnect(); this.removeEventListener("pointermove", this); this.removeEventListener("keydown", this); }
+  disconnectedCallback() { this.#watch.disconnect(); for (const name of EVENTS) this.removeEventListener(name, this); }
 
   handleEvent(event) {
     if (event.type === "keydown") {
@@ -66,14 +77,13 @@ export class RemovalCurve extends HTMLElement {
   #moved(step) {
     this.#at = Math.max(0, Math.min(this.#words, step));
     this.#show();
-  }
-
-  #colour(line) {
-    return line.kind === "method" ? HUES[this.#lines.filter(({ kind }) => kind === "method").indexOf(line) % HUES.length] : "currentColor";
+    this.dispatchEvent(new CustomEvent("limelight-step", { bubbles: true, detail: { removed: this.#at } }));
   }
 
   #stroke(line) {
-    return { fill: "none", stroke: this.#colour(line), "stroke-width": line.kind === "method" ? 2.5 : 1.5, "stroke-dasharray": DASHES[line.kind] };
+    if (line.kind !== "method") return { fill: "none", stroke: "currentColor", "stroke-width": 1.5, "stroke-dasharray": DASHES[line.kind] };
+    const place = this.#lines.filter(({ kind }) => kind === "method").indexOf(line);
+    return { fill: "none", "stroke-width": 2.5, ...methodStroke(line.hue ?? place) };
   }
 
   #show() {

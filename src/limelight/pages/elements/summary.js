@@ -1,12 +1,12 @@
-// The page reads without this script; it adds the switch between methods, the texts of a word,
-// the rows that wait for a click, and the theme.
+// The page reads without this script; it adds the switch between methods, the texts of a word, and
+// the rows that wait for a click.
 
-import { made } from "./nodes.js";
+import { stateInAddress, stateToAddressNow } from "./address_state.js";
+import { all, dataIn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { switchedTabs } from "./tab_switch.js";
 
-const data = JSON.parse(document.getElementById("limelight-data").textContent);
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const data = dataIn("limelight-data");
 const STEP = 100;
 
 // A click on a word shows the texts in which it scores most.
@@ -16,7 +16,7 @@ function example([id, score, before, found, after]) {
 }
 
 for (const panel of all(".panel")) {
-  const words = data.views[Number(panel.dataset.v)], place = panel.querySelector(".examples");
+  const words = data.views[Number(panel.dataset.v)], place = all(".examples", panel)[0];
   const buttons = all("[data-w]", panel);
   for (const button of buttons) button.addEventListener("click", () => {
     const [word, examples] = words[Number(button.dataset.w)];
@@ -32,14 +32,8 @@ for (const panel of all(".panel")) {
   });
 }
 
-// The switch between methods and classes.
-const tabs = all("[role=tab]");
-const choose = switchedTabs(tabs, all("[role=tabpanel]"), (index) => {
-  const address = index ? `#view=${index}` : location.pathname; // a view is a link
-  if (location.hash !== (index ? address : "")) history.replaceState(null, "", address);
-});
-function restore() {
-  const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("view"));
-  choose(wanted > 0 && wanted < tabs.length ? wanted : 0);
-}
+// The switch between methods and classes; a view is a link.
+const tabs = all("[role=tab]"), DEFAULTS = { view: 0 };
+const choose = switchedTabs(tabs, all("[role=tabpanel]"), (view) => stateToAddressNow({ view }, DEFAULTS));
+const restore = () => choose(stateInAddress(DEFAULTS, { view: (index) => Boolean(tabs[index]) }).view);
 if (tabs.length) { restore(); addEventListener("hashchange", restore); }

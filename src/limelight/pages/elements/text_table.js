@@ -12,6 +12,25 @@ import { defined, made } from "./nodes.js";
 
 const HEIGHT = 36, MORE = 8; // pixels of a row; rows beyond the edges
 
+/** `rows` by their values, the other way round if `falling`; what is missing (null) comes last. */
+export function sortedRows(rows, value, falling) {
+  const values = new Map(rows.map((i) => [i, value(i)])), sign = falling ? -1 : 1;
+  const compared = (x, y) => (typeof x === "string" ? x.localeCompare(y) : x - y);
+  return [...rows].sort((a, b) => {
+    const x = values.get(a), y = values.get(b);
+    if (x === null || y === null) return Number(x === null) - Number(y === null) || a - b;
+    return sign * compared(x, y) || a - b;
+  });
+}
+
+/** A plain table; the first cell of a row names it, and a cell may be a node. */
+export function headedTable(heads, rows, caption = null) {
+  const cell = (shown) => (shown instanceof Node ? shown : made("td", {}, shown));
+  return made("table", { class: "numbers" }, caption === null ? null : made("caption", {}, caption),
+    made("thead", {}, made("tr", {}, ...heads.map((name) => made("th", { scope: "col" }, name)))),
+    made("tbody", {}, ...rows.map(([name, ...others]) => made("tr", {}, made("th", { scope: "row" }, name), ...others.map(cell)))));
+}
+
 export class TextTable extends HTMLElement {
   #columns = [];
   #order = [];
@@ -41,6 +60,7 @@ export class TextTable extends HTMLElement {
     this.#order = order;
     this.#here = Math.max(0, order.indexOf(this.#chosen));
     this.#table.setAttribute("aria-rowcount", String(order.length + 1));
+    this.#window.style.setProperty("--all", `${(order.length + 1) * HEIGHT + 2}px`); // no taller than its rows
     this.#drawn = "";
     this.#draw();
   }

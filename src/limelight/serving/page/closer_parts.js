@@ -8,6 +8,7 @@ import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
 import { labelOf } from "../../pages/elements/shades.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
+import { headedTable } from "../../pages/elements/text_table.js";
 import "../../pages/elements/word_arcs.js";
 
 const PAUSE = 500;
@@ -24,12 +25,10 @@ function curves({ lines, words, kind, chance, ceiling, chance_error: error, meth
   const curve = made("limelight-curve");
   curve.words = words;
   curve.lines = lines;
-  const rows = methods.map(({ label, area, share }) => made("tr", {}, made("th", { scope: "row" }, label),
-    made("td", {}, area === null ? "–" : written(area)), made("td", {}, share === null || !room ? "–" : minus(share.toFixed(3)))));
+  const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : written(area), share === null || !room ? "–" : minus(share.toFixed(3))]);
   const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
   const note = `Words go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
-  const table = made("table", { class: "numbers" }, made("caption", {}, "From chance to ceiling, on this text"),
-    made("thead", {}, made("tr", {}, ...["method", "area", "share"].map((name) => made("th", { scope: "col" }, name)))), made("tbody", {}, ...rows));
+  const table = headedTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
   return [curve, made("p", { class: "note" }, note, room ? "" : " No order of these words is better than another."), table];
 }
 

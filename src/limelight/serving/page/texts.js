@@ -4,16 +4,15 @@ import { GONE, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
-import { made } from "../../pages/elements/nodes.js";
+import { all, byId, dataIn, made } from "../../pages/elements/nodes.js";
 import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
 import { labelOf } from "../../pages/elements/shades.js";
 import { featureName, visibleText } from "../../pages/elements/text_pieces.js";
-import "../../pages/elements/text_table.js";
+import { sortedRows } from "../../pages/elements/text_table.js";
 import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 
-const facts = JSON.parse(document.getElementById("limelight-facts").textContent);
-const byId = (id) => document.getElementById(id);
+const facts = dataIn("limelight-facts");
 const DEFAULTS = { sort: "text", falling: "", predicted: "", label: "", which: "", word: "", text: "" };
 let state = stateInAddress(DEFAULTS), data = null, table = null, withWord = null;
 
@@ -64,7 +63,7 @@ let columns = [];
 
 function ordered() {
   const { predicted, label } = data.columns, wanted = columns.find(({ name }) => name === state.sort) ?? columns[0];
-  const falling = state.falling ? state.falling === "yes" : Boolean(wanted.falling), sign = falling ? -1 : 1;
+  const falling = state.falling ? state.falling === "yes" : Boolean(wanted.falling);
   const rows = [];
   for (let i = 0; i < predicted.length; i += 1) {
     if (state.predicted && data.classes[predicted[i]] !== state.predicted) continue;
@@ -74,22 +73,16 @@ function ordered() {
     if (withWord && !withWord.has(i)) continue;
     rows.push(i);
   }
-  const values = data.columns.row.map((_, i) => wanted.value(i));
-  rows.sort((a, b) => {
-    const x = values[a], y = values[b];
-    if (x === null || y === null) return (x === null) - (y === null) || a - b; // what is missing comes last
-    return sign * (x - y) || a - b;
-  });
   table.sorted = { column: columns.indexOf(wanted), falling };
-  return rows;
+  return sortedRows(rows, wanted.value, falling);
 }
 
 function show({ top = true } = {}) {
   table.order = ordered();
   if (top) table.toTop();
-  const all = data.columns.row.length, shown = table.order.length;
+  const every = data.columns.row.length, shown = table.order.length;
   const failed = data.unexplained.length ? ` ${data.unexplained.length.toLocaleString("en")} failed.` : "";
-  byId("texts-status").textContent = shown === all ? `${all.toLocaleString("en")} texts.${failed}` : `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} texts.${failed}`;
+  byId("texts-status").textContent = shown === every ? `${every.toLocaleString("en")} texts.${failed}` : `${shown.toLocaleString("en")} of ${every.toLocaleString("en")} texts.${failed}`;
 }
 
 async function change(what) {
@@ -143,7 +136,7 @@ async function open(place, { scroll = true } = {}) {
   legend.explanations = explanations;
   const overview = made("div", { class: explanations[0].text.length > 300 ? "overview long" : "overview" }, ...rows);
   overview.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
-    for (const words of overview.querySelectorAll("limelight-words")) words.mark(feature);
+    for (const words of all("limelight-words", overview)) words.mark(feature);
     if (feature === null) return;
     const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${labelOf(e)} ${scoreInWords(e, feature)}`);
     readout.replaceChildren(made("b", {}, visibleText(featureName(target.explanation, feature))), `: ${numbers.join(" · ")}`);

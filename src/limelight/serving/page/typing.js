@@ -2,20 +2,26 @@
 
 import { layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
-import { made } from "../../pages/elements/nodes.js";
+import { byId, dataIn, made } from "../../pages/elements/nodes.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
-import { soundState } from "./sound_state.js";
 import "./text_reading.js";
 import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
-const facts = JSON.parse(document.getElementById("limelight-facts").textContent);
-const byId = (id) => document.getElementById(id);
+const facts = dataIn("limelight-facts");
+const { classes, scales, features } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
-  text: "", methods: facts.models[0].first, target: null, against: null, scale: facts.models[0].scales[0],
+  text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
   features: "words", protect: [], changes: [], open: [],
 };
-const inAddress = () => soundState(stateInAddress(DEFAULTS), DEFAULTS, facts);
+const isWord = (one) => typeof one === "string";
+const isChange = (one) => Array.isArray(one) && one.length === 3 && isWord(one[0]) && Number.isInteger(one[1]) && one[1] >= 0 && (one[2] === null || isWord(one[2]));
+const FITS = {
+  target: (name) => name === "predicted" || classes.includes(name), against: (name) => classes.includes(name), scale: (name) => scales.includes(name),
+  features: (name) => features.includes(name), methods: (ids) => ids.every((id) => offered.has(id)),
+  protect: (words) => words.every(isWord), changes: (several) => several.every(isChange), open: (names) => names.every(isWord),
+};
+const inAddress = () => stateInAddress(DEFAULTS, FITS);
 let state = inAddress();
 
 function change(what, { address = true } = {}) {

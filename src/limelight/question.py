@@ -1,9 +1,25 @@
-"""What is asked of a model about a text: class, scale, features, and settings of methods."""
+"""What is asked of a model about a text: class, scale, features, and settings of methods.
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+A field of :class:`Question` is a keyword of every verb, an option of the commands and a parameter
+of the page. A new one is declared here, with its meaning, in ``Question`` and among the keywords
+that type checkers see; nothing else names it.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, TypedDict, cast, final
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -168,21 +184,45 @@ def explained_scale(scale: str, link: str) -> str:
 class Question:
     """What is asked about one text, or about each of several, whatever the method.
 
-    The fields are the arguments of :func:`limelight.explain` that bear their names; with
-    ``all_classes`` every class is asked about in turn, and no target is named. The verbs make it of
-    their keywords and the page of a request; a run stores it, so that only the same question goes
-    on with it. What can be checked without a model is checked here, the rest when it is put
-    :meth:`to` one and when the texts are read.
+    The fields are the arguments of :func:`limelight.explain` that bear their names, each with what
+    it means to somebody who types a command; with ``all_classes`` every class is asked about in
+    turn, and no target is named. A run stores the question, so that only the same one goes on with
+    it. What can be checked without a model is checked here, the rest when it is put :meth:`to` one
+    and when the texts are read.
     """
 
-    target: str | int | None = None
-    against: str | int | None = None
+    target: Annotated[
+        str | int | None,
+        'Class to explain, by name or number, or "predicted"; by default the last of two classes, '
+        "else the predicted one.",
+    ] = None
+    against: Annotated[
+        str | int | None,
+        'Explain the target against this class, by name or number, or "predicted": the difference '
+        "of the two.",
+    ] = None
     all_classes: bool = False
-    features: str | Sequence[int] = "words"
-    scale: str = "logit"
-    protect: Collection[str] = ()
-    window: str | int | None = None
-    side: str | None = None
+    features: Annotated[
+        str | Sequence[int],
+        '"words": all occurrences of a word together; "positions": every token by itself; '
+        '"sentences"; with a Hugging Face model also "tokens".',
+    ] = "words"
+    scale: Annotated[
+        str,
+        'Explain the "logit" of the class or its "probability"; a model without probabilities has '
+        'a "score", which is always what is explained.',
+    ] = "logit"
+    protect: Annotated[
+        Collection[str], "Word that stays as it is and gets no score. May be repeated."
+    ] = ()
+    window: Annotated[
+        str | int | None,
+        "Explain all of a text that is longer than a Hugging Face model reads: the mean over "
+        'windows of this many tokens, or "auto" for as many as it reads.',
+    ] = None
+    side: Annotated[
+        str | None, '"first" or "second": of a pair, score the words of this text only.'
+    ] = None
 
     def __post_init__(self) -> None:
         for name, given in (("target", self.target), ("against", self.against)):
@@ -214,6 +254,91 @@ class Question:
         if (why := why_not(model, "cuts")) is not None:
             raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
         return cast(Cuts, model).in_windows(self.window)
+
+
+class AskedField(NamedTuple):
+    """A field of a question that may be asked by name: in Python, in a command, on the page."""
+
+    name: str
+    default: Any
+    hint: Any
+    means: str  # to somebody who types a command
+
+
+FIELDS = tuple(
+    AskedField(one.name, one.default, *get_args(hint))
+    for one, hint in zip(
+        fields(Question), get_type_hints(Question, include_extras=True).values(), strict=True
+    )
+    if one.name != "all_classes"  # which is a verb of its own, or an option of a command's
+)
+
+
+class Removing(TypedDict, total=False):
+    """Keywords about what can be removed of a text, which is all that a game knows."""
+
+    features: str | Sequence[int]
+    protect: Collection[str]
+    window: str | int | None
+    side: str | None
+
+
+class OfEveryClass(Removing, total=False):
+    """Keywords of a question about all classes."""
+
+    scale: str
+
+
+class Asked(OfEveryClass, total=False):
+    """Keywords of a question about one class, as type checkers see them."""
+
+    target: str | int | None
+    against: str | int | None
+
+
+def split(
+    keywords: Mapping[str, Any], asked: Any = Asked, *, all_classes: bool = False
+) -> tuple[Question, dict[str, Any]]:
+    """Return the question in the keywords of a verb that takes those of ``asked``, and the rest."""
+    own = asked.__annotations__
+    question = {name: value for name, value in keywords.items() if name in own}
+    rest = {name: value for name, value in keywords.items() if name not in own}
+    return Question(all_classes=all_classes, **question), rest
+
+
+def question_of(verb: str, keywords: Mapping[str, Any], asked: Any = Asked) -> Question:
+    """Return the question in the keywords of a verb that has no settings of methods."""
+    question, rest = split(keywords, asked)
+    for name in rest:
+        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
+    return question
+
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
+    """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
+
+    They take the place of ``**asked``, or come before ``**settings``.
+    """
+    named = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.hint
+        )
+        for one in FIELDS
+        if one.name in asked.__annotations__
+    ]
+
+    def shown(verb: _Verb) -> _Verb:
+        own = inspect.signature(verb)
+        *given, rest = own.parameters.values()
+        last = [] if rest.name == "asked" else [rest]
+        shown = own.replace(parameters=[*given, *named, *last])
+        verb.__signature__ = shown  # type: ignore[attr-defined]
+        return verb
+
+    return shown
 
 
 class Settings(TypedDict, total=False):

@@ -14,7 +14,8 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.runs.data_set import opened_data
+from limelight.data.columns import opened_data
+from written_tables import write_table
 
 ROWS = [
     {"id": "a", "text": "one film", "label": "1", "year": "1999"},
@@ -23,25 +24,8 @@ ROWS = [
 ]
 
 
-def write_csv(path, rows, delimiter=","):
-    import csv
-
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], delimiter=delimiter)
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
 def write(path, rows=ROWS):
-    name = path.name
-    if name.endswith(".parquet"):
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    elif name.endswith(".jsonl"):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    else:
-        write_csv(path, rows, "\t" if name.endswith(".tsv") else ",")
-    return path
+    return write_table(path, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def shards(data, size=1000, wanted=range(100), limit=None):
@@ -100,7 +84,7 @@ def test_shards_are_cut_as_planned_whatever_the_batches_are(size, files, data):
     every = [text for table in tables for text in table["text"]][:limit]
     total = len(every)
     opened = opened_data(tables[0])
-    opened._files = [opened_data(table)._files[0] for table in tables]
+    opened.files = [opened_data(table).files[0] for table in tables]
     wanted = data.draw(st.sets(st.integers(0, (total - 1) // size)))
     found = shards(opened, size, wanted, limit)
     assert [table.column("text").to_pylist() for table in found] == [
@@ -156,7 +140,7 @@ def test_texts_that_cannot_be_used_have_their_sentence_and_the_others_stay(tmp_p
     assert [row["error"] for row in found] == [None, byte, no_text]
 
 
-def test_carried_columns_keep_their_types_and_taken_names_are_changed():
+def test_carried_columns_keep_their_types():
     table = pa.table(
         {
             "text": ["a", "b"],
@@ -167,13 +151,14 @@ def test_carried_columns_keep_their_types_and_taken_names_are_changed():
         }
     )
     data = opened_data(table)
-    assert data.carried == [
-        ("stars", pa.int8()),
-        ("data.scores", pa.float64()),
-        ("tags", pa.list_(pa.string())),
-        ("kind", pa.string()),
-    ]
     (found,) = shards(data)
+    types = dict(zip(found.column_names, found.schema.types, strict=True))
+    assert [types[name] for name in ("stars", "scores", "tags", "kind")] == [
+        pa.int8(),
+        pa.float64(),
+        pa.list_(pa.string()),
+        pa.string(),
+    ]
     assert found.column("tags").to_pylist() == [["x"], []]
     assert found.column("kind").to_pylist() == ["k", "l"]
 
@@ -183,7 +168,9 @@ def test_carried_columns_keep_their_types_and_taken_names_are_changed():
     [
         ("data.parquet", b"PAR1 and nothing else", "is not a whole parquet file"),
         ("data.csv", b"text\n", "has no rows"),
-        ("data.jsonl", b"\n\n", "has no column 'text'; it has none"),
+        ("data.jsonl", b"\n\n", "has no rows"),
+        ("data.jsonl", b"text\nno json\n", "must hold one JSON object per line"),
+        ("data.csv", b"", "has no rows"),
         ("data.csv", b"text,text\na,b\n", "has two columns 'text'; rename one of them"),
         ("data.xlsx", b"", r"cannot read '.*data\.xlsx': data are \.parquet, \.csv, \.tsv or"),
     ],
@@ -220,7 +207,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
 
 
 def test_a_text_of_many_megabytes_is_refused_alone(monkeypatch):
-    monkeypatch.setattr("limelight.runs.data_set._LONGEST_TEXT", 100)
+    monkeypatch.setattr("limelight.data.columns._LONGEST_TEXT", 100)
     rows = rows_of(opened_data({"text": ["short", "long " * 30]}))
     assert [row["error"] for row in rows] == [
         None,

@@ -1,0 +1,384 @@
+"""Data files and tables in memory, read a few rows at a time. Only Arrow's kinds need pyarrow."""
+
+import csv
+import gzip
+import hashlib
+import io
+import itertools
+import json
+import os
+import re
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, final
+
+from limelight.errors import InputError, MissingExtraError
+from limelight.files import is_device
+from limelight.text.characters import LONE_SURROGATE
+
+_ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz")
+_BATCH = 1000  # rows
+_LONGEST = 1 << 28  # characters of a line or of a cell
+_SAMPLED = 1000  # lines of JSON that say which columns there are
+_OF_TEXT = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
+# Cells of some columns as Python values, column by column, and other columns as Arrow arrays.
+Batch = tuple[list[list[Any]], list[Any]]
+_Row = dict[str, Any]
+
+
+def is_text(kind: str) -> bool:
+    """Return whether a column of this type may hold texts: strings, or bytes that may be UTF-8."""
+    return _OF_TEXT.match(kind) is not None
+
+
+def repaired(text: str) -> str:
+    """Return ``text`` with what is not UTF-8 replaced."""
+    if text.isascii() or not LONE_SURROGATE.search(text):
+        return text
+    try:
+        found = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character that JSON has spelled
+        found = text.encode("utf-8", "surrogatepass")
+    return found.decode("utf-8", "replace")
+
+
+def whole_text(path: Path) -> str:
+    """Return a file that is one text."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{path}' must be UTF-8 text; byte {error.start} is not.") from None
+
+
+class Source(ABC):
+    """Rows of one file, or of a table in memory.
+
+    Bytes that are not UTF-8 come as lone surrogates: whoever uses such a text refuses it, and the
+    other rows are not touched by it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    @abstractmethod
+    def columns(self) -> dict[str, str]:
+        """The columns that there are, with the names of their Arrow types."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    @abstractmethod
+    def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        """Yield all rows in order: the cells of ``names``, and ``carried`` columns as arrays."""
+
+    @abstractmethod
+    def spelled(self, cell: Any) -> str:
+        """Return an id or a label that is not a string as one."""
+
+    def size(self) -> int:
+        """Return the number of bytes."""
+        return self.path.stat().st_size
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the contents."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def strings(self, cells: Iterable[Any]) -> list[str | None]:
+        """Return ids, labels or a carried column of text as strings that can be stored."""
+        return [
+            one if one is None else repaired(one if isinstance(one, str) else self.spelled(one))
+            for one in cells
+        ]
+
+
+class _Arrow(Source):
+    """What Arrow reads: columns have types, which carried ones keep."""
+
+    schema: Any
+
+    @abstractmethod
+    def read(self, names: list[str]) -> Iterator[Any]:
+        """Yield the columns as record batches."""
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        names = self.schema.names
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InputError(f"'{self.path}' has two columns {twice!r}; rename one of them.")
+        return {field.name: str(field.type) for field in self.schema}
+
+    def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        for batch in self.read(list(dict.fromkeys([*names, *carried]))):
+            cells = [_cells(_plain(batch.column(name))) for name in names]
+            yield cells, [self._carried(_plain(batch.column(name))) for name in carried]
+
+    def spelled(self, cell: Any) -> str:
+        return str(int(cell) if isinstance(cell, bool) else cell)
+
+    def _carried(self, column: Any) -> Any:
+        if str(column.type) not in ("string", "large_string"):
+            return column
+        return _pyarrow().array(self.strings(_cells(column)), column.type)
+
+
+@final
+class _Table(_Arrow):
+    def __init__(self, table: Any) -> None:
+        super().__init__(Path("memory"))
+        self._table, self.schema = table, table.schema
+
+    def count(self) -> int:
+        return len(self._table)
+
+    def size(self) -> int:
+        return int(self._table.nbytes)
+
+    def digest(self) -> str:
+        types = dict(zip(self.schema.names, self.schema.types, strict=True))
+        digest = hashlib.sha256(repr(types).encode())
+        for batch in self._table.to_batches(max_chunksize=_BATCH):
+            digest.update(repr(batch.to_pylist()).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def read(self, names: list[str]) -> Iterator[Any]:
+        yield from self._table.select(names).to_batches(max_chunksize=_BATCH)
+
+
+@final
+class _Parquet(_Arrow):
+    @cached_property
+    def schema(self) -> Any:
+        with self._opened() as file:
+            return file.schema_arrow
+
+    def count(self) -> int:
+        with self._opened() as file:
+            return int(file.metadata.num_rows)
+
+    def read(self, names: list[str]) -> Iterator[Any]:
+        with self._opened() as file:
+            yield from file.iter_batches(batch_size=_BATCH, columns=names)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        pa = _pyarrow("reading parquet files")
+        import pyarrow.parquet as pq
+
+        try:
+            # A buffer: otherwise a whole row group, which may be the whole file, is read at once.
+            with pq.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
+                yield file
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk, not of Arrow
+                raise
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise InputError(f"'{self.path}' is not a whole parquet file ({reason}).") from None
+
+
+def _pyarrow(what: str = "a table in memory") -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError(f"{what} needs pyarrow", "data") from None
+    return pyarrow
+
+
+def _plain(column: Any) -> Any:
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+
+
+def _cells(column: Any) -> list[Any]:
+    if not is_text(str(column.type)):
+        return list(column.to_pylist())
+    try:
+        return list(column.cast("large_string").to_pylist())
+    except ValueError:  # Arrow's and Python's way to say that bytes are not UTF-8
+        found = column.cast("large_binary").to_pylist()
+        return [one if one is None else one.decode("utf-8", "surrogateescape") for one in found]
+
+
+@final
+class _Lines(Source):
+    """A file of lines, packed or not, whose columns are strings."""
+
+    def __init__(
+        self, path: Path, parsed: Callable[[Iterator[str]], Iterator[_Row]], newline: str
+    ) -> None:
+        super().__init__(path)
+        self._parsed, self._newline = parsed, newline
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        with closing(self._rows()) as rows:
+            sample = list(itertools.islice(rows, 1 + _SAMPLED))
+        if not any(sample):
+            wrong = "must hold one JSON object per line" if len(sample) > 1 else "has no rows"
+            raise InputError(f"'{self.path}' {wrong}.")
+        return {name: "string" for row in sample for name in row}
+
+    def count(self) -> int:
+        with closing(self._rows()) as rows:
+            return sum(1 for _ in rows) - 1
+
+    def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        with closing(self._rows()) as rows:
+            next(rows)
+            while part := list(itertools.islice(rows, _BATCH)):
+                cells, others = (
+                    [[row.get(name) for row in part] for name in some] for some in (names, carried)
+                )
+                yield cells, [_pyarrow().array(self.strings(one), "string") for one in others]
+
+    def spelled(self, cell: Any) -> str:
+        return json.dumps(cell)
+
+    def _rows(self) -> Generator[_Row, None, None]:
+        """Yield what the file says about its columns, then its rows."""
+        try:
+            with gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as raw:
+                file: Any = raw
+                text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", self._newline)
+                yield from self._parsed(self._lines(text))
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise InputError(f"'{self.path}' is not a whole gzip file.") from None
+        except csv.Error as error:
+            raise InputError(f"'{self.path}' is not a csv file ({error}).") from None
+
+    def _lines(self, text: io.TextIOBase) -> Iterator[str]:
+        lines = iter(partial(text.readline, _LONGEST + 1), "")
+        for number, line in enumerate(lines, start=1):
+            if len(line) > _LONGEST:  # some have no end
+                raise InputError(
+                    f"line {number} of '{self.path}' must have at most {_LONGEST:,} characters."
+                )
+            yield line
+
+
+def _separated(lines: Iterator[str], delimiter: str) -> Iterator[_Row]:
+    """Yield the names of the columns, then the rows that are not blank."""
+    limit = csv.field_size_limit(_LONGEST)  # the module's own is shorter than some documents
+    try:
+        rows = filter(None, csv.reader(lines, delimiter=delimiter))
+        names = next(rows, [])
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise csv.Error(f"it has two columns {twice!r}; rename one of them")
+        yield dict.fromkeys(names)
+        for cells in rows:
+            yield dict(zip(names, cells, strict=False))  # a short row lacks cells
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _objects(lines: Iterator[str]) -> Iterator[_Row]:
+    """Yield no names, then the objects; a line that is none has no cells, so no text."""
+    yield {}
+    for line in filter(str.strip, lines):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        yield found if isinstance(found, dict) else {}
+
+
+def is_table(data: Any) -> bool:
+    """Return whether ``data`` are columns by name: a mapping, a frame, an Arrow table, a Dataset.
+
+    A single column, such as a series, speaks Arrow too; it is a list of texts.
+    """
+    streams = hasattr(data, "__arrow_c_stream__") and _lister(data) is None
+    return isinstance(data, Mapping) or streams or _is_dataset(data)
+
+
+def sources_of(data: Any) -> list[Source]:
+    """Return the data: a path, several, a folder of files by name, a table, or a list of texts."""
+    if is_table(data):
+        return [_Table(_table(data))]
+    if isinstance(data, str | os.PathLike):
+        return _sources_at(Path(data))
+    given = list(data) if isinstance(data, list | tuple) else (_lister(data) or list)()
+    if given and all(map(_is_path, given)):
+        return [source for one in given for source in _sources_at(Path(one))]
+    if given and all(isinstance(one, str) for one in given):
+        return sources_of({"text": given})
+    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):
+        return sources_of(dict(zip(("text1", "text2"), zip(*given, strict=True), strict=True)))
+    if isinstance(data, list | tuple) and not data:
+        raise InputError("no data were given; name a file or a folder.")
+    raise InputError(
+        "data are the path of a file or a folder, a list of paths, a table, or a list of texts; "
+        f"got {type(data).__name__}. Texts in memory are written {{'text': […]}}."
+    )
+
+
+def _lister(data: Any) -> Callable[[], list[Any]] | None:
+    """Return what makes a list of a column of a table; None where there is no such thing."""
+    return getattr(data, "tolist", None) or getattr(data, "to_list", None)
+
+
+def _is_path(given: Any) -> bool:
+    """Return whether an entry of a list names a file: by its type or ending, or being there."""
+    if not isinstance(given, str):
+        return isinstance(given, os.PathLike)
+    try:
+        return given.endswith(_ENDINGS) or (bool(given) and Path(given).exists())
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
+
+
+def _is_dataset(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format")
+
+
+def _table(data: Any) -> Any:
+    """Return columns by name, or what speaks Arrow, as a table."""
+    pa = _pyarrow()
+    try:
+        if _is_dataset(data):
+            return data.with_format("arrow")[:]  # with its selections, unlike the table beneath
+        if hasattr(data, "to_arrow"):  # of polars, whose stream has types that Parquet lacks
+            return data.to_arrow()
+        return pa.table(dict(data) if isinstance(data, Mapping) else data)
+    except (pa.ArrowException, TypeError, ValueError, LookupError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"these data are not a table ({reason}).") from None
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Return the data files of a folder, in the order of their names."""
+    return sorted(one for one in folder.iterdir() if one.is_file() and one.name.endswith(_ENDINGS))
+
+
+def _sources_at(path: Path) -> list[Source]:
+    if not path.is_dir():
+        return [_source(path)]
+    if not (found := data_files(path)):
+        raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file.")
+    return [_source(one) for one in found]
+
+
+def _source(path: Path) -> Source:
+    """Return the file at ``path``, by the ending of its name."""
+    if not path.exists():
+        raise InputError(f"there is no data at '{path}'; check the path.")
+    if is_device(path):  # a pipe that nobody writes to would be waited for, /dev/zero never ends
+        raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
+    ending = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    match ending:
+        case ".parquet" if path.suffix != ".gz":
+            return _Parquet(path)
+        case ".csv" | ".tsv":
+            delimiter = "," if ending == ".csv" else "\t"
+            return _Lines(path, partial(_separated, delimiter=delimiter), newline="")
+        case ".jsonl":
+            return _Lines(path, _objects, newline="\n")
+    raise InputError(
+        f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
+        "packed as .gz."
+    )

@@ -1,0 +1,329 @@
+"""One reader: every command and verb gets the same texts and labels, whatever holds them."""
+
+import contextlib
+import gzip
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limelight
+from limelight.data import LabelledTexts, read_labelled, read_rationales, read_texts
+from limelight.data.columns import opened_data
+from limelight.errors import InputError, MissingExtraError
+
+pytest.importorskip("pyarrow", reason="one of the formats is Parquet (extra data)")
+
+import pyarrow as pa
+
+from written_tables import ENDINGS, write_table
+
+TEXTS = ['a dull, "dull" film', "two\nlines and a\ttab", "žluťoučký kůň 🐎"]
+OTHERS = ["no", "a second text", "yes"]
+LABELS = ["bad", "good", "bad"]
+TEXT_NAMES = (
+    "text", "sentence", "review", "content", "document", "comment", "body", "message", "tweet",
+    "Review",
+)  # fmt: skip
+LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "Label")
+PAIR_NAMES = (
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
+    ("sentence_A", "sentence_B"), ("text1", "text2"), ("text_a", "text_b"),
+    ("question1", "question2"), ("question", "passage"), ("question", "sentence"),
+    ("query", "document"), ("query", "passage"),
+)  # fmt: skip
+SINGLE = [
+    {"uid": ["u", "v", "w"], text: TEXTS, LABEL_NAMES[i % 6]: LABELS, "other": list("xyz")}
+    for i, text in enumerate(TEXT_NAMES)
+]
+PAIRS = [{one: TEXTS, two: OTHERS, "label": LABELS} for one, two in PAIR_NAMES]
+
+
+def texts_of(table):
+    """The texts of a table, or its pairs."""
+    pair = next((names for names in PAIR_NAMES if set(names) <= set(table)), None)
+    return TEXTS if pair is None else list(zip(TEXTS, OTHERS, strict=True))
+
+
+class ArrivedError(Exception):
+    """What has been read reached the part that computes, which these tests leave out."""
+
+
+def arrives(*found):
+    raise ArrivedError(*found)
+
+
+@pytest.fixture
+def model():
+    return limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
+
+
+@pytest.fixture
+def read_by(monkeypatch, model):
+    """What a command has read of a file: texts, and labels where it needs them."""
+    from limelight.cli.data_run import DataRun
+    from limelight.cli.evaluate import evaluate
+    from limelight.cli.judge import judge
+    from limelight.cli.options import Asking, QuestionOptions
+    from limelight.cli.train import train
+
+    training = SimpleNamespace(
+        train=lambda data, **_: arrives(data), recipe_named=lambda _: SimpleNamespace()
+    )
+    for name in ("options", "judge", "evaluate"):
+        monkeypatch.setattr(f"limelight.cli.{name}.chosen_model", lambda *_: model)
+    for computing in ("judging.judge", "data.evaluate", "runs.verb.plan_run"):
+        monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
+    monkeypatch.setattr("limelight.cli.train._training", lambda: training)
+    monkeypatch.setattr("limelight.cli.train._changed", lambda *_: None)
+
+    def explain(path):
+        asking = Asking(output=path.with_name("run"))
+        DataRun(data=(path,)).explain(None, QuestionOptions(), asking, all_classes=False)
+
+    commands = {
+        "explain": explain,
+        "judge": lambda path: judge(data=path),
+        "evaluate": lambda path: evaluate(data=path),
+        "train": lambda path: train(path, output=path.with_name("model")),
+    }
+
+    def read(command, path):
+        with pytest.raises(ArrivedError) as arrived:
+            commands[command](path)
+        return arrived.value.args[0]
+
+    return read
+
+
+def told(found):
+    """Texts and labels of whatever arrived; no labels where the command needs none."""
+    if isinstance(found, LabelledTexts):
+        return list(found.texts), [found.class_names[label] for label in found.labels]
+    if isinstance(found, list):
+        return found, None
+    rows = list(found.rows(found.columns.label))
+    return [row.text for row in rows], [row.cells[0] for row in rows]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
+def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by, command, ending):
+    for number, table in enumerate([*SINGLE, *PAIRS]):
+        path = write_table(tmp_path / f"{number}.{ending}", table)
+        texts, labels = told(read_by(command, path))
+        assert texts == texts_of(table), list(table)
+        assert labels == (None if command == "judge" else LABELS), list(table)
+
+
+@pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.csv", b"\xef\xbb\xbftext,label\na,bad\n", None),
+        ("a.tsv", b"one\ttwo\ta\nx\ty\tz\n", "has no column 'text'; it has 'one', 'two', 'a'"),
+        ("a.csv", b"text,text,label\na,b,bad\n", "has two columns 'text'; rename one of them"),
+        ("a.jsonl", b"nothing\n", "must hold one JSON object per line"),
+        ("a.tsv.gz", b"nothing", "is not a whole gzip file"),
+        ("a.parquet", b"nothing", "is not a whole parquet file"),
+        ("a.xlsx", b"", "data are .parquet, .csv, .tsv or .jsonl files"),
+        ("a.tsv", b"", "has no rows"),
+    ],
+)
+def test_every_command_says_the_same_about_a_file(
+    tmp_path, read_by, command, name, content, sentence
+):
+    (tmp_path / name).write_bytes(content)
+    if sentence is None:
+        assert told(read_by(command, tmp_path / name))[0] == ["a"]
+        return
+    with pytest.raises(InputError) as refused:
+        read_by(command, tmp_path / name)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("command", ["judge", "evaluate", "train"])
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'{"text": null, "label": "bad"}', ": there is no text in this row; it must be a string."),
+        (b'{"text": 7.5, "label": "bad"}', ": there is no text in this row; it must be a string."),
+        (b'{"text": ["a"], "label": "bad"}', ": there is no text in this row"),
+        (b"[" * 100_000, ": there is no text in this row"),
+        (b'{"text": " \\t", "label": "bad"}', " has an empty text; remove the row."),
+        (b'{"text": "\\ud83d half", "label": "bad"}', "a text must be UTF-8; byte 0 of this one"),
+        (b'{"text": "caf\xe9", "label": "bad"}', "a text must be UTF-8; byte 3 of this one is not"),
+        (b'{"text": "' + b"long" * 20 + b'", "label": "bad"}', "must have at most 50 bytes; this"),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_named_by_its_row(
+    tmp_path, monkeypatch, read_by, command, content, sentence
+):
+    """A run has the same sentences in its rows: see test_data_files."""
+    monkeypatch.setattr("limelight.data.columns._LONGEST_TEXT", 50)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "a", "label": "bad"}\n' + content)
+    with pytest.raises(InputError) as refused:
+        read_by(command, path)
+    assert str(refused.value).startswith(f"row 2 of '{path}'")
+    assert sentence in str(refused.value)
+
+
+def frames(table):
+    """The same table as everything that Python users hold."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    datasets = pytest.importorskip("datasets")
+    columns = {name: list(cells) for name, cells in table.items()}
+    reordered = {name: [*cells[::-1], cells[0]] for name, cells in columns.items()}
+    return {
+        "columns": columns,
+        "pandas": pd.DataFrame(columns),
+        "polars": pl.DataFrame(columns),
+        "polars categories": pl.DataFrame(columns).with_columns(pl.last().cast(pl.Categorical)),
+        "Arrow": pa.table(columns),
+        "Dataset": datasets.Dataset.from_dict(columns),
+        "selected Dataset": datasets.Dataset.from_dict(reordered).select([2, 1, 0]),
+    }
+
+
+@pytest.mark.parametrize("verb", ["explain_data", "judge", "evaluate", "train"])
+@pytest.mark.parametrize("table", [SINGLE[2], PAIRS[0]], ids=["texts", "pairs"])
+def test_every_verb_takes_every_kind_of_table(tmp_path, monkeypatch, model, verb, table):
+    for kind, data in {**frames(table), "path": write_table(tmp_path / "a.tsv", table)}.items():
+        texts, labels = told(read_in_python(verb, model, data, tmp_path, monkeypatch))
+        assert texts == texts_of(table), kind
+        assert labels == (None if verb == "judge" else LABELS), kind
+
+
+def read_in_python(verb, model, data, tmp_path, monkeypatch):
+    """What a verb has read of ``data``; it gets no further."""
+    if verb == "train":
+        pytest.importorskip("torch")
+    place, read, call = {
+        "explain_data": (
+            "limelight.runs.verb.opened_data",
+            opened_data,
+            lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
+        ),
+        "judge": (
+            "limelight.judging.verb.read_texts",
+            read_texts,
+            lambda: limelight.judge(model, data, ["loo"]),
+        ),
+        "evaluate": (
+            "limelight.data.evaluation.read_labelled",
+            read_labelled,
+            lambda: limelight.evaluate(model, data),
+        ),
+        "train": (
+            "limelight.training.run.read_labelled",
+            read_labelled,
+            lambda: limelight.train(data),
+        ),
+    }[verb]
+    monkeypatch.setattr(place, lambda *given, **options: arrives(read(*given, **options)))
+    with pytest.raises(ArrivedError) as arrived:
+        call()
+    return arrived.value.args[0]
+
+
+def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
+    def score(texts):
+        return [[0.0, float(len(text))] for text in texts]
+
+    model = limelight.wrap(score, classes=["bad", "good"], scale="logit")
+    data = pa.table({"body": TEXTS, "class": LABELS, "scores": [1, 2, 3]})
+    assert limelight.evaluate(model, data).confusion.tolist() == [[0, 2], [0, 1]]
+    judged = [limelight.judge(model, texts, ["loo"]) for texts in (data, TEXTS)]
+    assert judged[0].to_json() == judged[1].to_json()
+    run = limelight.explain_data(model, data, "loo", output=tmp_path / "run")
+    assert run.texts().column("data.scores").to_pylist() == [1, 2, 3]  # "scores" is taken
+    assert [e.text for e in run] == TEXTS
+
+
+def test_lists_are_texts_pairs_or_paths(tmp_path):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    path = write_table(tmp_path / "a.csv", SINGLE[0])
+    for texts in (TEXTS, tuple(TEXTS), pd.Series(TEXTS), pl.Series(TEXTS)):
+        assert read_texts(texts) == TEXTS
+    pairs = list(zip(TEXTS, OTHERS, strict=True))
+    assert read_texts(pairs) == pairs
+    assert read_texts([path, str(path)]) == TEXTS * 2
+    assert read_texts(["see a.csv", "or b.csv, perhaps"]) == ["see a.csv", "or b.csv, perhaps"]
+    with pytest.raises(InputError, match=r"there is no data at 'gone\.csv'"):
+        read_texts(["gone.csv"])
+    for nothing in (["a", 3], {3}, 7, [("a", "b", "c")]):
+        with pytest.raises(InputError, match="a table, or a list of texts; got"):
+            read_texts(nothing)
+    same = (opened_data(data).record(texts_kept=True) for data in (TEXTS, {"text": TEXTS}))
+    assert len({record.files[0].sha256 for record in same}) == 1
+
+
+def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
+    for name in ("b.tsv", "a.jsonl.gz"):
+        write_table(tmp_path / name, SINGLE[0])
+    found = read_labelled(tmp_path)
+    assert (found.texts, found.source) == (tuple(TEXTS * 2), tmp_path.name)
+    found = read_labelled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
+    assert (found.texts, found.source) == (tuple(TEXTS * 2), "b.tsv, a.jsonl.gz")
+
+
+@pytest.mark.parametrize("ending", [one for one in ENDINGS if one != "parquet"])
+def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
+    path = write_table(tmp_path / f"a.{ending}", SINGLE[3])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read_labelled(path).texts == tuple(TEXTS)
+    assert read_texts(path, limit=2) == [TEXTS[0], TEXTS[2]]
+    with pytest.raises(MissingExtraError, match="a table in memory needs pyarrow"):
+        read_labelled(SINGLE[3])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
+def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("limelight.data.files._LONGEST", 1000)
+    content = b"text\n" + b"x" * 5000
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(InputError, match=r"line 2 of '.*' must have at most 1,000 characters"):
+        read_texts(tmp_path / name)
+
+
+BITS = [
+    b"\xff",
+    b"\0",
+    b'"',
+    b"\n",
+    b"\r",
+    b"{",
+    b"]",
+    b"\\ud800",
+    b"null",
+    b"1e999",
+    b"NaN",
+    b"9" * 5000,
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@given(cuts=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), st.sampled_from(BITS))))
+def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts):
+    marked = [json.dumps([{"start": 0, "end": 1}]), "[[0, 1]]", "[]"]
+    tokens = [json.dumps(text.split()) for text in TEXTS]
+    table = {"text": TEXTS, "label": [0, 1, 1], "rationales": marked, "tokens": tokens}
+    path = write_table(tmp_path_factory.mktemp("damaged") / f"a.{ending}", table)
+    content = path.read_bytes()
+    for place, length, bits in cuts:
+        start = int(place * len(content))
+        content = content[:start] + bits + content[start + length :]
+    path.write_bytes(content)
+    data = []
+    for read in (
+        lambda: read_labelled(path),
+        lambda: read_rationales(path),
+        lambda: data.append(opened_data(path)),
+        lambda: list(data[0].shards(data[0].record(texts_kept=True), 2, range(99))) if data else [],
+    ):
+        with contextlib.suppress(InputError):
+            read()

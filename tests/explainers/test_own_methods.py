@@ -1,0 +1,198 @@
+"""Methods of one's own: registered in a process, or brought by a package that is installed."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight import InputError
+from limelight.explainers import METHODS, Lime, Method, registry, settings_class
+
+from tiny_models import tiny_model
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def shown(language):
+    """The only block of a language in the guide."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    return block
+
+
+@pytest.fixture
+def methods(monkeypatch):
+    """A registry of the test's own, which no package has added anything to."""
+    fresh = registry.Registry()
+    fresh._looked = True
+    monkeypatch.setattr(registry, "METHODS", fresh)
+    monkeypatch.setattr("limelight.verbs.METHODS", fresh)
+    return fresh
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """The method of the guide."""
+    (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
+    import limelight_alone
+
+    monkeypatch.delitem(sys.modules, "limelight_alone")
+    return limelight_alone.ALONE
+
+
+def test_a_method_that_is_registered_explains(methods, alone):
+    limelight.register(alone)
+    model = tiny_model()
+    e = limelight.explain(model, "w1 w2 w3", "alone")
+    unknown = ["xx", "yy", "zz"]  # which the model has never seen
+    texts = [" ".join((*unknown[:i], f"w{i + 1}", *unknown[i + 1 :])) for i in range(3)]
+    gained = (model.logits(texts) - model.logits([" ".join(unknown)]))[:, 0]
+    np.testing.assert_allclose(e.scores, gained, rtol=1e-9)
+    assert (e.label, e.settings["replacement"]) == ("Alone", "unk")
+    assert limelight.explain(model, "w1 w2 w3", alone.settings(replacement="unk")) == e
+    assert [one.method for one in limelight.compare(model, "w1 w2", methods=["loo", "alone"])] == [
+        "loo",
+        "alone",
+    ]
+    assert [row.id for row in limelight.methods()][-1] == "alone"
+    with pytest.raises(InputError, match="no setting of method 'alone' named 'seed'"):
+        limelight.explain(model, "w1 w2 w3", "alone", seed=1)
+
+
+def test_the_same_method_may_be_registered_again_and_another_not(methods, alone):
+    limelight.register(alone)
+    changed = replace(alone, label="Alone, corrected", settings=settings_class(copied(alone)))
+    limelight.register(changed)  # as a cell of a notebook does that is run again
+    assert list(methods)[-2:] == ["anchors", "alone"]
+    assert methods["alone"] is changed
+    changed.settings.__module__ = "elsewhere"
+    with pytest.raises(InputError, match="there is a method 'alone' already"):
+        limelight.register(alone)
+
+
+def copied(method):
+    """The class of its settings as it is written, made once more."""
+    old = method.settings
+    own = {"__module__": old.__module__, "__qualname__": old.__qualname__, "replacement": "auto"}
+    return type(old.__name__, (), own | {"__annotations__": {"replacement": str}})
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (lambda m: replace(m, id="Alone!"), "words with dashes, such as 'my-method'; got 'Alone!'"),
+        (lambda m: replace(m, id="lime"), "there is a method 'lime' already"),
+        (lambda m: replace(m, settings=dict), "must be a limelight.explainers.settings_class"),
+        (lambda m: replace(m, settings=Lime), "each setting of method 'alone' must be in its"),
+        (lambda m: replace(m, ways=()), "method 'alone' has no way to be computed"),
+        (
+            lambda m: replace(m, ways=(replace(m.ways[0], settings={"scale": "a scale"}),)),
+            "each setting of method 'alone' must be in its class and in one of its ways",
+        ),
+    ],
+)
+def test_a_method_that_is_not_right_is_refused_in_a_sentence(methods, alone, made, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        limelight.register(made(alone))
+    assert "alone" not in methods
+
+
+def test_settings_belong_to_one_method(methods, alone):
+    limelight.register(alone)
+    with pytest.raises(InputError, match="the settings of method 'other' are those of 'alone'"):
+        limelight.register(replace(alone, id="other"))
+
+
+def installed(folder, name, point):
+    """What an installer leaves behind: a folder that names the entry point."""
+    info = folder / f"{name.replace('-', '_')}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[limelight.methods]\n{point}\n")
+
+
+def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, monkeypatch):
+    (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
+    (tmp_path / "limelight_torn.py").write_text("import no_such_module_at_all\n", "utf-8")
+    installed(tmp_path, "limelight-alone", "alone = limelight_alone:ALONE")
+    installed(tmp_path, "limelight-torn", "torn = limelight_torn:TORN")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
+    methods._looked = False
+    assert methods["lime"].label == "LIME"
+    assert not methods._looked  # what is ours is found without looking
+    assert isinstance(methods["alone"], Method)
+    said = "the method 'torn' of the package 'limelight-torn' cannot be used: "
+    assert methods.broken["torn"].startswith(f"{said}ModuleNotFoundError(")
+    with pytest.raises(InputError, match=re.escape(said)):
+        registry.find_method("torn")
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        assert "alone" in [row.id for row in limelight.methods()]
+    monkeypatch.delitem(sys.modules, "limelight_alone")
+
+
+def test_the_registry_imports_a_module_for_each_of_its_methods():
+    ours = [name for names in registry.MODULES.values() for name in names]
+    assert list(METHODS)[: len(ours)] == ours
+    for module, names in registry.MODULES.items():
+        rows = sys.modules[f"limelight.explainers.{module}"].ROWS
+        assert tuple(row.id for row in rows) == names
+
+
+COMMANDS = """\
+import contextlib, json, pathlib, sys
+from limelight.cli import main
+
+pathlib.Path("texts.csv").write_text("text\\na superb film\\nthe plot is bad and so is the end\\n")
+for command in (
+    ["methods", "alone"],
+    ["explain", "-m", "alone", "--set", "replacement=unk", "a superb film"],
+    ["compare", "-m", "alone,loo", "--format", "json", "a superb film"],
+    ["judge", "-d", "texts.csv", "-m", "alone,loo"],
+):
+    try:
+        main(command)
+    except SystemExit as left:
+        assert not left.code, command
+from limelight import load
+from limelight.serving.served import ServedModel, model_facts
+from limelight.serving.texts import TextQuestion, shown_text
+
+served = ServedModel(name="ours", model=load())
+assert "alone" in [row["id"] for row in model_facts(served)["methods"]]
+asked = TextQuestion(tab="t", place="p", text="a superb film", methods=["alone"])
+print(shown_text(served.model, asked, lambda *_: None)["refused"])
+"""
+
+
+@pytest.mark.slow
+def test_a_package_of_one_file_is_installed_and_every_command_knows_its_method(tmp_path):
+    package, target = tmp_path / "package", tmp_path / "site"
+    package.mkdir()
+    (package / "limelight_alone.py").write_text(shown("python"), "utf-8")
+    (package / "pyproject.toml").write_text(shown("toml"), "utf-8")
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", target, package],
+        check=True,
+    )
+    sources = f"{target}:{Path(limelight.__file__).parents[1]}"
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
+        cwd=tmp_path,
+        env={"PYTHONPATH": sources, "HOME": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "f(the word alone) − f(no word)" in done.stdout
+    assert done.stdout.count("Alone") >= 3
+    assert done.stdout.endswith("{}\n")
