@@ -15,7 +15,9 @@ TARGET = 1
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
+@cache
 def loaded(family):
+    """Shared: wrapping checks a network, and no test here changes it."""
     model, tokenizer = tiny(family)
     return limelight.wrap(model, tokenizer=tokenizer)
 
