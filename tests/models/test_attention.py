@@ -1,5 +1,7 @@
 """Attention of deep models: the layer, all layers, and what attention is worth."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch

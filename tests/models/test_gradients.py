@@ -1,5 +1,7 @@
 """Gradients of deep models against captum, which differentiates the same model another way."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
