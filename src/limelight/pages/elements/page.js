@@ -27,6 +27,7 @@ const shown = all("limelight-words, limelight-bars");
 for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
 all("limelight-classes")[0].outcomes = dataIn("limelight-view").outcomes;
 for (const readout of all(".readout")) readout.hidden = false;
+byId("every").open = false; // who has no script sees it at once
 heard(document, "limelight-point", ({ target, detail: { feature } }) => {
   for (const node of shown) node.mark(feature);
   const readout = target.closest(".panel")?.querySelector(".readout");
