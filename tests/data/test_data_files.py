@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight.data.columns import opened_data
+from written_tables import write_table
 
 ROWS = [
     {"id": "a", "text": "one film", "label": "1", "year": "1999"},
@@ -23,25 +24,8 @@ ROWS = [
 ]
 
 
-def write_csv(path, rows, delimiter=","):
-    import csv
-
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], delimiter=delimiter)
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
 def write(path, rows=ROWS):
-    name = path.name
-    if name.endswith(".parquet"):
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    elif name.endswith(".jsonl"):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    else:
-        write_csv(path, rows, "\t" if name.endswith(".tsv") else ",")
-    return path
+    return write_table(path, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def shards(data, size=1000, wanted=range(100), limit=None):

@@ -1,24 +1,26 @@
 """One reader: every command and verb gets the same texts and labels, whatever holds them."""
 
-import csv
+import contextlib
 import gzip
 import json
 import sys
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import limelight
-from limelight.data import LabelledTexts, read_labelled, read_texts
+from limelight.data import LabelledTexts, read_labelled, read_rationales, read_texts
 from limelight.data.columns import opened_data
 from limelight.errors import InputError, MissingExtraError
 
 pytest.importorskip("pyarrow", reason="one of the formats is Parquet (extra data)")
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-ENDINGS = ("csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz")
+from written_tables import ENDINGS, write_table
+
 TEXTS = ['a dull, "dull" film', "two\nlines and a\ttab", "žluťoučký kůň 🐎"]
 OTHERS = ["no", "a second text", "yes"]
 LABELS = ["bad", "good", "bad"]
@@ -40,30 +42,10 @@ SINGLE = [
 PAIRS = [{one: TEXTS, two: OTHERS, "label": LABELS} for one, two in PAIR_NAMES]
 
 
-def given(table):
+def texts_of(table):
     """The texts of a table, or its pairs."""
     pair = next((names for names in PAIR_NAMES if set(names) <= set(table)), None)
     return TEXTS if pair is None else list(zip(TEXTS, OTHERS, strict=True))
-
-
-def write(path, table):
-    ending = path.name.split(".")[1]
-    if ending == "parquet":
-        pq.write_table(pa.table(table), path)
-        return path
-    packed = path.name.endswith(".gz")
-    with (
-        gzip.open(path, "wt", encoding="utf-8", newline="")
-        if packed
-        else path.open("w", encoding="utf-8", newline="") as file
-    ):
-        rows = list(zip(*table.values(), strict=True))
-        if ending == "jsonl":
-            file.writelines(json.dumps(dict(zip(table, row, strict=True))) + "\n" for row in rows)
-        else:
-            delimiter = {"csv": ",", "tsv": "\t"}[ending]
-            csv.writer(file, delimiter=delimiter).writerows([list(table), *rows])
-    return path
 
 
 class ArrivedError(Exception):
@@ -131,9 +113,9 @@ def told(found):
 @pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
 def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by, command, ending):
     for number, table in enumerate([*SINGLE, *PAIRS]):
-        path = write(tmp_path / f"{number}.{ending}", table)
+        path = write_table(tmp_path / f"{number}.{ending}", table)
         texts, labels = told(read_by(command, path))
-        assert texts == given(table), list(table)
+        assert texts == texts_of(table), list(table)
         assert labels == (None if command == "judge" else LABELS), list(table)
 
 
@@ -210,9 +192,9 @@ def frames(table):
 @pytest.mark.parametrize("verb", ["explain_data", "judge", "evaluate", "train"])
 @pytest.mark.parametrize("table", [SINGLE[2], PAIRS[0]], ids=["texts", "pairs"])
 def test_every_verb_takes_every_kind_of_table(tmp_path, monkeypatch, model, verb, table):
-    for kind, data in {**frames(table), "path": write(tmp_path / "a.tsv", table)}.items():
+    for kind, data in {**frames(table), "path": write_table(tmp_path / "a.tsv", table)}.items():
         texts, labels = told(read_in_python(verb, model, data, tmp_path, monkeypatch))
-        assert texts == given(table), kind
+        assert texts == texts_of(table), kind
         assert labels == (None if verb == "judge" else LABELS), kind
 
 
@@ -264,7 +246,7 @@ def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
 
 def test_lists_are_texts_pairs_or_paths(tmp_path):
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    path = write(tmp_path / "a.csv", SINGLE[0])
+    path = write_table(tmp_path / "a.csv", SINGLE[0])
     for texts in (TEXTS, tuple(TEXTS), pd.Series(TEXTS), pl.Series(TEXTS)):
         assert read_texts(texts) == TEXTS
     pairs = list(zip(TEXTS, OTHERS, strict=True))
@@ -282,7 +264,7 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
 
 def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
     for name in ("b.tsv", "a.jsonl.gz"):
-        write(tmp_path / name, SINGLE[0])
+        write_table(tmp_path / name, SINGLE[0])
     found = read_labelled(tmp_path)
     assert (found.texts, found.source) == (tuple(TEXTS * 2), tmp_path.name)
     found = read_labelled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
@@ -291,7 +273,7 @@ def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
 
 @pytest.mark.parametrize("ending", [one for one in ENDINGS if one != "parquet"])
 def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
-    path = write(tmp_path / f"a.{ending}", SINGLE[3])
+    path = write_table(tmp_path / f"a.{ending}", SINGLE[3])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert read_labelled(path).texts == tuple(TEXTS)
     assert read_texts(path, limit=2) == [TEXTS[0], TEXTS[2]]
@@ -306,3 +288,42 @@ def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch, name):
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(InputError, match=r"line 2 of '.*' must have at most 1,000 characters"):
         read_texts(tmp_path / name)
+
+
+BITS = [
+    b"\xff",
+    b"\0",
+    b'"',
+    b"\n",
+    b"\r",
+    b"{",
+    b"]",
+    b"\\ud800",
+    b"null",
+    b"1e999",
+    b"NaN",
+    b"9" * 5000,
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@given(cuts=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), st.sampled_from(BITS))))
+def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts):
+    marked = [json.dumps([{"start": 0, "end": 1}]), "[[0, 1]]", "[]"]
+    tokens = [json.dumps(text.split()) for text in TEXTS]
+    table = {"text": TEXTS, "label": [0, 1, 1], "rationales": marked, "tokens": tokens}
+    path = write_table(tmp_path_factory.mktemp("damaged") / f"a.{ending}", table)
+    content = path.read_bytes()
+    for place, length, bits in cuts:
+        start = int(place * len(content))
+        content = content[:start] + bits + content[start + length :]
+    path.write_bytes(content)
+    data = []
+    for read in (
+        lambda: read_labelled(path),
+        lambda: read_rationales(path),
+        lambda: data.append(opened_data(path)),
+        lambda: list(data[0].shards(data[0].record(texts_kept=True), 2, range(99))) if data else [],
+    ):
+        with contextlib.suppress(InputError):
+            read()

@@ -1,5 +1,4 @@
 import gzip
-import json
 import sys
 
 import numpy as np
@@ -7,32 +6,17 @@ import pytest
 
 from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, MissingExtraError
+from written_tables import write_table
 
 NO_TEXT = "there is no text in this row; it must be a string."
 TEXTS = ('good, "very" good', "bad\nfilm", "šílené 🎬 فيلم")
 
 
 def write(path, labels, texts=TEXTS):
-    """Write the same table in the format that the name asks for."""
-    if ".parquet" in path.name:
-        pa = pytest.importorskip("pyarrow")
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table({"id": range(len(texts)), "text": texts, "label": labels}), path)
-        return path
-    if ".csv" in path.name:
-        quoted = (text.replace('"', '""') for text in texts)
-        lines = ["label,text", *(f'{b},"{t}"' for t, b in zip(quoted, labels, strict=True))]
-        content = "\r\n".join(lines)
-    else:
-        rows = ({"text": t, "label": b} for t, b in zip(texts, labels, strict=True))
-        content = "".join(json.dumps(row) + "\n" for row in rows)
-    data = content.encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
+    return write_table(path, {"text": texts, "label": labels})
 
 
-FORMATS = ("d.parquet", "d.csv", "d.jsonl", "d.csv.gz", "d.jsonl.gz")
+FORMATS = ("d.parquet", "d.csv")  # cells with types, and strings; test_one_reader has them all
 
 
 @pytest.mark.parametrize("name", FORMATS)

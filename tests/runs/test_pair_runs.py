@@ -1,16 +1,14 @@
 """Pairs by two columns: runs over them, their summaries, evaluating and judging them."""
 
-import csv
 import json
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import limelight
 from limelight.data.columns import opened_data
 from limelight.errors import InputError
+from written_tables import write_table
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
 HYPOTHESES = ["a dog sleeps", "a dog", "no cat", "no dog sleeps", "dog"]
@@ -36,21 +34,11 @@ def model():
 
 
 def written(folder, ending):
-    path = folder / f"data{ending}"
-    if ending == ".parquet":
-        pq.write_table(pa.table(DATA), path)
-    elif ending == ".jsonl":
-        rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([list(DATA), *zip(*DATA.values(), strict=True)])
-    return path
+    return write_table(folder / f"data{ending}", DATA)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
-def test_a_run_over_two_columns_explains_pairs(tmp_path, ending):
-    path = written(tmp_path, ending)
+def test_a_run_over_two_columns_explains_pairs(tmp_path):
+    path = written(tmp_path, ".parquet")
     run = limelight.explain_data(model(), path, "loo", output=tmp_path / "run")
     columns = run.record.data.columns
     assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "label")
@@ -149,9 +137,8 @@ def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
         opened_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
-def test_labelled_pairs_are_read_and_measured(tmp_path, ending):
-    path = written(tmp_path, ending)
+def test_labelled_pairs_are_read_and_measured(tmp_path):
+    path = written(tmp_path, ".csv")
     data = limelight.read_labelled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
     found = limelight.evaluate(model(), data)

@@ -17,7 +17,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 from limelight.cli.pages import _announce
 from limelight.errors import InputError
 from limelight.serving import serve
-from limelight.serving.verb import _check, _path
+from limelight.serving.server import _check, _path
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Generic, TypeVar, final
 
 from limelight.cli.console import error_console
-from limelight.data.evaluation import NoticeCounts
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
+from limelight.text.document import NoticeCounts
 
 MOST_BYTES = 1 << 26  # of one text
 

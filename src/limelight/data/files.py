@@ -175,7 +175,9 @@ class _Parquet(_Arrow):
             # A buffer: otherwise a whole row group, which may be the whole file, is read at once.
             with pq.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
                 yield file
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk, not of Arrow
+                raise
             reason = str(error).splitlines()[0].rstrip(".")
             raise InputError(f"'{self.path}' is not a whole parquet file ({reason}).") from None
 

@@ -93,7 +93,7 @@ def read_labelled(
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
         data = opened_data(path, text=text_column, label=label_column, pair=pair_column)
-        check_column(data.files[0], label_column := data.columns.label or "label")
+        check_column(data.files, label_column := data.columns.label or "label")
         for row in data.rows(label_column):
             (label,) = row.cells
             if isinstance(label, str) and (wrong := fault(label, "label")):
@@ -173,7 +173,7 @@ def _looked_up(raw: list[Any], path: str, classes: tuple[str, ...]) -> Int[np.nd
 def _whole(label: Any) -> int | None:
     """Return ``label`` as a whole number from 0, ``None`` where it is not one."""
     if isinstance(label, str):
-        return int(label) if label.isascii() and label.isdecimal() else None
+        return int(label) if label.isascii() and label.isdecimal() and len(label) < 20 else None
     if isinstance(label, int | float) and 0 <= label < math.inf and label == int(label):
         return int(label)
     return None

@@ -3,8 +3,9 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -20,103 +21,7 @@ from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
 from limelight.text import Document, one_line
 
-_SUFFIXES = (".json", ".jsonl")
 _NONE = "there are no stored explanations in what was given."
-
-
-def is_stored(one: Any) -> bool:
-    """Return whether ``one`` is a file of explanations, or holds them."""
-    if isinstance(one, str):
-        return one.endswith(_SUFFIXES)
-    return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
-
-
-class Stored(NamedTuple):
-    """Explanations by one method; ``of`` finds those of a text, of one class or of several."""
-
-    signed: bool
-    of: Callable[[Document], Sequence[Explanation]]
-
-
-def stored_explanations(one: Any) -> dict[str, Stored]:
-    """Return the explanations by method.
-
-    A mapping from texts to explanations is kept as it is, of one method: it may read them from a
-    disk when they are asked for. Anything else that yields explanations is read to its end.
-    """
-    if isinstance(one, Mapping):
-        first = next(iter(one.values()), None)
-        if not isinstance(first, Explanation):
-            raise InputError(_NONE if first is None else _not_explanations(first))
-        return {first.method: Stored(first.signed, _looked_up(one))}
-    found = _of_file(Path(one)) if isinstance(one, str | os.PathLike) else _apart(_each(one))
-    by_method: dict[str, list[Explanation]] = {}
-    for e in found:
-        by_method.setdefault(e.method, []).append(e)
-    if not by_method:
-        raise InputError(_NONE)
-    return {name: Stored(own[0].signed, _by_text(own)) for name, own in by_method.items()}
-
-
-def _looked_up(one: Mapping[Any, Any]) -> Callable[[Document], Sequence[Explanation]]:
-    def of(document: Document) -> Sequence[Explanation]:
-        e = one.get(document.text)
-        e = one.get(document.given) if e is None else e
-        return () if e is None else (e,)
-
-    return of
-
-
-def _by_text(several: Iterable[Explanation]) -> Callable[[Document], Sequence[Explanation]]:
-    found: dict[str, list[Explanation]] = {}
-    for e in several:
-        found.setdefault(e.text, []).append(e)
-    return lambda document: found.get(document.text, ())
-
-
-def _each(one: Any) -> Iterable[Any]:
-    return [one] if isinstance(one, Explanation | Comparison) else one
-
-
-def _not_explanations(first: Any) -> str:
-    return (
-        "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
-        f"them; got {type(first).__name__}."
-    )
-
-
-def _of_file(path: Path) -> list[Explanation]:
-    if path.is_dir():
-        raise InputError(
-            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
-            "limelight.Run(folder)."
-        )
-    try:
-        content = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"'{path}' is not a JSON file of explanations.") from None
-    try:
-        json.loads(content)
-        records = [content]
-    except ValueError:  # one object per line
-        records = [line for line in content.splitlines() if line.strip()]
-    return _apart(map(_read, records))
-
-
-def _read(record: str) -> Explanation | Comparison:
-    compared = '"limelight.comparison/1"' in record[:200]
-    return Comparison.from_json(record) if compared else Explanation.from_json(record)
-
-
-def _apart(several: Iterable[Any]) -> list[Explanation]:
-    found: list[Explanation] = []
-    for one in several:
-        if not isinstance(one, Explanation | Comparison):
-            raise InputError(_not_explanations(one))
-        found += one if isinstance(one, Comparison) else [one]
-    return found
 
 
 # One score per word, or a sentence that says why there are none.
@@ -184,14 +89,14 @@ def _check_settings(model: Model, several: Sequence[Any], settings: Mapping[str,
 
 
 def _is_name(one: Any) -> bool:
-    return isinstance(one, str) and not is_stored(one)
+    return isinstance(one, str) and not _is_stored(one)
 
 
 def _made(
     model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> list[Candidate]:
-    if is_stored(one):
-        return [_from_stored(name, found) for name, found in stored_explanations(one).items()]
+    if _is_stored(one):
+        return list(_stored(one))
     if callable(one):
         name = getattr(one, "__name__", type(one).__name__)
         return [Candidate(name, name, True, _called(one))]
@@ -256,6 +161,10 @@ def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
     return scores
 
 
+def _each_text(one: Callable[[Reading, int], Scored]) -> Callable[[Reading], list[Scored]]:
+    return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
+
+
 def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Scored]]:
     def one(reading: Reading, i: int) -> Scored:
         try:
@@ -270,12 +179,16 @@ def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Sco
             return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
         return found
 
-    return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
+    return _each_text(one)
 
 
-def _from_stored(name: str, found: Stored) -> Candidate:
+def _of_explanations(
+    first: Explanation, found: Callable[[Document], Sequence[Explanation]]
+) -> Candidate:
+    """Return the method of ``first``; what is ``found`` of a text is of one class or of several."""
+
     def one(reading: Reading, i: int) -> Scored:
-        several = found.of(reading.documents[i])
+        several = found(reading.documents[i])
         if not several:
             return "there is no stored explanation of this text."
         target = reading.targets.names()[i]
@@ -290,10 +203,92 @@ def _from_stored(name: str, found: Stored) -> Candidate:
             return -e.scores[judged]
         return f"the stored explanation is of {e.target!r}, and {target!r} is judged."
 
-    def scores(reading: Reading) -> list[Scored]:
-        return [one(reading, i) for i in range(len(reading.documents))]
+    name = first.method
+    return Candidate(name, name, first.signed, _each_text(one), asks=lambda _: 0, portable=False)
 
-    return Candidate(name, name, found.signed, scores, asks=lambda _: 0, portable=False)
+
+def _is_stored(one: Any) -> bool:
+    """Return whether ``one`` is a file of explanations, or holds them."""
+    if isinstance(one, str):
+        return one.endswith((".json", ".jsonl"))
+    return isinstance(one, Explanation | Comparison | os.PathLike | Iterable)
+
+
+def _stored(one: Any) -> Iterator[Candidate]:
+    """Yield a candidate for every method of which there are explanations.
+
+    A mapping from texts to explanations is kept as it is, of one method: it may read them from a
+    disk when they are asked for. Anything else that yields explanations is read to its end.
+    """
+    if isinstance(one, Mapping):
+        first = next(iter(one.values()), None)
+        if not isinstance(first, Explanation):
+            raise InputError(_NONE if first is None else _not_explanations(first))
+        yield _of_explanations(first, partial(_looked_up, one))
+        return
+    if isinstance(one, str | os.PathLike):
+        found = _of_file(Path(one))
+    else:
+        found = _apart([one] if isinstance(one, Explanation | Comparison) else one)
+    by_method: dict[str, dict[str, list[Explanation]]] = {}
+    for e in found:
+        by_method.setdefault(e.method, {}).setdefault(e.text, []).append(e)
+    if not by_method:
+        raise InputError(_NONE)
+    for of_texts in by_method.values():
+        first = next(iter(of_texts.values()))[0]
+        yield _of_explanations(first, partial(_in_list, of_texts))
+
+
+def _in_list(one: Mapping[str, list[Explanation]], document: Document) -> Sequence[Explanation]:
+    return one.get(document.text, ())
+
+
+def _looked_up(one: Mapping[Any, Any], document: Document) -> Sequence[Explanation]:
+    e = one.get(document.text)
+    e = one.get(document.given) if e is None else e
+    return () if e is None else (e,)
+
+
+def _not_explanations(first: Any) -> str:
+    return (
+        "stored explanations are a JSON file, a list of explanations, or a mapping from texts to "
+        f"them; got {type(first).__name__}."
+    )
+
+
+def _of_file(path: Path) -> list[Explanation]:
+    if path.is_dir():
+        raise InputError(
+            f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
+            "limelight.Run(folder)."
+        )
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there are no explanations at '{path}'; check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"'{path}' is not a JSON file of explanations.") from None
+    try:
+        json.loads(content)
+        records = [content]
+    except ValueError:  # one object per line
+        records = [line for line in content.splitlines() if line.strip()]
+    return _apart(map(_read, records))
+
+
+def _read(record: str) -> Explanation | Comparison:
+    compared = '"limelight.comparison/1"' in record[:200]
+    return Comparison.from_json(record) if compared else Explanation.from_json(record)
+
+
+def _apart(several: Iterable[Any]) -> list[Explanation]:
+    found: list[Explanation] = []
+    for one in several:
+        if not isinstance(one, Explanation | Comparison):
+            raise InputError(_not_explanations(one))
+        found += one if isinstance(one, Comparison) else [one]
+    return found
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

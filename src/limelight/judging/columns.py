@@ -111,8 +111,6 @@ _SETS, _SETS_ASKED = 2048, 256  # of words, for additivity; fewer where the mode
 
 Scores = Float[np.ndarray, " d"]
 Value = tuple[float, float | None] | None  # with its standard error, None where it is exact
-# Of one text: what a measure says of a method's scores, and whether they have signs.
-Measured = Callable[[Scores, bool], Value]
 
 
 def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
@@ -142,40 +140,34 @@ def text_columns(
     """Return the wanted columns of one text."""
     scores = [None if isinstance(own, str) else own for own in scored.scores]
 
-    def column(name: str, measured: Measured) -> TextColumn:
-        values = [
-            None if own is None else measured(own, has_sign)
-            for own, has_sign in zip(scores, signed, strict=True)
-        ]
-        return _column(name, values)
-
+    rows = list(zip(scores, signed, strict=True))
     found: list[TextColumn] = []
     if "additivity" in wanted:
         most = _SETS_ASKED if one.remembers else _SETS
         sets = drawn_sets(removals.d, rng, most=most)
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
-        found.append(
-            column("additivity", lambda own, sign: additivity(own, sets, drops) if sign else None)
-        )
+        sums = [
+            None if own is None or not sign else additivity(own, sets, drops) for own, sign in rows
+        ]
+        found.append(_column("additivity", sums))
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
-        found.append(column("loo_tau", lambda own, sign: _exact(kendall_tau, own, alone, sign)))
+        taus = [_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows]
+        found.append(_column("loo_tau", taus))
     if {"eraser", "ferret"} & set(wanted) and one.model.link != "none":
         found += _from_the_literature(wanted, one, scores, signed, replacement)
-    for name, others, by_size in (
+    for name, others, sizes in (
         ("stability", scored.again, False),
         ("sanity", scored.shuffled, True),  # which class a word speaks for means nothing there
     ):
         if name in wanted:
-            rows = zip(scores, others, signed, strict=True)
-            values = [
-                None
-                if own is None or not isinstance(other, np.ndarray)
-                else _exact(rank_correlation, own, other, has_sign and not by_size)
-                for own, other, has_sign in rows
+            pairs = zip(rows, others, strict=True)
+            ranks = [
+                _alike(rank_correlation, own, other, signed=sign and not sizes)
+                for (own, sign), other in pairs
             ]
-            found.append(_column(name, values))
+            found.append(_column(name, ranks))
     return tuple(found)
 
 
@@ -188,10 +180,16 @@ def _column(name: str, values: Sequence[Value]) -> TextColumn:
     )
 
 
-def _exact(
-    measure: Callable[[Scores, Scores], float | None], own: Scores, other: Scores, signed: bool
+def _alike(
+    measure: Callable[[Scores, Scores], float | None],
+    own: Scores | None,
+    other: Scores | str | None,
+    *,
+    signed: bool,
 ) -> Value:
-    """Return a measure of two lists of scores, of their sizes where one has no signs."""
+    """Return a measure of two lists of scores, of their sizes where they have no signs."""
+    if own is None or not isinstance(other, np.ndarray):
+        return None
     found = measure(own, other) if signed else measure(np.abs(own), np.abs(other))
     return None if found is None else (found, None)
 

@@ -227,9 +227,11 @@ def token_f1(found: int | float, *, predicted: int, marked: int) -> float:
     return 2 * found / (predicted + marked)
 
 
-def f1(precision: float, recall: float) -> float:
-    """Return the harmonic mean; of IOU's precision and recall ERASER takes it after averaging."""
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+def f1(precision: Float[np.ndarray, "*m"], recall: Float[np.ndarray, "*m"]) -> Any:
+    """Return harmonic means; of IOU's precision and recall ERASER takes it after averaging."""
+    total = np.add(precision, recall)
+    # Where nothing matches, both are 0, and so is it.
+    return np.divide(2 * precision * recall, total, out=np.zeros(total.shape), where=total != 0)
 
 
 # What is measured of an order: the fields of MarkedText that hold them.
@@ -337,9 +339,6 @@ def _annotator_values(marks: Marks, against: list[int], k: int) -> _Row:
     return np.mean(found, axis=0) if found else _UNKNOWN
 
 
-_F1 = np.vectorize(f1, otypes=[float])
-
-
 def plausibility(
     names: Sequence[str], texts: Sequence[MarkedText], *, share: float, cut: int, seed: int
 ) -> Plausibility:
@@ -383,4 +382,4 @@ def _table(texts: Sequence[Values], count: int) -> Float[np.ndarray, "n c"]:
 
 def _iou_f1(precision: Resampled, recall: Resampled) -> Resampled:
     """Return F1 of the mean precision and the mean recall, in that order, as ERASER has it."""
-    return Resampled(_F1(precision.share, recall.share), _F1(precision.draws, recall.draws))
+    return Resampled(f1(precision.share, recall.share), f1(precision.draws, recall.draws))

@@ -17,9 +17,9 @@ from limelight.explainers.text_game import TextGame
 from limelight.judging.agreement import TextAgreement, text_agreement
 from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
 from limelight.judging.columns import text_columns
-from limelight.judging.orders import GreedySearch, Groups, flat, tied, tied_groups
+from limelight.judging.orders import GreedySearch, flat, tied, tied_groups
 from limelight.judging.plausibility import Rationales, marked_text
-from limelight.judging.removals import AreaRange, Areas, JudgedOrder, Removals, removals_of
+from limelight.judging.removals import AreaRange, JudgedOrder, Removals, removals_of
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -45,43 +45,36 @@ class ScoredText:
     columns: tuple[TextColumn, ...] = ()
 
     @cached_property
-    def groups(self) -> list[Groups | None]:
+    def orders(self) -> list[JudgedOrder | None]:
         """The order of each candidate, tied words together; None where it has no scores."""
-        return [
+        groups = [
             None if isinstance(scores, str) else tied_groups(scores, signed=candidate.signed)
             for candidate, scores in zip(self.candidates, self.scored, strict=True)
         ]
-
-    @cached_property
-    def areas(self) -> list[Areas | None]:
-        """The areas of each candidate."""
-        found = iter(self.removals.areas([own for own in self.groups if own is not None]))
-        return [None if own is None else next(found) for own in self.groups]
-
-    @cached_property
-    def judged(self) -> list[JudgedOrder]:
-        """The orders that there are."""
-        rows = zip(self.candidates, self.groups, self.areas, strict=True)
+        areas = iter(self.removals.areas([own for own in groups if own is not None]))
         return [
-            JudgedOrder(candidate.name, groups, areas)
-            for candidate, groups, areas in rows
-            if groups is not None and areas is not None
+            None if own is None else JudgedOrder(candidate.name, own, next(areas))
+            for candidate, own in zip(self.candidates, groups, strict=True)
         ]
+
+    @property
+    def _known(self) -> list[JudgedOrder]:
+        return [order for order in self.orders if order is not None]
 
     @cached_property
     def search(self) -> GreedySearch | None:
         """The search for a good order, to be run before the text is judged."""
-        return self.removals.search(self.judged)
+        return self.removals.search(self._known)
 
     def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
         if self.search is not None and self.search.refused is not None:
             raise self.search.refused
         unsigned = any(
-            areas and not candidate.signed
-            for areas, candidate in zip(self.areas, self.candidates, strict=True)
+            order is not None and not candidate.signed
+            for order, candidate in zip(self.orders, self.candidates, strict=True)
         )
-        ranges = self.removals.ranges(self.judged, self.search, change=unsigned, seconds=seconds)
+        ranges = self.removals.ranges(self._known, self.search, change=unsigned, seconds=seconds)
         (target,) = self.one.targets.names()
         return JudgedText(
             id=self.number,
@@ -95,7 +88,7 @@ class ScoredText:
             deletion=self._measure("deletion", ranges.deletion),
             insertion=self._measure("insertion", ranges.insertion),
             change=None if ranges.change is None else self._measure("change", ranges.change),
-            ties=tuple(0 if own is None else tied(own) for own in self.groups),
+            ties=tuple(0 if own is None else tied(own.groups) for own in self.orders),
             notices=self.removals.notices,
             reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
             columns=self.columns,
@@ -104,7 +97,7 @@ class ScoredText:
         )
 
     def _measure(self, name: str, found: AreaRange) -> Measure:
-        areas = (None if own is None else float(getattr(own, name)) for own in self.areas)
+        areas = (own and float(getattr(own.areas, name)) for own in self.orders)
         return Measure(**found._asdict(), areas=tuple(areas))
 
     def _words(self) -> tuple[str, ...]:
@@ -115,12 +108,11 @@ class ScoredText:
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:
         """Return the curve of one order of each method: of tied words, the first there is."""
-        orders = [flat(own) for own in self.groups if own is not None]
-        if not orders or self.removals.d > _MOST_WORDS:
-            return (None,) * len(self.groups)
-        drawn = np.array(orders)
+        if not self._known or self.removals.d > _MOST_WORDS:
+            return (None,) * len(self.orders)
+        drawn = np.array([flat(order.groups) for order in self._known])
         made = iter(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
-        return tuple(None if own is None else next(made) for own in self.groups)
+        return tuple(None if own is None else next(made) for own in self.orders)
 
 
 def _has_room(found: AreaRange, full: float) -> bool:

@@ -31,114 +31,6 @@ from limelight.text import (
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _SLACK = 1e-3  # half precision rounds row sums by this much
-
-
-def checked_answers(
-    found: Any,
-    *,
-    texts: Sequence[str],
-    classes: tuple[str, ...],
-    probability: bool,
-    multi_label: bool,
-) -> Float[np.ndarray, "n C"]:
-    """Return ``found`` as float64, one row per text and one column per class."""
-    try:
-        answers = _numbers(found)
-    except (TypeError, ValueError):
-        rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(classes)}"
-        raise InputError(
-            f"the function must return numbers, {rows}; got {_described(found)}"
-        ) from None
-    _check_shape(answers, len(texts), classes)
-    if not np.isfinite(answers).all():
-        bad = int((~np.isfinite(answers)).any(axis=1).argmax())
-        raise InputError(
-            f"the function must return finite numbers; for the text {short(texts[bad])} it "
-            f"returned {answers[bad].tolist()}."
-        )
-    if probability:
-        _check_probabilities(answers, texts, multi_label=multi_label)
-    return answers
-
-
-def _numbers(found: Any) -> np.ndarray:
-    """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
-    if hasattr(found, "detach") and hasattr(found, "cpu"):
-        found = found.detach().cpu().double()
-    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
-    given = np.asarray(found)
-    if given.dtype.kind not in "biuf":
-        raise TypeError(given.dtype)
-    return given.astype(np.float64)
-
-
-def _described(found: Any) -> str:
-    """Say what came instead of numbers, and what to do with it."""
-    kind = type(found).__name__
-    first = found
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    if isinstance(first, dict):
-        return (
-            f"{kind} of dict, as a transformers pipeline answers. Explain the pipeline itself, "
-            "limelight.wrap(pipeline), or return the scores in the order of the classes."
-        )
-    if hasattr(found, "toarray"):
-        return f"{kind}, which is sparse. Return it as an array: scores.toarray()."
-    if getattr(getattr(found, "dtype", None), "kind", "") == "O":
-        return f"{kind} of objects. Return rows of equal length that hold only numbers."
-    if isinstance(first, int | float):
-        return f"{kind} of rows that differ in length. Return one number per class in each."
-    return f"{kind}."
-
-
-def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:
-    if answers.ndim == 1 and len(answers) == texts:
-        raise InputError(
-            f"the function must return one row per text; got shape {answers.shape} for {texts} "
-            "text(s). Return scores[:, None] if there is one score per text."
-        )
-    if answers.ndim != 2 or len(answers) != texts:
-        raise InputError(
-            f"the function must return one row per text, ({texts}, {len(classes)}) for {texts} "
-            f"text(s); got shape {answers.shape}."
-        )
-    allowed = {len(classes), 1} if len(classes) == 2 else {len(classes)}
-    if answers.shape[1] not in allowed:
-        raise InputError(
-            f"there are {len(classes)} classes ({', '.join(classes)}), but the function returns "
-            f"{answers.shape[1]} columns; name as many classes as there are columns."
-        )
-
-
-def _check_probabilities(
-    answers: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
-) -> None:
-    low, high = answers.min(), answers.max()
-    if low < -_SLACK or high > 1 + _SLACK:
-        raise InputError(
-            f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
-            f"{high:.4g}. "
-            "Pass scale='logit' if these are logits."
-        )
-    sums = answers.sum(axis=1)
-    if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
-        worst = int(np.abs(sums - 1).argmax())
-        raise InputError(
-            "the probabilities of a text must sum to 1; for the text "
-            f"{short(texts[worst])} they sum to {sums[worst]:.4g}. "
-            "Pass multi_label=True if each class is a yes or no of its own."
-        )
-
-
-def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
-    """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
-    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
-    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
-    held = np.clip(chances, _LEAST, 1 - _LEAST)
-    return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
-
-
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
@@ -304,44 +196,128 @@ class Function:
         return log_odds(found) if self.scale == "probability" else found
 
 
-def wrapped_function(
-    function: Callable[[list[Any]], Any],
+def checked_answers(
+    found: Any,
     *,
-    classes: Any,
-    scale: str = "probability",
-    multi_label: bool = False,
-    mask: Any = None,
-    words: Any = None,
-    batch_size: Any = 256,
-    name: str = "",
-    pairs: bool = False,
-) -> Function:
-    """Return a function as a model; the arguments are those of :func:`limelight.wrap`."""
-    least = 1 if scale == "score" else 2
+    texts: Sequence[str],
+    classes: tuple[str, ...],
+    probability: bool,
+    multi_label: bool,
+) -> Float[np.ndarray, "n C"]:
+    """Return ``found`` as float64, one row per text and one column per class."""
+    try:
+        answers = _numbers(found)
+    except (TypeError, ValueError):
+        rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(classes)}"
+        raise InputError(
+            f"the function must return numbers, {rows}; got {_described(found)}"
+        ) from None
+    _check_shape(answers, len(texts), classes)
+    if not np.isfinite(answers).all():
+        bad = int((~np.isfinite(answers)).any(axis=1).argmax())
+        raise InputError(
+            f"the function must return finite numbers; for the text {short(texts[bad])} it "
+            f"returned {answers[bad].tolist()}."
+        )
+    if probability:
+        _check_probabilities(answers, texts, multi_label=multi_label)
+    return answers
+
+
+def _numbers(found: Any) -> np.ndarray:
+    """Return ``found`` as float64: a tensor of torch from any device and graph, never a text."""
+    if hasattr(found, "detach") and hasattr(found, "cpu"):
+        found = found.detach().cpu().double()
+    # Strings of digits would pass for numbers, and objects for whatever they happen to hold.
+    given = np.asarray(found)
+    if given.dtype.kind not in "biuf":
+        raise TypeError(given.dtype)
+    return given.astype(np.float64)
+
+
+def _described(found: Any) -> str:
+    """Say what came instead of numbers, and what to do with it."""
+    kind = type(found).__name__
+    first = found
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(first, dict):
+        return (
+            f"{kind} of dict, as a transformers pipeline answers. Explain the pipeline itself, "
+            "limelight.wrap(pipeline), or return the scores in the order of the classes."
+        )
+    if hasattr(found, "toarray"):
+        return f"{kind}, which is sparse. Return it as an array: scores.toarray()."
+    if getattr(getattr(found, "dtype", None), "kind", "") == "O":
+        return f"{kind} of objects. Return rows of equal length that hold only numbers."
+    if isinstance(first, int | float):
+        return f"{kind} of rows that differ in length. Return one number per class in each."
+    return f"{kind}."
+
+
+def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:
+    if answers.ndim == 1 and len(answers) == texts:
+        raise InputError(
+            f"the function must return one row per text; got shape {answers.shape} for {texts} "
+            "text(s). Return scores[:, None] if there is one score per text."
+        )
+    if answers.ndim != 2 or len(answers) != texts:
+        raise InputError(
+            f"the function must return one row per text, ({texts}, {len(classes)}) for {texts} "
+            f"text(s); got shape {answers.shape}."
+        )
+    allowed = {len(classes), 1} if len(classes) == 2 else {len(classes)}
+    if answers.shape[1] not in allowed:
+        raise InputError(
+            f"there are {len(classes)} classes ({', '.join(classes)}), but the function returns "
+            f"{answers.shape[1]} columns; name as many classes as there are columns."
+        )
+
+
+def _check_probabilities(
+    answers: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
+) -> None:
+    low, high = answers.min(), answers.max()
+    if low < -_SLACK or high > 1 + _SLACK:
+        raise InputError(
+            f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
+            f"{high:.4g}. "
+            "Pass scale='logit' if these are logits."
+        )
+    sums = answers.sum(axis=1)
+    if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
+        worst = int(np.abs(sums - 1).argmax())
+        raise InputError(
+            "the probabilities of a text must sum to 1; for the text "
+            f"{short(texts[worst])} they sum to {sums[worst]:.4g}. "
+            "Pass multi_label=True if each class is a yes or no of its own."
+        )
+
+
+def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
+    """Return log p − log(1 − p), with p held away from 0 and 1 by 1e-12."""
+    # log1p: 1 − p of a small p has lost the digits of p. The clip of the result is for p held at
+    # 1 − 1e-12, which is not a float: its rounding would make the two ends differ.
+    held = np.clip(chances, _LEAST, 1 - _LEAST)
+    return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+
+
+def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Function:
+    """Return a function as a model; what is ``given`` are the options of :func:`limelight.wrap`."""
+    classes: Any = given.get("classes")
+    least = 1 if given.get("scale") == "score" else 2
     if isinstance(classes, str) or not hasattr(classes, "__len__") or len(classes) < least:
         names = "one name" if least == 1 else "two names"
         raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
-    _check_options(mask, words, batch_size)
-    return Function(
-        function=function,
-        classes=tuple(map(str, classes)),
-        scale=scale,
-        multi_label=multi_label,
-        mask=mask,
-        words=words,
-        batch_size=batch_size,
-        name=name,
-        pairs=bool(pairs),
-    )
-
-
-def _check_options(mask: Any, words: Any, batch_size: Any) -> None:
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number, 1 or more; got {batch_size!r}.")
+    size, mask, words = given.get("batch_size", 1), given.get("mask"), given.get("words")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
     if mask is not None and not isinstance(mask, str):
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+    own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
+    return Function(function=function, **{**given, **own})
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

@@ -182,70 +182,68 @@ class TextRecord(_Record, kw_only=True):
     @classmethod
     def of(cls, text: JudgedText, names: list[str]) -> "TextRecord":
         """Return the record of a text, of methods with these names."""
-
-        def by_name(values: tuple[Any, ...]) -> dict[str, Any]:
-            pairs = zip(names, values, strict=True) if values else ()
-            return {name: value for name, value in pairs if value is not None}
-
-        def measured(measure: Measure) -> dict[str, Any]:
-            return {name: getattr(measure, name) for name in _LEVELS} | {
-                "areas": by_name(measure.areas)
-            }
-
         own = {one.name: getattr(text, one.name) for one in fields(text)}
-        own |= {name: by_name(own[name]) or None for name in ("ties", "reasons", "curves")}
+        own |= {name: _by_name(own[name], names) or None for name in ("ties", "reasons", "curves")}
         own |= {
-            name: MeasureRecord(**measured(own[name]))
+            name: MeasureRecord(**_measured(own[name], names))
             for name in ("insertion", "change")
             if own[name] is not None
         }
         own["columns"] = {
-            one.name: ColumnRecord(values=by_name(one.values), errors=by_name(one.errors) or None)
+            one.name: ColumnRecord(
+                values=_by_name(one.values, names), errors=_by_name(one.errors, names) or None
+            )
             for one in text.columns
         } or None
         deletion = own.pop("deletion")
-        return cls(**own, **({} if deletion is None else measured(deletion)))
+        return cls(**own, **({} if deletion is None else _measured(deletion, names)))
 
     def value(self, names: list[str]) -> JudgedText:
         """Return the text of this record, of methods with these names."""
-
-        def in_turn(found: dict[str, Any] | None, missing: Any = None) -> tuple[Any, ...]:
-            return tuple((found or {}).get(name, missing) for name in names)
-
-        def measured(record: Any) -> Measure:
-            return Measure(
-                **{name: getattr(record, name) for name in _LEVELS}, areas=in_turn(record.areas)
-            )
-
         own = msgspec.structs.asdict(self)
-        levels = [own.pop(name) for name in (*_LEVELS, "areas")]
-        judged = all(
-            levels[i] is not None for i in (0, 2, 3)
-        )  # a chance that is exact has no error
-        return JudgedText(
-            **own
-            | {
-                name: None if own[name] is None else measured(own[name])
-                for name in ("insertion", "change")
-            }
-            | {
-                "deletion": measured(self) if judged else None,
-                "ties": in_turn(self.ties, 0) if judged else (),
-                "reasons": in_turn(self.reasons) if judged else (),
-                "curves": in_turn(self.curves) if self.curves else (),
-                "columns": tuple(
-                    TextColumn(
-                        name=name,
-                        values=in_turn(one.values),
-                        errors=in_turn(one.errors) if one.errors else (),
-                    )
-                    for name, one in (self.columns or {}).items()
-                ),
-            }
-        )
+        chance, _, ceiling, areas = (own.pop(name) for name in (*_LEVELS, "areas"))
+        judged = chance is not None and ceiling is not None and areas is not None
+        own |= {
+            "deletion": _measure(self, names) if judged else None,
+            "insertion": _measure(self.insertion, names),
+            "change": _measure(self.change, names),
+            "ties": _in_turn(self.ties, names, 0) if judged else (),
+            "reasons": _in_turn(self.reasons, names) if judged else (),
+            "curves": _in_turn(self.curves, names) if self.curves else (),
+            "columns": tuple(
+                TextColumn(
+                    name=name,
+                    values=_in_turn(one.values, names),
+                    errors=_in_turn(one.errors, names) if one.errors else (),
+                )
+                for name, one in (self.columns or {}).items()
+            ),
+        }
+        return JudgedText(**own)
 
 
 _LEVELS = ("chance", "stderr", "ceiling")
+
+
+def _by_name(values: tuple[Any, ...], names: list[str]) -> dict[str, Any]:
+    pairs = zip(names, values, strict=True) if values else ()
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _in_turn(found: dict[str, Any] | None, names: list[str], missing: Any = None) -> Any:
+    return tuple((found or {}).get(name, missing) for name in names)
+
+
+def _measured(measure: Measure, names: list[str]) -> dict[str, Any]:
+    levels = {name: getattr(measure, name) for name in _LEVELS}
+    return levels | {"areas": _by_name(measure.areas, names)}
+
+
+def _measure(record: Any, names: list[str]) -> Measure | None:
+    if record is None:
+        return None
+    levels = {name: getattr(record, name) for name in _LEVELS}
+    return Measure(**levels, areas=_in_turn(record.areas, names))
 
 
 class JudgementRecord(_Record, kw_only=True):

@@ -91,11 +91,20 @@ def _name(key: Any, where: str) -> str:
     return whole_text(key, where)
 
 
-def equal_fields(a: Any, b: Any) -> bool:
-    """Whether two dataclass values of one type hold the same, arrays element by element."""
-    return type(a) is type(b) and all(
-        _equal(getattr(a, one.name), getattr(b, one.name)) for one in fields(a) if one.compare
-    )
+class EqualByFields:
+    """A dataclass whose values are equal if their fields are, arrays element by element.
+
+    It has no hash unless it says so itself.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            _equal(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)  # type: ignore[arg-type]
+            if one.compare
+        )
 
 
 def _equal(a: Any, b: Any) -> bool:

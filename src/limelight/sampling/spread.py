@@ -56,7 +56,7 @@ class Spread(NamedTuple):
         seen = self.fourth > 0
         return np.where(seen, self.second**2 / np.where(seen, self.fourth, 1.0), 0.0)
 
-    def spike(self) -> Float[np.ndarray, "*k"]:
+    def spike(self) -> Float[np.ndarray, "*outputs"]:
         """Return the share of one draw in the spread of what moved farthest, along the last axis.
 
         It is 0 where nothing moved.
@@ -64,7 +64,7 @@ class Spread(NamedTuple):
         far = np.argmax(self.largest, axis=-1)[..., None]
         squares = (self.largest**2, self.second)
         most, total = (np.take_along_axis(x, far, axis=-1)[..., 0] for x in squares)
-        return most / np.where(total > 0, total, 1.0)
+        return np.asarray(most / np.where(total > 0, total, 1.0))
 
     def error(self, draws: int, *, degrees: int) -> Float[np.ndarray, "*k"]:
         r"""Return half of what ±95 % takes: twice it covers the truth in 95 % of samples.

@@ -2,5 +2,4 @@
 
 __all__ = ["Serving", "serve"]
 
-from limelight.serving.server import Serving
-from limelight.serving.verb import serve
+from limelight.serving.server import Serving, serve

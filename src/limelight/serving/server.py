@@ -1,27 +1,75 @@
-"""A server on this machine: its socket, its token, its thread, and its end."""
+"""``limelight.serve``: models, a run, a judgement, and the server of the page that shows them."""
 
 import contextlib
 import errno
 import html
 import ipaddress
+import os
 import secrets
 import socket
 import threading
 import time
-from typing import Any, final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
 
 import uvicorn
 
 from limelight.errors import InputError
+from limelight.files import bounded_bytes
+from limelight.models import Model, checked_model, load
+from limelight.models.loading import source_of
+from limelight.results.judgement import Judgement
 from limelight.serving.app import page_app
 from limelight.serving.guard import DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
-from limelight.serving.served import Served
+from limelight.serving.served import Served, ServedModel
+
+if TYPE_CHECKING:
+    from limelight.runs import Run
 
 LOOPBACK = "127.0.0.1"
 _PORT = 8737  # the first that is tried where none is named: an address that is easy to find again
 _SECONDS_TO_START = 20.0
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
+_MOST_MODELS = 2
+
+
+def serve(
+    model: Model | Sequence[Model] | None = None,
+    *,
+    run: "Run | str | os.PathLike[str] | None" = None,
+    judgement: "Judgement | str | os.PathLike[str] | None" = None,
+    host: str = LOOPBACK,
+    port: int | None = None,
+    seconds: int | float = 120,
+) -> "Serving":
+    """Serve a page on this machine and return it: ``url`` is its address, ``stop()`` its end.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` or :func:`limelight.wrap` returns, or a list of two to be
+        compared. By default the one that comes with limelight, unless the run or the judgement is
+        about another: then texts cannot be typed.
+    run
+        A run, or its folder: the page shows its texts, words, mistakes and slices.
+    judgement
+        A judgement, or its JSON file.
+    host
+        The address to serve on. Only this machine can open the page unless another is named.
+    port
+        By default one that is free.
+    seconds
+        What a question may take before it is given up.
+    """
+    _check(host=host, port=port, seconds=seconds)
+    models, opened, judged = _models(model), _run(run), _judgement(judgement)
+    if not models:
+        models = _usual(opened, judged)
+    named = tuple(ServedModel(name=_name(m, i, models), model=m) for i, m in enumerate(models))
+    served = Served(models=named, run=opened, judgement=judged, seconds=float(seconds))
+    return started(served, host=host, port=port)
 
 
 @final
@@ -121,8 +169,6 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
 
 
 def _bound(host: str, port: int | None) -> socket.socket:
-    if port is not None and not 0 <= port < 1 << 16:
-        raise InputError(f"a port is a number from 0 to 65535; got {port}.")
     if port is not None:
         return _socket(host, port)
     try:
@@ -156,3 +202,60 @@ def _unbound(error: OSError, host: str, port: int) -> str:
         return f"port {port} may not be used; choose one above 1023 with --port."
     reason: Any = error.strerror or error
     return f"cannot serve on {host}, port {port}: {str(reason).lower()}."
+
+
+def _check(*, host: Any, port: Any, seconds: Any) -> None:
+    if not isinstance(host, str):
+        raise InputError(f"host must be a name or an address, as text; got {host!r}.")
+    usable = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
+    if isinstance(port, bool) or not usable:
+        raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(f"seconds must be a number above 0; got {seconds!r}.")
+
+
+def _models(given: Any) -> list[Model]:
+    if given is None:
+        return []
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    if len(several) > _MOST_MODELS:
+        raise InputError(f"a page compares at most {_MOST_MODELS} models; got {len(several)}.")
+    return [checked_model(one) for one in several]
+
+
+def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
+    """Return the shipped model, unless a run or a judgement is about another one."""
+    about = {
+        one for one in (run and run.record.model.fingerprint, judgement and judgement.model) if one
+    }
+    shipped = load()
+    return [shipped] if about <= {shipped.fingerprint} else []
+
+
+def _name(model: Model, number: int, models: list[Model]) -> str:
+    source = source_of(model)
+    if source is None:
+        own = type(model).__name__
+    else:
+        own = "the IMDB model of limelight" if source.path is None else Path(source.path).name
+    return own if len(models) == 1 else f"{'AB'[number]}: {own}"
+
+
+def _run(given: Any) -> "Run | None":
+    if given is None:
+        return None
+    from limelight.runs import Run
+
+    return given if isinstance(given, Run) else Run(_path(given, "run"))
+
+
+def _judgement(given: Any) -> Judgement | None:
+    if given is None or isinstance(given, Judgement):
+        return given
+    return Judgement.from_json(bounded_bytes(_path(given, "judgement"), 1 << 30))
+
+
+def _path(given: Any, name: str) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"{name} must be a {name.capitalize()} or its path; got {given!r}.")
+    return Path(given)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import device, is_numpy_array
 
-from limelight.shapes import Array, Bool, Float, Int
+from limelight.shapes import Array, Float, Int
 from limelight.theory.heavy_form import HeavyForm
 from limelight.theory.namespace import array_namespace
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
@@ -197,7 +197,11 @@ def _sides(form: HeavyForm, rule: ReciprocalSum) -> tuple[_Side, _Side]:
     counts = [int(n) for n in xp.sum(xp.astype(form.kept_is_heavy, xp.int64), axis=-1).tolist()]
     nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=device(form.delta))
 
-    def side(words: slice, member: Bool[Array, "g d"]) -> _Side:
+    sides = []
+    for words, member in (
+        (slice(0, max(counts)), form.kept_is_heavy),
+        (slice(min(counts), d), ~form.kept_is_heavy),
+    ):
         delta, step = form.delta[:, words], form.step[..., words]
         # With δ = Δ = 0 a word has φ = 1 and leaves P and R alone, so heads with fewer words on
         # this side can share an array with the longest.
@@ -206,10 +210,8 @@ def _sides(form: HeavyForm, rule: ReciprocalSum) -> tuple[_Side, _Side]:
             delta, step = delta * present, step * present[:, None, :]
         E = xp.exp(delta[..., None] * -nodes)
         E += math.exp(-100) / rule.R  # moves z Δ by 1e-43 of f, and keeps z² from being denormal
-        return _Side(E=E, step=step)
-
-    kept = side(slice(0, max(counts)), form.kept_is_heavy)
-    return kept, side(slice(min(counts), d), ~form.kept_is_heavy)
+        sides.append(_Side(E=E, step=step))
+    return sides[0], sides[1]
 
 
 def _joined(

@@ -181,15 +181,14 @@ def _rows(form: HeavyForm) -> _Rows:
     xp = array_namespace(form.delta)
     d = form.delta.shape[-1]
 
-    def both(x: Array, sign: int) -> Array:
-        return xp.concat([x, sign * x], axis=0)
-
     # Four times the roundings of one sum of d terms: also for the sort that picks the words.
     margin = 4 * _ROUNDING * (d + 8) * form.magnitude[:, 0]
     wide = [(form.n0[:, 0], -1), (margin, 1), (form.c[:, 0], -1), (form.error[:, 0], 1)]
-    n0, margin, shift, error = (xp.repeat(both(x, sign), d) for x, sign in wide)
+    n0, margin, shift, error = (xp.repeat(xp.concat([x, sign * x], axis=0), d) for x, sign in wide)
     heavy = xp.concat([form.kept_is_heavy, form.kept_is_heavy], axis=0)
-    return _Rows(n0, both(form.step[:, 0], -1), both(form.delta, 1), heavy, margin, shift, error)
+    step = xp.concat([form.step[:, 0], -form.step[:, 0]], axis=0)
+    delta = xp.concat([form.delta, form.delta], axis=0)
+    return _Rows(n0, step, delta, heavy, margin, shift, error)
 
 
 def _started(rows: _Rows) -> Float[Array, " R"]:
@@ -266,15 +265,18 @@ def without_first(game: RatioGame, removed: list[int], free: list[int]) -> Ratio
     xp = array_namespace(game.a)
     rest = sorted(set(range(game.d)) - set(removed) - set(free))
 
-    def of(x: Float[Array, "..."], words: list[int]) -> Float[Array, "..."]:
-        return xp.take(x, xp.asarray(words, dtype=xp.int64, device=device(x)), axis=-1)
-
-    def fixed(kept: Float[Array, "..."], gone: Float[Array, "..."]) -> Float[Array, "..."]:
-        return xp.sum(of(kept, rest), axis=-1) + xp.sum(of(gone, removed), axis=-1)
-
-    own = {name: of(getattr(game, name), free) for name in ("a", "b", "A", "B")}
-    D0, N0 = game.D0 + fixed(game.a, game.b), game.N0 + fixed(game.A, game.B)
+    own = {name: _of_words(getattr(game, name), free) for name in ("a", "b", "A", "B")}
+    D0, N0 = (
+        always
+        + (xp.sum(_of_words(kept, rest), axis=-1) + xp.sum(_of_words(gone, removed), axis=-1))
+        for always, kept, gone in ((game.D0, game.a, game.b), (game.N0, game.A, game.B))
+    )
     return replace(game, D0=D0, N0=N0, sizes=None, **own)
+
+
+def _of_words(x: Float[Array, "..."], words: list[int]) -> Float[Array, "..."]:
+    xp = array_namespace(x)
+    return xp.take(x, xp.asarray(words, dtype=xp.int64, device=device(x)), axis=-1)
 
 
 def _need_one(game: RatioGame) -> None:

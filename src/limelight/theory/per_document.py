@@ -45,7 +45,8 @@ def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "
 def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "..."]:
     """The mean over the heads of each document."""
     xp = array_namespace(game.a)
-    return xp.mean(xp.reshape(x, (*game.batch, game.K, *x.shape[1:])), axis=len(game.batch))
+    batch = game.batch
+    return xp.mean(xp.reshape(x, (*batch, game.K, *x.shape[1:])), axis=len(batch))
 
 
 def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
@@ -54,10 +55,15 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
     depth = len(game.batch)
 
-    def some(x: Array) -> Array:
-        return None if x is None else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
-
-    return RatioGame(**{f.name: some(getattr(game, f.name)) for f in fields(game)})
+    parts = {f.name: getattr(game, f.name) for f in fields(game)}
+    return RatioGame(
+        **{
+            name: None
+            if x is None
+            else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
+            for name, x in parts.items()
+        }
+    )
 
 
 def one_document(game: RatioGame, i: int) -> RatioGame:

@@ -53,85 +53,6 @@ from limelight.sampling import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, Given, check_listed, few_names, one_line
 
-
-def check_parts(network: Any, tokenizer: Any) -> None:
-    """Refuse a tokenizer that does not know its places, and a network that does not classify."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise InputError(
-            "a model needs its fast tokenizer, which knows the place of every word; got "
-            f"{type(tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
-        )
-    kinds = type(network).__mro__  # somebody's own class may stand on one of the library's
-    if not hasattr(network.config, "id2label") or not any(
-        "SequenceClassification" in kind.__name__ for kind in kinds
-    ):
-        raise InputError(
-            "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
-            f"language model with template and labels; got {type(network).__name__}."
-        )
-
-
-def check_known(ids: Int[np.ndarray, " _"], rows: int | None, tokenizer: Any) -> None:
-    """Refuse tokens beyond the ``rows`` of the embedding; None where nobody knows how many."""
-    if rows is not None and (most := int(ids.max(initial=0))) >= rows:
-        token = tokenizer.convert_ids_to_tokens(most)
-        raise InputError(
-            f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
-            f"model has {rows} rows; load the tokenizer that belongs to the model."
-        )
-
-
-def shuffled_network(network: Any, seed: int) -> Any:
-    """Return a copy of ``network`` in which every weight holds its own numbers in random places.
-
-    The sizes of the weights stay what they were, so the network answers numbers of the usual size,
-    which fresh weights need not do. Weights that layers share stay shared.
-    """
-    twin = copy.deepcopy(network)
-    drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
-    with torch.no_grad():
-        for weight in twin.parameters():
-            if weight.is_floating_point():
-                places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
-                weight.copy_(weight.flatten()[places].reshape(weight.shape))
-    return twin
-
-
-_ENDLESS = 10**30  # what transformers says where nobody set a limit
-# What configurations call the number of places that were trained.
-_NAMES = ("max_position_embeddings", "max_seq_len")
-
-
-def longest_input(network: Any, tokenizer: Any) -> int:
-    """Return how many pieces the model reads, special ones included."""
-    longest = [_of_tokenizer(tokenizer.model_max_length)]
-    for name in _NAMES:
-        places = getattr(network.config, name, None)
-        if isinstance(places, int) and places > 0:
-            longest.append(places - _first_place(network))
-    return min(longest)
-
-
-def _of_tokenizer(given: Any) -> int:
-    """Return the tokenizer's own limit, which stands in a file and may be anything."""
-    if not isinstance(given, int | float) or not given >= 1:
-        raise InputError(
-            "model_max_length of the tokenizer must be a positive number; got "
-            f"{one_line(repr(given))}."
-        )
-    return int(min(given, _ENDLESS))
-
-
-def _first_place(network: Any) -> int:
-    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
-    offsets = [
-        module.padding_idx + 1
-        for name, module in network.named_modules()
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
-    ]
-    return max(offsets, default=0)
-
-
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
     "relays": None,
@@ -141,6 +62,9 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
+_ENDLESS = 10**30  # what transformers says where nobody set a limit
+# What configurations call the number of places that were trained.
+_NAMES = ("max_position_embeddings", "max_seq_len")
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
 _BUDGET = {"cpu": 1024, "cuda": 262_144}
 
@@ -221,8 +145,14 @@ class HuggingFace:
         return replace(document, notices=document.notices + self.check.notices)
 
     def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
-        """Refuse tokens that the embedding does not know."""
-        check_known(ids, self._rows, self.tokenizer)
+        """Refuse tokens that the embedding does not know; not every network has one table."""
+        rows, most = self._rows, int(ids.max(initial=0))
+        if rows is not None and most >= rows:
+            token = self.tokenizer.convert_ids_to_tokens(most)
+            raise InputError(
+                f"the tokenizer reads {token!r} as the token {most}, but the embedding of the "
+                f"model has {rows} rows; load the tokenizer that belongs to the model."
+            )
 
     @cached_property
     def _rows(self) -> int | None:
@@ -380,3 +310,66 @@ class HuggingFace:
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
         return str(self.tokenizer.decode(plain_ids(ids)))
+
+
+def check_parts(network: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer that does not know its places, and a network that does not classify."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            "a model needs its fast tokenizer, which knows the place of every word; got "
+            f"{type(tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+        )
+    kinds = type(network).__mro__  # somebody's own class may stand on one of the library's
+    if not hasattr(network.config, "id2label") or not any(
+        "SequenceClassification" in kind.__name__ for kind in kinds
+    ):
+        raise InputError(
+            "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+            f"language model with template and labels; got {type(network).__name__}."
+        )
+
+
+def shuffled_network(network: Any, seed: int) -> Any:
+    """Return a copy of ``network`` in which every weight holds its own numbers in random places.
+
+    The sizes of the weights stay what they were, so the network answers numbers of the usual size,
+    which fresh weights need not do. Weights that layers share stay shared.
+    """
+    twin = copy.deepcopy(network)
+    drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
+    with torch.no_grad():
+        for weight in twin.parameters():
+            if weight.is_floating_point():
+                places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
+                weight.copy_(weight.flatten()[places].reshape(weight.shape))
+    return twin
+
+
+def longest_input(network: Any, tokenizer: Any) -> int:
+    """Return how many pieces the model reads, special ones included."""
+    longest = [_of_tokenizer(tokenizer.model_max_length)]
+    for name in _NAMES:
+        places = getattr(network.config, name, None)
+        if isinstance(places, int) and places > 0:
+            longest.append(places - _first_place(network))
+    return min(longest)
+
+
+def _of_tokenizer(given: Any) -> int:
+    """Return the tokenizer's own limit, which stands in a file and may be anything."""
+    if not isinstance(given, int | float) or not given >= 1:
+        raise InputError(
+            "model_max_length of the tokenizer must be a positive number; got "
+            f"{one_line(repr(given))}."
+        )
+    return int(min(given, _ENDLESS))
+
+
+def _first_place(network: Any) -> int:
+    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
+    offsets = [
+        module.padding_idx + 1
+        for name, module in network.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    return max(offsets, default=0)
