@@ -26,17 +26,39 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
-    Mutant("theory/banzhaf.py", "bound=heads_mean(game, error)", "bound=0 * heads_mean(game, error)"),
-    Mutant("sampling/masks.py", "(1 - np.sqrt(keep.sum(axis=1) / keep.shape[1]))", "(1 - keep.sum(axis=1) / keep.shape[1])"),
-    Mutant("models/attention/classifier.py", "(N / D[:, None]).mean(axis=-1)", "(N / D[:, None]).sum(axis=-1)"),
+    Mutant(
+        "theory/banzhaf.py", "bound=heads_mean(game, error)", "bound=0 * heads_mean(game, error)"
+    ),
+    Mutant(
+        "sampling/masks.py",
+        "np.sqrt(keep.sum(axis=1) / keep.shape[1])",
+        "(keep.sum(axis=1) / keep.shape[1])",
+    ),
+    Mutant(
+        "models/attention/classifier.py",
+        "(N / D[:, None]).mean(axis=-1)",
+        "(N / D[:, None]).sum(axis=-1)",
+    ),
     Mutant("results/comparison.py", "max(noise, _SINGLE * size)", "min(noise, _SINGLE * size)"),
     Mutant("pages/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
-    Mutant("explainers/target_game.py", "return 1.0 if self._targets.against is None else 2.0", "return 1.0"),
+    Mutant(
+        "explainers/target_game.py",
+        "return 1.0 if self._targets.against is None else 2.0",
+        "return 1.0",
+    ),
     Mutant("data/evaluation.py", "spread / (4 * total)", "spread / (2 * total)"),
     Mutant("judging/orders.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
-    Mutant("runs/statistics.py", "spread / np.maximum(self.texts - 1, 1)", "spread / np.maximum(self.texts, 1)"),
-    Mutant("training/loop.py", '- best["epoch"] >= recipe.patience', '- best["epoch"] > recipe.patience'),
-)  # fmt: skip
+    Mutant(
+        "runs/statistics.py",
+        "spread / np.maximum(self.texts - 1, 1)",
+        "spread / np.maximum(self.texts, 1)",
+    ),
+    Mutant(
+        "training/loop.py",
+        '- best["epoch"] >= recipe.patience',
+        '- best["epoch"] > recipe.patience',
+    ),
+)
 
 
 def main() -> int:
