@@ -335,6 +335,7 @@ class Factored:
 
     def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         _, C, K = self.position_value.shape
+        # exp(ℓ_w + ℓ_t) = g_w g_t: the exponentials are those of the tables, not of every token.
         rows = self.word[ids]
         g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
         D = np.einsum("ntk,tk->nk", g, self.position)
