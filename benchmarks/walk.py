@@ -1,9 +1,11 @@
-"""One explanation from text to value, in this version and in an earlier one, in turn.
+"""What is walked through from a text to an answer, in this version and in an earlier one, in turn.
 
     git worktree add ../earlier v0.1.0    # or any commit
     python benchmarks/walk.py --earlier ../earlier/src
 
 Both are started as processes of their own, three times each in turn, and measure processor time.
+Then each is asked once more, for a count: functions of limelight that are called (comprehensions
+are no functions), and the files that they stand in.
 """
 
 import json
@@ -12,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from results import Measure, command_line, report
 
@@ -48,6 +51,55 @@ for name, call in given["work"].items():
     found[name] = sorted(times)[len(times) // 2]
 print(json.dumps(found))
 """
+# Each is asked twice: the first time imports and fills caches.
+ASKED = {
+    "explain": "explain(model, text, 'lime')",
+    "compare": "compare(model, text)",
+    "judge": "judge(model, texts, ['lime', 'shapley'])",
+    "explain_data": "explain_data(model, {'text': texts}, 'lime', output=tempfile.mkdtemp())",
+    "serve": "request()",
+}
+# Calls, and files: what 0.1 walked through, or two thirds of what 0.2 did.
+MOST = {
+    "explain": (231, 31),
+    "compare": (601, None),
+    "judge": (None, 46),
+    "explain_data": (None, 41),
+    "serve": (None, 36),
+}
+COUNTING = """
+import http.client, json, sys, tempfile, threading
+from urllib.parse import urlsplit
+from limelight import compare, explain, explain_data, judge, load, serve
+given = json.load(sys.stdin)
+model, text, texts = load(), given["text"], given["texts"]
+counted, seen = [False], []
+def profile(frame, event, _):
+    if counted[0] and event == "call" and frame.f_code.co_name[0] != "<":
+        _, inside, file = frame.f_code.co_filename.rpartition("/limelight/")
+        seen.extend([file] * bool(inside))
+threading.setprofile(profile)
+serving = serve(model)
+def request():
+    at = urlsplit(serving.url)
+    connection = http.client.HTTPConnection(at.hostname, at.port)
+    asked = {"tab": "t", "place": "p", "text": text, "methods": ["lime"]}
+    connection.request("POST", at.path + "text", json.dumps(asked))
+    connection.getresponse().read()
+sys.setprofile(profile)
+found = {}
+for name, call in given["asked"].items():
+    run = eval("lambda: " + call)
+    for counted[0] in (False, True):
+        seen.clear()
+        run()
+    counted[0] = False
+    found[name] = [len(seen), len(set(seen))]
+sys.setprofile(None)
+print(json.dumps(found))
+serving.stop()
+"""
+SHORT = "The plot is predictable, but the acting is superb."
 TEXT = (
     "I did not expect much of this film, and for the first half hour it gave me nothing: the plot "
     "is predictable, the jokes are old and the camera never finds its place. Then the story turns, "
@@ -67,7 +119,9 @@ def main() -> None:
     for _ in range(1 if arguments.smoke else ROUNDS):
         for name, source in (("earlier", arguments.earlier), ("now", HERE)):
             rounds[name].append(measured(source, repeats))
-    report("walk", list(_measures(rounds)), arguments, data="one review of 83 words, and 64 of it")
+    counts = {"earlier": counted(arguments.earlier), "now": counted(HERE)}
+    measures = [*_measures(rounds), *_counts(counts)]
+    report("walk", measures, arguments, data="one review of 83 words, and 64 of it")
 
 
 def measured(source: Path, repeats: int) -> dict[str, float]:
@@ -75,16 +129,44 @@ def measured(source: Path, repeats: int) -> dict[str, float]:
     short = " ".join(TEXT.split()[:18])
     texts = [f"{TEXT} {i} {i + 1}" for i in range(64)]
     given = {"text": TEXT, "texts": texts, "short": short, "work": WORK, "repeats": repeats}
+    found: dict[str, float] = _answers(PROGRAM, source, given)
+    return found
+
+
+def counted(source: Path) -> dict[str, tuple[int, int]]:
+    """Return the calls and the files of each question."""
+    texts = [f"{SHORT} {i}" for i in range(5)]
+    found: dict[str, tuple[int, int]] = _answers(
+        COUNTING, source, {"text": SHORT, "texts": texts, "asked": ASKED}
+    )
+    return found
+
+
+def _answers(program: str, source: Path, given: dict[str, Any]) -> Any:
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         input=json.dumps(given),
         env={**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    found: dict[str, float] = json.loads(run.stdout)
-    return found
+    return json.loads(run.stdout)
+
+
+def _counts(counts: dict[str, dict[str, tuple[int, int]]]) -> list[Measure]:
+    """Return calls and files as measures; what is wanted is wanted of this version."""
+    return [
+        Measure(
+            id=f"{name}_{kind}_{who}",
+            what=f"{call}: {kind}, {who}",
+            value=found[name][i],
+            below=MOST[name][i] if who == "now" else None,
+        )
+        for name, call in ASKED.items()
+        for i, kind in enumerate(("calls", "files"))
+        for who, found in counts.items()
+    ]
 
 
 def _measures(rounds: dict[str, list[dict[str, float]]]) -> list[Measure]:

@@ -70,7 +70,7 @@ IDS = {
     "surrogate": {"r2_linear_100", "r2_chosen_100", "error_surrogate_100", "fit_seconds_100"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "live": {"live_size", "shapley_tokens_shown", "lime_distinct_words_ratio"},
-    "walk": {"lime_now", "lime_earlier", "compare_ratio", "function_ratio"},
+    "walk": {"lime_now", "lime_earlier", "compare_ratio", "explain_calls_now", "serve_files_now"},
     "datasets": {
         "datasets_bare_speed",
         "datasets_pool_bare",
@@ -94,6 +94,7 @@ NEEDS = {
     "corpus_cpu": ("torch",),
     "datasets": ("pyarrow",),
     "serving": ("starlette", "uvicorn"),
+    "walk": ("starlette", "uvicorn", "pyarrow"),
     "live": ("playwright",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),

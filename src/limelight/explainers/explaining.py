@@ -29,8 +29,15 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
 
     With an allowance there is one document, whose number of features says what it amounts to.
     """
-    chosen = chosen.fitted(len(reading.features[0]))
-    found = _findings(chosen, reading)
+    if chosen.allowance is not None:
+        chosen = chosen.fitted(len(reading.features[0]))
+    try:
+        found = chosen.way.explain(chosen.settings, reading)
+    except DomainError:
+        for one in reading.apart():  # of several texts, say which is outside the method's domain
+            with about_text(one.first):
+                chosen.way.explain(chosen.settings, one)
+        raise
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
 
 
@@ -55,18 +62,6 @@ def compared(
         raise DomainError(f"no method is left to compare. {' '.join(missing)}")
     matrices = reading.attention_matrices() if attention else None
     return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
-
-
-def _findings(chosen: Chosen, reading: Reading) -> list[Finding]:
-    """Compute; where one of several texts is outside the method's domain, say which."""
-    explain, settings = chosen.way.explain, chosen.settings
-    try:
-        return explain(settings, reading)
-    except DomainError:
-        for one in reading.apart():
-            with about_text(one.first):
-                explain(settings, one)
-        raise
 
 
 def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
@@ -114,9 +109,11 @@ def metered(
     Each is explained ``aims`` times by all methods, of which those that ask the model say how
     often; ``total`` is the number of texts in all.
     """
+    if progress is None:
+        return contextlib.nullcontext()
     sizes = [len(features) for features in reading.features]
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
-    if progress is None or not expected:
+    if not expected:
         return contextlib.nullcontext()
     meter = Meter(progress, total=total)
     meter.begin(reading.first or 0, texts=len(sizes), questions=expected)

@@ -258,10 +258,9 @@ class Chosen(NamedTuple):
 
     def check_feasible(self, d: int) -> None:
         """Refuse settings that cannot work for a text of ``d`` features."""
+        fitted = self if self.allowance is None else self.fitted(d)
         if self.way.feasible is not None:
-            self.way.feasible(self.fitted(d).settings, d)
-        else:
-            self.fitted(d)
+            self.way.feasible(fitted.settings, d)
 
     def expected_calls(self, d: int) -> int:
         """Return how often the model will be asked, as far as that is known."""
@@ -277,8 +276,9 @@ class Chosen(NamedTuple):
 
 def chosen_way(method: Method, model: Model) -> Way | None:
     """Return the first way whose capability ``model`` has; None where there is none."""
+    known = model.capabilities
     for way in method.ways:
-        if way.needs is None or why_not(model, way.needs) is None:
+        if way.needs is None or known.get(way.needs, "") is None:
             return way
     return None
 
@@ -298,8 +298,9 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     A setting that this way does not use must not have been set: it would do nothing.
     """
     if isinstance(given, Mapping):
-        _check_names(method, way, given)
-        settings = made(method.settings, **given)
+        if given:
+            _check_names(method, way, given)
+        settings = made(method.settings, **given) if given else method.settings()
     else:
         settings = given
         set_ = [one.name for one in given.declared if getattr(given, one.name) != one.default]

@@ -52,7 +52,8 @@ def features_of(
     Of a pair, a word that stands on both sides is two features: what it does for the model differs
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
     """
-    sides = [side_at(start, document.parts) for start, _ in document.tokens.spans]
+    parts = document.parts
+    sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
     groups = _groups(document, unit, sides)
     if side is not None:
         chosen = _chosen_side(document, side)

@@ -109,7 +109,8 @@ def lime(
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    shares = [tolerance / _rung(plan.by_reciprocal[0]) for plan in plans for _ in range(game.K)]
+    K, rungs = game.K, [_rung(plan.by_reciprocal[0]) for plan in plans]
+    shares = [tolerance / rung for rung in rungs for _ in range(K)]
     sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=shares)
     table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
     beta, intercept = _regression(game, form, sums, table)
@@ -222,10 +223,9 @@ def _errors(
     |error| ≤ max|f − c| · (mixture + ε · reciprocal) + rounding + Σ|c_S| · error of the game.
     """
     epsilon, rounding = sums.error[:, None], sums.rounding[:, None]
-
-    def error(i: int) -> Float[Array, "G C"]:
-        size, reciprocal, round_off, reach = (table[:, 6 + i + k : 7 + i + k] for k in (0, 2, 4, 6))
+    errors = []
+    for i in (6, 7):  # columns of β's factors, each followed by the intercept's
+        size, reciprocal, round_off, reach = (table[:, i + k : i + k + 1] for k in (0, 2, 4, 6))
         by_sums = form.half_range * (size + epsilon * reciprocal)
-        return by_sums + form.magnitude * rounding * round_off + form.error * reach
-
-    return error(0), error(1)
+        errors.append(by_sums + form.magnitude * rounding * round_off + form.error * reach)
+    return errors[0], errors[1]

@@ -45,7 +45,8 @@ def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "
 def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "..."]:
     """The mean over the heads of each document."""
     xp = array_namespace(game.a)
-    return xp.mean(xp.reshape(x, (*game.batch, game.K, *x.shape[1:])), axis=len(game.batch))
+    batch = game.batch
+    return xp.mean(xp.reshape(x, (*batch, game.K, *x.shape[1:])), axis=len(batch))
 
 
 def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:

@@ -157,17 +157,18 @@ def of_heads(game: RatioGame, heads: slice) -> RatioGame:
 
 def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
-    xp = array_namespace(game.a)
-
-    N0, A, B = (_mixed(x, weights) for x in (game.N0, game.A, game.B))
-    error = None if game.error is None else _mixed(game.error, xp.abs(weights))
-    return replace(game, N0=N0, A=A, B=B, error=error)
-
-
-def _mixed(x: Float[Array, "..."], weights: Float[Array, "*batch C"]) -> Float[Array, "..."]:
-    xp = array_namespace(x)
-    w = xp.reshape(weights, (*weights.shape, *(1,) * (x.ndim - weights.ndim)))
-    return xp.sum(w * x, axis=weights.ndim - 1, keepdims=True)
+    xp, axis = array_namespace(game.a), weights.ndim - 1
+    heads, words = weights[..., None], weights[..., None, None]
+    error = game.error
+    if error is not None:
+        error = xp.sum(xp.abs(heads) * error, axis=axis, keepdims=True)
+    return replace(
+        game,
+        N0=xp.sum(heads * game.N0, axis=axis, keepdims=True),
+        A=xp.sum(words * game.A, axis=axis, keepdims=True),
+        B=xp.sum(words * game.B, axis=axis, keepdims=True),
+        error=error,
+    )
 
 
 def value_range(
