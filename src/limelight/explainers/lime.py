@@ -17,6 +17,7 @@ from limelight.explainers.method import (
     Positive,
     Way,
     at_least,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -176,11 +177,6 @@ def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
     rows, kept = draws.last(d), d if own.num_features is None else min(d, own.num_features)
     if own.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
-
-
-def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
-    """Score every feature by a linear fit to the answers of the model."""
-    return [regression(settings, one) for one in reading.apart()]
 
 
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
@@ -445,7 +441,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_asking,
+                explain=each(regression),
                 settings={
                     "samples": "masks to draw; None: five for each word, at least 1000. If there "
                     "are no more than that, or at most 1,024, all 2^d are asked instead",
@@ -475,7 +471,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_asking,
+                explain=each(regression),
                 settings={
                     "samples": "masks to draw; None: five for each word, at least 1000",
                     "bandwidth": _BANDWIDTH,

@@ -186,6 +186,11 @@ class Allowance(NamedTuple):
         return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
 
 
+def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
+    """Return how a way explains that takes one text at a time."""
+    return lambda settings, reading: [found(settings, one) for one in reading.apart()]
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Way:
