@@ -125,12 +125,8 @@ def made(cls: type[Any], **given: Any) -> Any:
     return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
-def setting_value(name: str, hint: Any, value: Any) -> Any:
-    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
-    return _typed(name, get_args(hint) or (hint,), value)
-
-
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
+    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
     if value is None and type(None) in allowed:
         return None
     number = isinstance(value, Real) and not isinstance(value, bool)
