@@ -14,7 +14,7 @@ import tempfile
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +41,14 @@ for name in limelight.__all__:
         print(f"{name}: {missing}")
 print(len(limelight.__all__))
 """
+# Pages need templates, style sheets and bundled scripts, which travel with the package.
+PAGES = """
+import limelight
+from limelight.live import live_page
+model = limelight.load()
+e = limelight.explain(model, "a superb film")
+print(len(e.to_html()), len(e.to_html(fragment=True)), len(live_page(model)))
+"""
 
 
 def main() -> int:
@@ -62,7 +70,10 @@ def _faults(folder: Path) -> Iterator[str]:
     _pip(*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
     (wheel,) = folder.glob("*.whl")
     print(f"wheel: {wheel.stat().st_size / 1e6:.1f} MB")
-    yield from wrongly_shipped(zipfile.ZipFile(wheel).namelist())
+    with zipfile.ZipFile(wheel) as shipped:
+        yield from wrongly_shipped(shipped.namelist())
+        scripts = [name for name in shipped.namelist() if name.endswith(".js")]
+        yield from wrongly_bundled({name: shipped.read(name).decode() for name in scripts})
 
     _pip(*pip, "--python", str(bare / "python"), "install", str(wheel))
     print(f"environment: {size(folder / 'bare') / 1e6:.0f} MB")
@@ -77,7 +88,8 @@ def _faults(folder: Path) -> Iterator[str]:
     for words in (first, ["limelight", "--help"], *(["limelight", v, "--help"] for v in verbs)):
         yield from wrongly_run(shlex.join(words), [limelight, *words[1:]], folder)
     yield from wrongly_run("using every public name", [*python, PUBLIC_NAMES], folder)
-    print(f"ran: {shlex.join(first)}, the help of {len(verbs)} commands, all public names")
+    yield from wrongly_run("making pages", [*python, PAGES], folder)
+    print(f"ran: {shlex.join(first)}, the help of {len(verbs)} commands, all public names, pages")
 
 
 def readme_command(text: str) -> list[str]:
@@ -103,6 +115,15 @@ def wrongly_shipped(names: Iterable[str]) -> Iterator[str]:
     }
     for path in sorted(found):
         yield f"the wheel contains {path}."
+
+
+def wrongly_bundled(scripts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each script in a wheel that is not in one piece."""
+    if not scripts:
+        yield "the wheel has no scripts."
+    for name, content in sorted(scripts.items()):
+        if re.search(r"^(?:import|export)\b", content, re.MULTILINE):
+            yield f"{name} is not bundled."
 
 
 def wrongly_installed(installed: Iterable[str], project: dict) -> Iterator[str]:

@@ -27,7 +27,7 @@
     || [...(node.labels ?? [])].map((label) => label.textContent).join(" ") || (node.matches("input, select, textarea") ? "" : node.textContent)).trim();
   const CHILDREN = { UL: ["LI"], OL: ["LI"], DL: ["DT", "DD", "DIV"] };
   const ids = new Set();
-  for (const node of document.querySelectorAll("body *")) {
+  for (const node of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("body *"))) {
     const role = roleOf(node);
     for (const [attribute, roles] of Object.entries(BELONGS)) if (node.hasAttribute(attribute) && !roles.includes(role)) blame(node, `has ${attribute} as a ${role}`);
     if (NAMED.includes(role) && isTold(node) && !nameOf(node)) blame(node, `is a ${role} without a name`);
@@ -52,6 +52,7 @@
   // Contrast: WCAG 2.2, 4.5 for text and 3 for large text.
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
   const painted = (colour) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+  /** @param {number[]} colour @param {number[]} below */
   const over = ([r, g, b, a], below) => [r, g, b].map((value, i) => value * a + below[i] * (1 - a));
   const luminance = (rgb) => rgb.map((value) => value / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const ratio = (one, other) => { const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b); return (bright + 0.05) / (dark + 0.05); };
@@ -64,7 +65,7 @@
     if (reached < needed) blame(node, `has a contrast of ${reached.toFixed(1)}`);
   };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+  for (let text = /** @type {Text} */ (walker.nextNode()); text; text = /** @type {Text} */ (walker.nextNode())) {
     const node = text.parentElement;
     if (!text.data.trim() || !isShown(node) || node.closest("script, style, noscript, [disabled]")) continue;
     read(node, getComputedStyle(node)[node instanceof SVGElement ? "fill" : "color"]);

@@ -30,7 +30,10 @@ def browser():
         chromium.close()
 
 
-def until(page, expression, argument=None, *, seconds=20):
+PATIENCE = 120  # seconds after which something will never come; a busy machine is slow, not broken
+
+
+def until(page, expression, argument=None, *, seconds=PATIENCE):
     """Wait until ``expression`` holds; a page's policy forbids Playwright's own waiting."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression, argument):
@@ -43,6 +46,7 @@ def watched_page(browser, file, *, fragment="", width=1200, **options):
     """Open a file with the network off; whatever it asks for or complains of fails the test."""
     asked, complaints = [], []
     context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, **options)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))

@@ -13,7 +13,7 @@ from docs_site.paper_page import paper_page
 import limelight
 from limelight.live import live_page
 
-from browsing import browser  # noqa: F401  (a fixture)
+from browsing import PATIENCE, browser, until  # noqa: F401  (a fixture)
 
 STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partition("\n")[2]
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
@@ -46,7 +46,9 @@ def made(tmp_path_factory):
 
 def stumbles(page):
     page.eval_on_selector_all("details", "nodes => nodes.forEach(node => { node.open = true; })")
-    page.wait_for_timeout(100)
+    # What fades, or waits for an answer, is paler than what is read.
+    busy = "document.querySelector('.stale, .waiting') || document.getAnimations().length"
+    until(page, f"!({busy})")
     return page.evaluate(STUMBLES)
 
 
@@ -57,6 +59,7 @@ def stumbles(page):
 def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa: F811
     size = {"width": width, "height": 900}
     page = browser.new_page(viewport=size, color_scheme=theme)
+    page.set_default_timeout(1000 * PATIENCE)
     page.goto((made / f"{name}.html").as_uri())
     assert stumbles(page) == []
     page.close()
@@ -66,6 +69,7 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa
 def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # noqa: F811
     size = {"width": width, "height": 900}
     page = browser.new_page(viewport=size, color_scheme=theme)
+    page.set_default_timeout(1000 * PATIENCE)
     with limelight.serve(run=made / "run", judgement=made / "judgement.json", port=0) as served:
         state = f'open={json.dumps(PARTS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")

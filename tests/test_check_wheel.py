@@ -4,7 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from check_wheel import readme_command, size, wrongly_installed, wrongly_run, wrongly_shipped
+from check_wheel import (
+    readme_command,
+    size,
+    wrongly_bundled,
+    wrongly_installed,
+    wrongly_run,
+    wrongly_shipped,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = {
@@ -32,6 +39,12 @@ def test_a_readme_without_that_command_is_refused(text):
 
 def test_a_wheel_of_one_package_has_no_fault():
     assert not list(wrongly_shipped(["zoo/__init__.py", "zoo/cats/tests.py", "zoo.dist-info/x"]))
+
+
+def test_every_script_of_a_wheel_is_in_one_piece():
+    assert list(wrongly_bundled({"a.js": "f();\n"})) == []
+    assert list(wrongly_bundled({"a.js": '\nimport "./b.js";\n'})) == ["a.js is not bundled."]
+    assert list(wrongly_bundled({})) == ["the wheel has no scripts."]
 
 
 def test_a_wheel_with_tests_or_a_second_package_has_faults():

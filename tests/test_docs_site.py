@@ -207,7 +207,7 @@ def test_the_site_is_whole_and_works_from_a_disk(site, browser):  # noqa: F811
     with watched_page(browser, site / "quickstart.html", width=400) as opened:
         assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
         opened.keyboard.press("Control+k")
-        opened.wait_for_timeout(300)
+        until(opened, "Boolean(document.activeElement.shadowRoot)")  # the search has the keys
         opened.keyboard.type("bandwidth")
         shown = "document.activeElement.shadowRoot?.textContent ?? ''"
         until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")

@@ -1,13 +1,15 @@
 // Pages that were opened from a disk may not start workers: there, the search runs in a hidden frame.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  /** @type {any} */ (window).Worker = class extends EventTarget {
     #frame = document.createElement("iframe");
     #ready;
+    /** @type {((event: MessageEvent) => void) | null} */
+    onmessage = null;
     constructor(address) {
       super();
       this.#frame.hidden = true;
       document.body.appendChild(this.#frame);
-      const inside = this.#frame.contentWindow;
+      const inside = /** @type {any} */ (this.#frame.contentWindow);
       // Later and as copies, as messages of workers come.
       inside.postMessage = (data) => setTimeout(() => this.#tell(structuredClone(data)));
       inside.importScripts = () => undefined;

@@ -1,15 +1,14 @@
 // Figures 2, 3 and 5 of the paper for any text: numbers of the shipped model, computed here.
 
-import { made, drawn } from "../../src/limelight/pages/elements/nodes.js";
+import { byId, dataIn, drawn, made } from "../../src/limelight/pages/elements/nodes.js";
 import { boundInWords, percent, written } from "../../src/limelight/pages/elements/numbers_in_words.js";
 import { shade } from "../../src/limelight/pages/elements/shades.js";
 import { visibleText } from "../../src/limelight/pages/elements/text_pieces.js";
 import { Explainer } from "../../src/limelight/live/engine/explainer.js";
 import { unpackedModel } from "../../src/limelight/live/engine/packed_model.js";
 
-const data = JSON.parse(document.getElementById("limelight-data").textContent);
+const data = dataIn("limelight-data");
 const explainer = new Explainer(unpackedModel(data));
-const byId = (id) => document.getElementById(id);
 const largest = (some) => some.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 const mean = (some) => some.reduce((a, b) => a + b, 0) / some.length;
 const heading = (name) => made("th", { scope: "col" }, name);

@@ -27,6 +27,12 @@ def test_a_csv_file_spells_them_as_json(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('body,why\na fine film,"[[2, 6]]"\nb c,\n')
     assert read_rationales(path, "why", text_column="body").rationales == [[[2, 6]], None]
+    path.write_text('body,why,tokens\na fine film,"[[2, 6]]",a fine film\n')
+    assert read_rationales(path, "why").rationales == [[[2, 6]]]  # no tokens are counted
+    tokens = [{"start": 1, "end": 2}], ["a", "fine", "film"]
+    cells = (json.dumps(one).replace('"', '""') for one in tokens)
+    path.write_text('body,why,tokens\na fine film,"{}","{}"\n'.format(*cells))
+    assert read_rationales(path, "why").rationales == [[(2, 6)]]
     path.write_text("body,why\na fine film,2-6\n")
     with pytest.raises(InputError, match=r"row 1 of .* as JSON, such as \[\[0, 5\]\]; got '2-6'"):
         read_rationales(path, "why", text_column="body")

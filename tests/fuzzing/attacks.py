@@ -80,9 +80,9 @@ def ran(arguments):
     return -1, "main came back"
 
 
-def damaged_folder(rng, sound, place):
-    """Copy the model folder ``sound`` to ``place`` and damage it in one way; return how."""
-    shutil.copytree(sound, place)
+def damaged_folder(rng, undamaged, place):
+    """Copy the model folder ``undamaged`` to ``place`` and damage it in one way; return how."""
+    shutil.copytree(undamaged, place)
     how = DAMAGES[rng.integers(len(DAMAGES))]
     how(rng, place)
     return how.__name__
@@ -235,10 +235,10 @@ def command_cases(count, seed):
 def folder_cases(count, seed, damage=damaged_folder):
     """Yield (case, exit code, standard error) of damaged model folders."""
     with tempfile.TemporaryDirectory() as home:
-        save_folder(tiny_model(outputs=3), Path(home) / "sound")
+        save_folder(tiny_model(outputs=3), Path(home) / "undamaged")
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
-            how = damage(rng, Path(home) / "sound", place)
+            how = damage(rng, Path(home) / "undamaged", place)
             given = ["explain", "w1 w2 w3 w4", "--model", str(place), "--format", "json"]
             yield f"{how} {i}", *ran([*given, "-m", ("lime", "shapley", "loo", "gxi")[i % 4]])
             shutil.rmtree(place)
@@ -249,14 +249,14 @@ def result_cases(count, seed):
     import limelight
 
     model = tiny_model(3)
-    sound = [
+    undamaged = [
         limelight.explain(model, "w1 w2 w3 w1", method).to_json()
         for method in ("lime", "interactions", "anchors", "lime-sampled")
     ]
-    sound.append(limelight.compare(model, "w1 w2 w3").to_json())
+    undamaged.append(limelight.compare(model, "w1 w2 w3").to_json())
     for i in range(count):
         rng = np.random.default_rng([seed, i])
-        content = damaged_result(rng, sound[i % len(sound)])
+        content = damaged_result(rng, undamaged[i % len(undamaged)])
         yield content, *read_back(content)
 
 

@@ -22,12 +22,12 @@ ODD = (10**400, 10**9, -1, 0, 1, 2.5, True, None, "x", [], {}, ["a"], float("nan
        1e308, "9" * 4000, 2**63, "\ud800", "\0", [[1], 2], {"a": {"b": []}}, 1e-300)  # fmt: skip
 
 
-def sound_folder(home):
+def undamaged_folder(home):
     """Save a small BERT with its tokenizer; return where."""
     network, tokenizer = tiny("bert")
-    network.save_pretrained(home / "sound")
-    tokenizer.save_pretrained(home / "sound")
-    return home / "sound"
+    network.save_pretrained(home / "undamaged")
+    tokenizer.save_pretrained(home / "undamaged")
+    return home / "undamaged"
 
 
 def any_file(rng, folder):
@@ -153,9 +153,9 @@ DAMAGES = (
 )  # fmt: skip
 
 
-def damaged(rng, sound, place):
-    """Copy the folder ``sound`` to ``place`` and damage it in one way; return how."""
-    shutil.copytree(sound, place)
+def damaged(rng, undamaged, place):
+    """Copy the folder ``undamaged`` to ``place`` and damage it in one way; return how."""
+    shutil.copytree(undamaged, place)
     how = DAMAGES[rng.integers(len(DAMAGES))]
     how(rng, place)
     return how.__name__
@@ -164,10 +164,10 @@ def damaged(rng, sound, place):
 def pretrained_cases(count, seed, damage=damaged):
     """Yield (case, exit code, standard error) of damaged folders."""
     with tempfile.TemporaryDirectory() as home:
-        sound = sound_folder(Path(home))
+        undamaged = undamaged_folder(Path(home))
         for i in range(count):
             rng, place = np.random.default_rng([seed, i]), Path(home) / str(i)
-            how = damage(rng, sound, place)
+            how = damage(rng, undamaged, place)
             given = ["explain", "a superb film", "--model", str(place), "--format", "json"]
             code, said = attacks.ran([*given, "-m", ("loo", "gxi", "alpha-avg", "lime")[i % 4]])
             if (place / MARK).exists():

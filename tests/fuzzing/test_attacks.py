@@ -37,7 +37,7 @@ def test_attacks_end_in_a_sentence(kind):
         assert "Traceback" not in said
         assert code == 0 or said.strip()
         seen.add(code)
-    assert seen == {0, 2}  # else the attacks attack nothing, or nothing sound is left
+    assert seen == {0, 2}  # else the attacks attack nothing, or nothing undamaged is left
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=range(len(CHOSEN)))
@@ -51,8 +51,8 @@ def test_what_once_broke_is_answered(case, tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("damage", sorted(set(attacks.DAMAGES), key=lambda d: d.__name__))
 def test_every_kind_of_damage_is_answered(damage):
-    def only(rng, sound, place):
-        attacks.shutil.copytree(sound, place)
+    def only(rng, undamaged, place):
+        attacks.shutil.copytree(undamaged, place)
         damage(rng, place)
         return damage.__name__
 

@@ -25,7 +25,7 @@ def answered(cases):
 
 
 def test_attacks_end_in_a_sentence():
-    # Else the attacks attack nothing, or nothing sound is left.
+    # Else the attacks attack nothing, or nothing undamaged is left.
     assert answered(pretrained_attacks.pretrained_cases(30 * TIMES, seed=0)) == {0, 2}
 
 
@@ -34,25 +34,25 @@ KINDS = sorted(set(pretrained_attacks.DAMAGES), key=lambda damage: damage.__name
 
 @pytest.mark.parametrize("damage", KINDS, ids=lambda damage: damage.__name__)
 def test_every_kind_of_damage_is_answered(damage):
-    def only(rng, sound, place):
-        attacks.shutil.copytree(sound, place)
+    def only(rng, undamaged, place):
+        attacks.shutil.copytree(undamaged, place)
         damage(rng, place)
         return damage.__name__
 
     answered(pretrained_attacks.pretrained_cases(3 * TIMES, seed=1, damage=only))
 
 
-def test_a_sound_folder_is_explained():
-    def nothing(_rng, sound, place):
-        attacks.shutil.copytree(sound, place)
+def test_an_undamaged_folder_is_explained():
+    def nothing(_rng, undamaged, place):
+        attacks.shutil.copytree(undamaged, place)
         return "nothing"
 
     assert answered(pretrained_attacks.pretrained_cases(4, seed=2, damage=nothing)) == {0}
 
 
 def test_code_that_runs_would_be_seen():
-    def runs(_rng, sound, place):
-        attacks.shutil.copytree(sound, place)
+    def runs(_rng, undamaged, place):
+        attacks.shutil.copytree(undamaged, place)
         (place / pretrained_attacks.MARK).touch()
         return "runs"
 

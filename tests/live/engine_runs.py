@@ -38,7 +38,7 @@ FILES = """
 import { readFileSync, writeFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 const [, , asked, answered] = process.argv;
-const digestOf = (text) => createHash("sha256").update(text).digest("hex");
+globalThis.digestOf = (text) => createHash("sha256").update(text).digest("hex");
 """
 RUN = """
 const questions = JSON.parse(readFileSync(asked, "utf8"));

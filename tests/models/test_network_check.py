@@ -26,7 +26,7 @@ def animal(family):
     return wrapped(animals.build(family), animals.word_pieces())
 
 
-def test_a_sound_network_has_nothing_to_say():
+def test_an_ordinary_network_has_nothing_to_say():
     check = wrapped(tiny("bert")[0]).check
     assert (check.refused, check.withdrawn, check.alike, check.notices) == ({}, {}, False, ())
 

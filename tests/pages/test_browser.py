@@ -7,7 +7,7 @@ import pytest
 
 from limelight.pages.palette import ramp
 
-from browsing import browser  # noqa: F401  (a fixture)
+from browsing import PATIENCE, browser, until  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 
@@ -20,6 +20,7 @@ def opened(browser, tmp_path):  # noqa: F811
         file = tmp_path / f"page{len(pages)}.html"
         value.save_html(file)
         page = browser.new_page(viewport={"width": width, "height": 900}, **options)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -107,8 +108,8 @@ def test_the_system_chooses_the_theme_and_the_button_changes_it(opened, scheme):
     assert colour(page, ".reading [data-f='0']") == rgb("for", scheme)
     before = colour(page, "html")
     page.click("#theme")
-    page.wait_for_timeout(300)
-    assert colour(page, ".reading [data-f='0']") == rgb("for", other)
+    shown = "getComputedStyle(document.querySelector('.reading .w')).backgroundColor"
+    until(page, f"{shown} === '{rgb('for', other)}'")  # colours change over a moment
     assert colour(page, "html") != before
 
 

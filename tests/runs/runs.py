@@ -14,7 +14,7 @@ from limelight.runs.record import (
     RunRecord,
     ShardPlan,
 )
-from limelight.runs.words import Moments
+from limelight.runs.statistics import Moments
 
 from tiny_models import tiny_model
 

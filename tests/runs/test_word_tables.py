@@ -13,9 +13,9 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 
 from scipy import stats
 
-from limelight.runs.phrases import carrying
-from limelight.runs.summary import tallied
-from limelight.runs.words import shrunken, strength, t_quantile, two_sided_p
+from limelight.runs.sql import database
+from limelight.runs.statistics import shrunken, t_quantile, two_sided_p
+from limelight.runs.words import RunWords, carrying
 
 from runs import moments, run_of
 from tiny_models import random_texts, tiny_model
@@ -134,7 +134,7 @@ def test_words_that_never_vary_have_exact_means():
 def test_strength_is_the_end_of_the_interval_nearer_to_zero():
     found = shrunken(moments([1.0, 2.0, 3.0], [-1.0, -2.0, -3.1], [-1.0, 1.0, 0.1]))
     expected = [max(low, -high, 0.0) for _, low, high in zip(*found, strict=True)]
-    assert strength(found).tolist() == expected
+    assert found.strength.tolist() == expected
 
 
 def test_students_distribution_is_that_of_scipy():
@@ -152,8 +152,10 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
     texts = [" ".join(rng.choice(few, rng.integers(4, 12))) for _ in range(60)]
     run = run_of(tmp_path, texts, model=tiny_model(4, outputs=2))
     view = run.summary("gxi", by=None, top=1000).views[0]
-    tally = tallied(run, method="gxi")
-    carried = dict(zip(tally.vocabulary.words(), carrying(tally.moments(0)).tolist(), strict=True))
+    with database(run) as tables:
+        words = RunWords(tables, run, "gxi")
+        words.add_up()
+    carried = dict(zip(words.words, carrying(words.moments(0)).tolist(), strict=True))
     texts = defaultdict(dict)
     for number, e in enumerate(e for e in run if e.method == "gxi"):
         places = sorted(

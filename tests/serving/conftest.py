@@ -4,7 +4,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from browsing import browser  # noqa: F401
+from browsing import PATIENCE, browser  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def watched(browser, url, *, width=1200, allowed=(), **options):  # noqa: F811
     complaints, asked = [], []
     origin = url[: url.index("/", 8) + 1]
     context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))

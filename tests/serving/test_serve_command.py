@@ -46,10 +46,10 @@ def started():
 )
 def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code, said):
     process, url = started("--port", "0")
-    page = urllib.request.urlopen(url, timeout=30).read()
+    page = urllib.request.urlopen(url, timeout=120).read()
     assert b"What moves the model?" in page
     process.send_signal(stop)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == code
     assert said in err
     assert "Traceback" not in err
@@ -145,12 +145,13 @@ def test_a_missing_extra_is_one_sentence(package):
 def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
     program = (
         "import time, json, threading, urllib.request, limelight\n"
-        "def hang(texts): time.sleep(60)\n"
+        "begun = threading.Event()\n"
+        "def hang(texts): begun.set(); time.sleep(600)\n"
         "page = limelight.serve(limelight.wrap(hang, classes=['no', 'yes']), port=0)\n"
         "body = json.dumps({'tab': 't', 'place': 'p', 'text': 'a text'}).encode()\n"
         "ask = lambda: urllib.request.urlopen(page.url + 'text', body).read()\n"
         "threading.Thread(target=ask, daemon=True).start()\n"
-        "time.sleep(0.5)\n"
+        "begun.wait()\n"
         "try:\n"
         "    print('asked', flush=True)\n"
         "    page.wait()\n"
@@ -159,6 +160,6 @@ def test_ctrl_c_does_not_wait_for_a_model_that_hangs():
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "asked\n"
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert out == "stopped\n"
     assert process.returncode == 0

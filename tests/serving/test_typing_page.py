@@ -14,7 +14,7 @@ import limelight
 from limelight.pages.palette import ramp
 from limelight.serving import serve
 
-from browsing import watched_page
+from browsing import until, watched_page
 
 TEXT = "The plot is predictable, but the acting is superb."
 HOSTILE = '<script>alert(1)</script> <img src=x onerror="alert(2)"> & "quoted" \u202e good'
@@ -142,6 +142,7 @@ def test_a_link_restores_everything(opened):
         "changes": '[["superb",0,"awful"]]',
     }
     page = opened(link(**state))
+    settled(page, TEXT, "gxi")
     settled(page, TEXT.replace("superb", "awful"), "gxi")
     assert page.input_value("#text") == TEXT
     assert [
@@ -266,7 +267,8 @@ def test_markup_in_class_names_and_file_names_stays_text(serving, opened, tmp_pa
     for models in ([named], [limelight.load(folder), named]):
         page_served = serving(models)
         page = opened(link(text="w1 w2 w3", methods='["loo"]'), url=page_served.url)
-        page.wait_for_selector("[data-method=loo] .w")
+        for number in range(len(models)):
+            page.wait_for_selector(f"[data-model='{number}'] [data-method=loo] .w")
         said = page.inner_text("main")
         assert "</script><script>alert(4)</script>" in said
         assert len(models) == 1 or "<img src=x onerror=alert(3)>" in said
@@ -359,7 +361,7 @@ def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     page.wait_for_selector("#part-pairs .arcs path")
     page.wait_for_selector("#part-heads table")
     page.wait_for_selector("#part-disagreement table")
-    assert page.locator("#part-closer limelight-bars").count() == 3
+    until(page, "document.querySelectorAll('#part-closer limelight-bars').length === 3")
     page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
     page.locator("#part-attention img.head").first.hover(position={"x": 30, "y": 3})
     assert "Head 1: “[cls]” attends to" in page.inner_text("#part-attention .readout")
@@ -367,7 +369,7 @@ def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     page.wait_for_function(
         "() => document.querySelector('limelight-arcs').explanation.text === 'a dull film'"
     )
-    assert page.locator("#part-closer tbody tr").count() == 9
+    until(page, "document.querySelectorAll('#part-closer tbody tr').length === 9")
 
 
 def test_curves_are_read_with_the_keyboard(opened):
@@ -398,7 +400,8 @@ def files(opened, tmp_path):
 
 def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, browser, shipped):
     page = opened(link(text=HOSTILE, methods='["loo","gxi"]'))
-    page.wait_for_selector("[data-method=gxi] .w")
+    for method in ("loo", "gxi"):
+        page.wait_for_selector(f"[data-method={method}] .w")
     found = files(page)
     assert found["PNG"].read_bytes().startswith(b"\x89PNG")
     picture = ElementTree.parse(found["SVG"]).getroot()

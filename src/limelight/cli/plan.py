@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from limelight.cli.options import ModelOptions, QuestionOptions
 from limelight.cli.output import put
-from limelight.cli.texts import given_texts, with_second
+from limelight.cli.texts import whole_texts, with_second
 from limelight.errors import InputError
 from limelight.explainers import plan as plan_verb
 
@@ -56,7 +56,7 @@ def plan(
     format
         A table for people, one JSON object for programs, or CSV with a row per word.
     """
-    texts = given_texts(text, file)
+    texts = whole_texts(text, file)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
     (given,) = with_second(pair, tabs=False, lines=False)(texts)

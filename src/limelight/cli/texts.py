@@ -19,7 +19,7 @@ from limelight.text.document import NoticeCounts
 MOST_BYTES = 1 << 26  # of one text
 
 
-def given_texts(arguments: Sequence[str], file: Path | None) -> list[str]:
+def whole_texts(arguments: Sequence[str], file: Path | None) -> list[str]:
     """Return the texts a command was given; "-" stands for standard input.
 
     A file or standard input is one text.
@@ -36,9 +36,8 @@ def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
     """Return whether texts come from the file or from standard input, not as arguments."""
     if file is not None and arguments:
         raise InputError("give the text as an argument or with --file, not both.")
-    if file is not None:
-        return True
-    if sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty())):
+    piped = sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty()))
+    if file is not None or piped:
         return True
     if not arguments:
         raise InputError(
@@ -78,7 +77,7 @@ def answers_to(
     if lines and from_outside(texts, file):
         source = _numbered_lines(file)
         return Answers(source, ask, notices, together=together, source=file or "-")
-    given = given_texts(texts, file)
+    given = whole_texts(texts, file)
     if lines and len(given) == 1 and _is_file(given[0]):
         raise InputError(
             f"--lines takes the lines of a file with --file; got the name of a file, {given[0]!r}, "
@@ -169,10 +168,11 @@ class Answers(Generic[Answer]):
         """Say which lines are done with, and how to get the others answered."""
         if self._source is None:
             return ""
-        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self._source))}"
+        then = f"Go on with line {self._done + 1}"
         if self._source == "-":
-            return f"Go on with line {self._done + 1} of the input."
-        return f"Go on with line {self._done + 1}: {rest} | limelight … --lines"
+            return f"{then} of the input."
+        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self._source))}"
+        return f"{then}: {rest} | limelight … --lines"
 
     def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
         strict = self._source is None
@@ -191,7 +191,7 @@ class Answers(Generic[Answer]):
     def _alone(self, number: int, line: int, text: str) -> Iterator[tuple[int, Answer]]:
         try:
             if _ESCAPED.search(text):
-                raise _no_text()
+                raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
             (answer,) = self._ask([text])
         except InputError as error:
             if not error.one_text:
@@ -202,8 +202,9 @@ class Answers(Generic[Answer]):
             yield number, answer
 
 
-def _no_text() -> InputError:
-    error = InputError("a line must be UTF-8 text; this one is not. Convert the input first.")
+def _unusable(must: str) -> InputError:
+    """Return the error of a line alone: others may be fine."""
+    error = InputError(f"a line must {must}")
     error.one_text = True
     return error
 
@@ -234,10 +235,6 @@ def with_second(
 
 def _at_the_tab(line: str) -> Given:
     first, *second = line.split("\t")
-    if len(second) == 1:
-        return first, second[0]
-    error = InputError(
-        f"a line must hold two texts with a tab between them; this one has {len(second)} tabs."
-    )
-    error.one_text = True
-    raise error
+    if len(second) != 1:
+        raise _unusable(f"hold two texts with a tab between them; this one has {len(second)} tabs.")
+    return first, second[0]

@@ -121,10 +121,10 @@ def _chosen(
     id = _first(_ID, _by_lower_name(types)) if id is None else id
     label = _first(_LABEL, _by_lower_name(types)) if label is None else label
     columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair)
-    for file in files:
-        for name in columns.named:
-            check_column(file, name)
-        for name in columns.texts:
+    for name in columns.named:
+        check_column(files, name)
+    for name in columns.texts:
+        for file in files:
             if not is_text(kind := file.columns[name]) and file.count():
                 raise InputError(
                     f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
@@ -147,13 +147,15 @@ def _first(usual: Sequence[str], there: Mapping[str, str]) -> str | None:
 _NAMED = "text_column, pair_column, id_column or label_column (--text-column …)"
 
 
-def check_column(file: Source, name: str, option: str = _NAMED) -> None:
-    """Refuse a file that lacks a column; ``option`` is how another could be named."""
-    if name not in file.columns:
-        raise InputError(
-            f"'{file.path}' has no column {name!r}; it has {', '.join(map(repr, file.columns))}. "
-            f"Name the one that is meant: {option}."
-        )
+def check_column(files: Iterable[Source], name: str, option: str = _NAMED) -> None:
+    """Refuse files that lack a column; ``option`` is how another could be named."""
+    for file in files:
+        if name not in file.columns:
+            known = ", ".join(map(repr, file.columns))
+            raise InputError(
+                f"'{file.path}' has no column {name!r}; it has {known}. "
+                f"Name the one that is meant: {option}."
+            )
 
 
 def fault(text: Any, noun: str = "text") -> str | None:

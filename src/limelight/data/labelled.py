@@ -93,7 +93,7 @@ def read_labelled(
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
         data = opened_data(path, text=text_column, label=label_column, pair=pair_column)
-        check_column(data.files[0], label_column := data.columns.label or "label")
+        check_column(data.files, label_column := data.columns.label or "label")
         for row in data.rows(label_column):
             (label,) = row.cells
             if isinstance(label, str) and (wrong := fault(label, "label")):

@@ -1,5 +1,6 @@
 """Texts with what people marked in them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,20 +37,20 @@ def read_rationales(
     files, whose column "evidences" counts the tokens of documents in the folder ``docs`` beside
     the file. Files, tables and texts are found as :func:`limelight.explain_data` finds them.
     """
-    if column == _EVIDENCES:
+    if column == _EVIDENCES and isinstance(path, str | os.PathLike):
         return _of_documents(Path(path), limit)
     data = opened_data(path, text=text_column)
     if data.columns.pair is not None:
         raise InputError("rationales are marked in one text; name its column by --text-column.")
-    check_column(data.files[0], column, _OPTION)
+    check_column(data.files, column, _OPTION)
     counted = all("tokens" in file.columns for file in data.files)
     found = RationaleTexts([], [])
     for text, cells, where in data.rows(column, *["tokens"] * counted, limit=limit):
-        marked, *tokens = (_parsed(cell, where) for cell in cells)
+        marked = _parsed(cells[0], where)
         if isinstance(marked, list) and any(isinstance(one, Mapping) for one in marked):
             if not counted:
-                check_column(data.files[0], "tokens", _OPTION)
-            places = _places(cast(str, text), tokens[0], where)
+                check_column(data.files, "tokens", _OPTION)
+            places = _places(cast(str, text), _parsed(cells[1], where), where)
             marked = _spans(marked, ("start", "end"), places, where)
         found.texts.append(text)
         found.rationales.append(marked)
@@ -109,14 +110,13 @@ def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
 def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     """Read ERASER's own files: each line has groups of evidence in a document of its own."""
     data, found = opened_data(path, text="annotation_id"), RationaleTexts([], [])
-    check_column(data.files[0], _EVIDENCES, _OPTION)
+    check_column(data.files, _EVIDENCES, _OPTION)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
-        evidence = _evidence(_parsed(groups, where), where)
-        document = {one["docid"] for one in evidence} or {name}
-        if len(document) > 1:
+        evidence, documents = _evidence(_parsed(groups, where), where)
+        if len(documents) > 1:
             raise InputError(f"{where} must have its evidence in one document; it has several.")
-        text = _document(path.parent / "docs", str(document.pop()), where)
+        text = _document(path.parent / "docs", str(next(iter(documents), name)), where)
         # ERASER's tokens are what spaces and line breaks leave.
         places = [match.span() for match in re.finditer(r"[^ \n\r]+", text)]
         found.texts.append(text)
@@ -124,16 +124,15 @@ def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     return found
 
 
-def _evidence(groups: Any, where: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for group in groups if isinstance(groups, list) else [None]:
-        for one in group if isinstance(group, list) else [None]:
-            if not isinstance(one, dict) or "docid" not in one:
-                raise InputError(
-                    f"{where} must have evidences that are groups of evidence in documents."
-                )
-            found.append(one)
-    return found
+def _evidence(groups: Any, where: str) -> tuple[list[Any], set[str]]:
+    """Return the evidence of all groups, and the documents that it lies in."""
+    try:
+        found = [one for group in groups for one in group]
+        return found, {one["docid"] for one in found}
+    except (KeyError, TypeError):
+        raise InputError(
+            f"{where} must have evidences that are groups of evidence in documents."
+        ) from None
 
 
 def _document(folder: Path, name: str, where: str) -> str:

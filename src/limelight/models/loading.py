@@ -137,13 +137,12 @@ def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
 
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
     try:
-        from limelight.models.hugging_face.loading import Asked, from_pretrained
+        from limelight.models.hugging_face.loading import from_pretrained
     except ImportError:
         raise MissingExtraError(
             f"the Hugging Face model '{name}' needs torch and transformers", "hf"
         ) from None
-    given = None if asked is None else Asked(*asked)
-    return from_pretrained(name, network=network, device=device, asked=given)
+    return from_pretrained(name, network=network, device=device, asked=asked)
 
 
 def _is_hugging_face(folder: Path) -> bool:
@@ -231,9 +230,9 @@ def wrap(
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
-        from limelight.models.hugging_face.loading import Asked, from_objects
+        from limelight.models.hugging_face.loading import from_objects
 
-        asked = None if template is None and labels is None else Asked(template, labels)
+        asked = None if template is None and labels is None else (template, labels)
         return _with_nothing(from_objects(anything, tokenizer, asked), **options)
     for what, set_here in (("tokenizer", tokenizer), ("template", template), ("labels", labels)):
         if set_here is not None:

@@ -75,7 +75,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.figure import Figure
 
     indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
-    runs = list(_lines(_marked(pieces(explanations[0])), indent))
+    runs = list(_lines(shortened(pieces(explanations[0]), CUT_MARK), indent))
     block = max((run.y for run in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
     height = len(explanations) * (block + gap) - gap + 2 * MARGIN + 2 * LINE
@@ -97,14 +97,6 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
 def explained(e: Explanation) -> str:
     """Say which class is explained, and on which scale."""
     return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
-
-
-def _marked(cut: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces with a mark before what was not read, of which only the start stays."""
-    found = shortened(cut)
-    first = next((i for i, piece in enumerate(found) if not piece.seen), len(found))
-    mark = [Piece(CUT_MARK, seen=False)] if first < len(found) else []
-    return [*found[:first], *mark, *found[first:]]
 
 
 def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> None:

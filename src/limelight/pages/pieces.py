@@ -42,14 +42,21 @@ def pieces(e: Explanation) -> list[Piece]:
     return found + _between(e, at, len(e.text))
 
 
-def shortened(cut: Iterable[Piece]) -> list[Piece]:
-    """Keep only the first characters of text that was not read: it would drown what was."""
-    return [
+def shortened(cut: Iterable[Piece], mark: str = "") -> list[Piece]:
+    """Keep only the first characters of text that was not read: it would drown what was.
+
+    A ``mark`` stands where that text begins.
+    """
+    found = [
         piece
         if piece.seen or len(piece.text) <= SHOWN_REST
         else Piece(f"{piece.text[:SHOWN_REST]}… ({len(piece.text):,} characters)", seen=False)
         for piece in cut
     ]
+    first = next((i for i, piece in enumerate(found) if not piece.seen), None)
+    if mark and first is not None:
+        found.insert(first, Piece(mark, seen=False))
+    return found
 
 
 def token_strings_of(e: Explanation) -> list[str]:

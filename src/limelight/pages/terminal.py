@@ -272,21 +272,18 @@ def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
 
 def coloured_words(explanations: Sequence[Explanation], look: Look) -> list[Text]:
     """Return the text once per explanation; they share its cuts, which are made once."""
-    cut = shortened(pieces(explanations[0]))
+    cut = shortened(pieces(explanations[0]), " [not read]" if look.ascii else CUT_MARK)
     return [_words(e, cut, look) for e in explanations]
 
 
 def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
     sizes, top = strengths(e), marked(e)
-    text, past = Text(overflow="fold"), False
+    text = Text(overflow="fold")
     for piece in cut:
         if piece.opens:
             text.append("\n" if text else "").append(f"{piece.opens}: ".rjust(_LABEL), "dim")
             continue
         shown = look.safe(re.sub(r"\s+", " ", piece.text))
-        if not piece.seen and not past:
-            past = True
-            text.append(" [not read]" if look.ascii else CUT_MARK, PAST_WINDOW)
         if piece.feature is None:
             text.append(shown, PAST_WINDOW if not piece.seen else "")
         elif look.colour:

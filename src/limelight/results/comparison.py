@@ -11,7 +11,7 @@ from limelight.errors import InputError
 from limelight.results.explanation import Explanation, feature_rows
 from limelight.results.faces import Page, Stored, Tabular
 from limelight.results.table import Table
-from limelight.results.values import equal_fields
+from limelight.results.values import EqualByFields
 from limelight.shapes import Float
 from limelight.text import one_line
 
@@ -114,7 +114,7 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison(Page, Tabular, Stored):
+class Comparison(EqualByFields, Page, Tabular, Stored):
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]
@@ -152,9 +152,6 @@ class Comparison(Page, Tabular, Stored):
     def agreement(self) -> Agreement:
         """How far the methods agree, pair by pair."""
         return agreement(self.explanations)
-
-    def __eq__(self, other: object) -> bool:
-        return equal_fields(self, other)
 
     def __hash__(self) -> int:
         return hash(self.explanations)

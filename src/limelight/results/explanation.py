@@ -13,24 +13,19 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import equal_fields, plain_value, whole_text
+from limelight.results.values import EqualByFields, plain_value, whole_text
 from limelight.shapes import Float, Int
 from limelight.text import Span, one_line, side_names, with_sides
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pairs:
+class Pairs(EqualByFields):
     """Scores of pairs of features, by their indices."""
 
     features: Int[np.ndarray, "n 2"]
     scores: Float[np.ndarray, " n"]
     stderr: Float[np.ndarray, " n"] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return equal_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @final
@@ -72,8 +67,8 @@ def check_explanation(e: Any) -> None:
     """Refuse what cannot be: NaN, negative errors, spans outside the text, unknown features."""
     d, end = len(e.features), len(e.text)
     # Joined first: a call for every word would cost a tenth of a comparison of eight methods.
-    for texts in ((e.text, e.method, e.aim, e.label), e.features, e.classes, e.notices):
-        whole_text("".join(texts), "an explanation")
+    texts = (e.text, e.method, e.aim, e.label, *e.features, *e.classes, *e.notices)
+    whole_text("".join(texts), "an explanation")
     _check_spans(e.spans, end)
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
@@ -156,7 +151,7 @@ _MAPPINGS = ("prediction", "settings", "diagnostics")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(Page, Tabular, Stored):
+class Explanation(EqualByFields, Page, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
 
     What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
@@ -237,9 +232,6 @@ class Explanation(Page, Tabular, Stored):
             raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
         own.setflags(write=False)
         return own
-
-    def __eq__(self, other: object) -> bool:
-        return equal_fields(self, other)
 
     def __hash__(self) -> int:
         return hash(

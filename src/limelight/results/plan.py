@@ -1,9 +1,8 @@
 """How many samples LIME needs: its errors before any sample is drawn."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, final
+from typing import Any, Literal, final
 
 import msgspec
 import numpy as np
@@ -11,13 +10,11 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.results.faces import Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import equal_fields
+from limelight.results.values import EqualByFields
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
-from limelight.theory.lime_shift import lime_shift, shift_scatter
-
-T = TypeVar("T")
+from limelight.theory.lime_shift import Shift, lime_shift, shift_scatter
 
 PLAN_COLUMNS = ("feature", "score", "deviation", "samples", "side")
 _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
@@ -25,7 +22,7 @@ _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a t
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SamplingPlan(Shown, Tabular, Stored):
+class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
     """Samples that bring LIME on one text within ``error`` of its limit, word by word.
 
     Two things keep a regression on n samples from it. It scatters: the standard error of feature j
@@ -86,11 +83,6 @@ class SamplingPlan(Shown, Tabular, Stored):
                 "ask for a larger one, or for another ridge or bandwidth."
             )
 
-    def __eq__(self, other: object) -> bool:
-        return equal_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def names(self) -> tuple[str, ...]:
         """The features as a reader can tell them apart: those of a pair with their side."""
@@ -121,23 +113,20 @@ class SamplingPlan(Shown, Tabular, Stored):
         return many
 
     def _reach(self, samples: Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        scatter = self.deviation + self._held_back(samples, shift_scatter, power=SIZES[self.sizes])
-        shift = self._held_back(samples, lime_shift)
-        return np.hypot(scatter / np.sqrt(samples - self.overhead), shift.most)
+        scatter = self.deviation + self._more_scatter(samples)
+        return np.hypot(scatter / np.sqrt(samples - self.overhead), self._shift(samples).most)
 
-    def _held_back(
-        self, samples: int | Int[np.ndarray, " d"], what: Callable[..., T], **how: float
-    ) -> T:
-        """What penalty and row 0 do with that many samples, as ``what`` computes it."""
-        return what(
-            self.scores,
-            self.left,
-            samples=samples,
-            bandwidth=self.bandwidth,
-            ridge=self.ridge,
-            row0=self.row0,
-            **how,
-        )
+    def _shift(self, samples: int | Int[np.ndarray, " d"]) -> Shift:
+        """What penalty and row 0 do to the scores with that many samples."""
+        return lime_shift(self.scores, self.left, samples=samples, **self._pull())
+
+    def _more_scatter(self, samples: int | Int[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        """What they add to the scatter."""
+        how = self._pull() | {"power": SIZES[self.sizes]}
+        return shift_scatter(self.scores, self.left, samples=samples, **how)
+
+    def _pull(self) -> dict[str, Any]:
+        return {"bandwidth": self.bandwidth, "ridge": self.ridge, "row0": self.row0}
 
     @property
     def needed(self) -> int:
@@ -151,14 +140,14 @@ class SamplingPlan(Shown, Tabular, Stored):
                 f"samples must exceed {self.overhead}, which the regression of "
                 f"{len(self.features)} features takes; got {samples}."
             )
-        more = self._held_back(samples, shift_scatter, power=SIZES[self.sizes])
-        return np.hypot(self.deviation, more) / math.sqrt(samples - self.overhead)
+        scatter = np.hypot(self.deviation, self._more_scatter(samples))
+        return scatter / math.sqrt(samples - self.overhead)
 
     def bias(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return what penalty and row 0 add to the scores of LIME with that many samples."""
         if not samples >= 1:
             raise InputError(f"samples must be at least 1; got {samples}.")
-        return self._held_back(samples, lime_shift).total
+        return self._shift(samples).total
 
     def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return the root mean square distance of LIME with that many samples to its limit."""

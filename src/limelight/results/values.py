@@ -25,7 +25,7 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {
             k if type(k) is str and k.isascii() else _name(k, where): v
-            if v is None or type(v) in _SIMPLE
+            if v is None or type(v) in _SIMPLE or (type(v) is str and v.isascii())
             else plain_value(v, where, depth + 1)
             for k, v in value.items()
         }
@@ -91,11 +91,20 @@ def _name(key: Any, where: str) -> str:
     return whole_text(key, where)
 
 
-def equal_fields(a: Any, b: Any) -> bool:
-    """Whether two dataclass values of one type hold the same, arrays element by element."""
-    return type(a) is type(b) and all(
-        _equal(getattr(a, one.name), getattr(b, one.name)) for one in fields(a) if one.compare
-    )
+class EqualByFields:
+    """A dataclass whose values are equal if their fields are, arrays element by element.
+
+    It has no hash unless it says so itself.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            _equal(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)  # type: ignore[arg-type]
+            if one.compare
+        )
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from limelight.runs.words import ShardWords, Vocabulary, words_of_shards
+from limelight.runs.sql import Database, database, entries
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
@@ -49,20 +49,20 @@ class RunColumns(NamedTuple):
 
 def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
     """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
-    vocabulary, parts, before = Vocabulary(), list[dict[str, Any]](), 0
-    shards = run.shards
-    walk = words_of_shards(run, vocabulary, more=("id", "text"))
-    for done, shard in enumerate(walk, start=1):
-        part = _of_shard(shard, before)
-        before += len(part["row"])
-        parts.append(part)
-        report(done / len(shards))
+    known: dict[str, int] = {}
+    parts, before, shards = list[dict[str, Any]](), 0, run.shards
+    with database(run) as tables:
+        for done, number in enumerate(shards, start=1):
+            part = _of_shard(tables, run, run.record.texts_of(number), known, before)
+            before += len(part["row"])
+            parts.append(part)
+            report(done / len(shards))
     joined = {name: _joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
     empty = RunColumns(
         *(np.zeros(0, int), [], [], np.zeros(0, int), np.zeros(0, int), [], np.zeros(0)),
         *(np.zeros(0, int), np.zeros(0), [], np.zeros(0, int), np.zeros(0, int)),
     )
-    return empty._replace(**joined, vocabulary=vocabulary.words())
+    return empty._replace(**joined, vocabulary=list(known))
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -71,53 +71,63 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def _of_shard(shard: ShardWords, before: int) -> dict[str, Any]:
+def _of_shard(
+    tables: Database, run: "Run", texts: range, known: dict[str, int], before: int
+) -> dict[str, Any]:
     """Return the columns of one shard; ``before`` texts come before it."""
-    row, first = np.unique(shard.row, return_index=True)
-    lengths = np.bincount(shard.at, minlength=len(shard.row))
-    place = np.full(len(shard.row), -1)
+    here = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
+    rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
+        against FROM {here} ORDER BY n""")
+    words = tables.table(f"SELECT n, word, score FROM ({entries(run.record, here)}) ORDER BY entry")
+    at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
+    lengths = np.bincount(at, minlength=len(rows))
+    row, first = np.unique(np.asarray(rows["row"]), return_index=True)
+    place = np.full(len(rows), -1)
     place[first] = np.arange(len(first))
-    of_first = place[shard.at] >= 0
-    take = pa.array(first)
-    texts = shard.table["text"].take(take).to_pylist()
+    of_first = np.flatnonzero(place[at] >= 0)
+    named = words["word"].combine_chunks().dictionary_encode()
+    numbers = [known.setdefault(word, len(known)) for word in named.dictionary.to_pylist()]
+    shown = rows.take(pa.array(first))
     return {
         "row": row,
-        "id": shard.table["id"].take(take).to_pylist(),
-        "opening": ["" if text is None else one_line(text, OPENING) for text in texts],
-        "predicted": shard.predicted[first],
-        "label": shard.label[first],
-        "said": shard.table["label"].take(take).to_pylist(),
-        "confidence": shard.confidence[first],
+        "id": shown["id"].to_pylist(),
+        "opening": [one_line(text or "", OPENING) for text in shown["text"].to_pylist()],
+        "predicted": np.asarray(shown["predicted"]),
+        "label": np.asarray(shown["labelled"]),
+        "said": shown["label"].to_pylist(),
+        "confidence": np.asarray(shown["confidence"]),
         "words": lengths[first],
-        "disagreement": _disagreement(shard, lengths, row),
-        "word": shard.own[shard.word[of_first]] if len(shard.own) else np.zeros(0, int),
-        "text": before + place[shard.at[of_first]],
+        "disagreement": _disagreement(rows, at, np.abs(np.asarray(words["score"])), lengths, row),
+        "word": np.array(numbers, dtype=np.int64)[np.asarray(named.indices)[of_first]],
+        "text": before + place[at[of_first]],
     }
 
 
 def _disagreement(
-    shard: ShardWords, lengths: Int[np.ndarray, " n"], texts: Int[np.ndarray, " t"]
+    rows: pa.Table,
+    at: Int[np.ndarray, " m"],
+    size: Float[np.ndarray, " m"],
+    lengths: Int[np.ndarray, " n"],
+    texts: Int[np.ndarray, " t"],
 ) -> Float[np.ndarray, " t"]:
     """Return, for each text, the mean of 1 − ρ over its pairs of rows that explain one class."""
-    ranks = _unit_ranks(shard.at, np.abs(shard.score), len(lengths))
+    row, ranks = np.asarray(rows["row"]), _unit_ranks(at, size, len(lengths))
     starts = np.cumsum(lengths) - lengths
-    aims = np.array([hash((v.target, v.against)) for v in shard.views] or [0])[shard.view]
+    targets, others = (rows[name].to_pylist() for name in ("target", "against"))
+    aims = np.array([hash(aim) for aim in zip(targets, others, strict=True)])
     total, pairs = np.zeros(len(texts)), np.zeros(len(texts))
-    for apart in range(1, _most_rows(shard.row)):
+    most = int(np.unique(row, return_counts=True)[1].max(initial=0))
+    for apart in range(1, most):
         one, other = np.arange(len(lengths) - apart), np.arange(apart, len(lengths))
-        same = (shard.row[one] == shard.row[other]) & (aims[one] == aims[other])
+        same = (row[one] == row[other]) & (aims[one] == aims[other])
         same &= (lengths[one] == lengths[other]) & (lengths[one] > 1)
         one, other = one[same], other[same]
         found = _dots(ranks, starts[one], starts[other], lengths[one])
         known = np.isfinite(found)
-        text = np.searchsorted(texts, shard.row[one[known]])
+        text = np.searchsorted(texts, row[one[known]])
         np.add.at(total, text, 1 - found[known])
         np.add.at(pairs, text, 1)
     return np.divide(total, pairs, out=np.full(len(texts), np.nan), where=pairs > 0)
-
-
-def _most_rows(row: Int[np.ndarray, " n"]) -> int:
-    return int(np.unique(row, return_counts=True)[1].max(initial=0))
 
 
 def _unit_ranks(

@@ -10,29 +10,38 @@ Scores of two methods have no common unit: between methods, :math:`a_j` stands f
 :math:`a_j / \sum_k |a_k|` of its text.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.results.summary import ChangedText, RunDifference
-from limelight.runs.groups import Compared
-from limelight.runs.summary import corrected, share_of
-from limelight.runs.words import (
-    Moments,
-    ShardWords,
-    Vocabulary,
-    WordSums,
-    t_quantile,
-    two_sided_p,
-    words_of_shards,
-)
-from limelight.shapes import Float, Int
+from limelight.runs.sql import Database, database, entries, literal
+from limelight.runs.statistics import Moments, corrected, paired_words, share_of
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
 
-_FEWEST = 5
+# Texts are the same where their hashes are; of several in the second run its first counts.
+_MATCHED = """CREATE TEMP TABLE matched AS SELECT a.row, b.row AS other_row
+    FROM (SELECT DISTINCT row, text_hash FROM stored) a
+    JOIN (SELECT text_hash, min(row) AS row FROM second.stored GROUP BY text_hash) b
+    USING (text_hash)"""
+_PAIRS = """CREATE TEMP TABLE pairs AS
+    SELECT a.n, b.n AS other_n, a.row, m.other_row, a.id, a.target, a.predicted,
+        b.predicted AS other_predicted
+    FROM rows a JOIN matched m ON a.row = m.row
+    JOIN second.rows b ON b.row = m.other_row AND a.target = b.target
+        AND a.against IS NOT DISTINCT FROM b.against
+    WHERE a.method = {} AND b.method = {}"""
+_BOTH = """CREATE TEMP TABLE joined AS
+    SELECT n, word, coalesce(a.score, 0) AS a, coalesce(b.score, 0) AS b, a.entry,
+        a.score IS NOT NULL AND b.score IS NOT NULL AS shared
+    FROM ({}) a FULL JOIN ({}) b USING (n, word)"""
+_CHANGED = """SELECT p.*, gap / whole AS change FROM pairs p JOIN (
+        SELECT n, sum(abs(b - a)) AS gap, sum(abs(a) + abs(b)) AS whole FROM joined GROUP BY n)
+    USING (n)
+    WHERE gap > 0 ORDER BY change DESC, row, n LIMIT {}"""
 
 
 def compared_runs(
@@ -44,214 +53,83 @@ def compared_runs(
         if name not in run.methods:
             raise InputError(nearest(f"method of '{run.path}'", name, run.methods))
     shares = method != theirs or first.record.question.scale != second.record.question.scale
-    walk = _Walk(first, second, (method, theirs), shares=shares, top=top)
-    walk.go()
-    if not walk.texts:
-        raise InputError(
-            f"'{first.path}' and '{second.path}' explain no text for the same class in common."
+    with database(first, second=second) as tables:
+        tables.execute(_MATCHED)
+        tables.execute(_PAIRS.format(literal(method), literal(theirs)))
+        pairs = tables.columns("SELECT row, predicted, other_predicted FROM pairs")
+        if not len(pairs["row"]):
+            raise InputError(
+                f"'{first.path}' and '{second.path}' explain no text for the same class in common."
+            )
+        met = tables.columns(f"""SELECT count(DISTINCT row) AS texts
+            FROM rows SEMI JOIN matched USING (row) WHERE method = {literal(method)}""")
+        tables.execute(
+            _BOTH.format(
+                _scores(first, "rows", "n", shares),
+                _scores(second, "second.rows", "other_n", shares),
+            )
         )
-    compared, words = walk.words()
+        compared, words = _words(tables)
+        changed = tables.table(_CHANGED.format(top)).to_pylist()
+    called = [
+        np.array(run.classes)[pairs[name]]
+        for run, name in ((first, "predicted"), (second, "other_predicted"))
+    ]
+    texts, shared = len(pairs["row"]), int(met["texts"][0])
     return RunDifference(
         first=str(first.path),
         second=str(second.path),
         methods=(method, theirs),
-        texts=walk.texts,
-        apart=(len(first) - walk.met, len(second) - walk.met),
+        texts=texts,
+        apart=(len(first) - shared, len(second) - shared),
         shares=shares,
         compared=compared,
-        predictions=share_of(walk.turned, walk.texts),
+        predictions=share_of(int((called[0] != called[1]).sum()), texts),
         words=tuple(words[:top]),
-        changed=tuple(walk.changed),
+        changed=tuple(_changed(first, second, one) for one in changed),
     )
 
 
-class _Joined(NamedTuple):
-    """Words of texts in both runs: row in either shard, word, and both scores."""
+def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
+    """Return the SQL of the scores in the texts of both runs, by the number in the first."""
+    asked = entries(run.record, f"(SELECT r.* FROM {rows} r SEMI JOIN pairs p ON r.n = p.{n})")
+    whole, sizes = "1", ""
+    if shares:
+        whole = "CASE WHEN size > 0 THEN size ELSE 1 END"
+        sizes = f"JOIN (SELECT n, sum(abs(score)) AS size FROM ({asked}) GROUP BY n) s ON e.n = s.n"
+    return f"""SELECT p.n, word, score / {whole} AS score, entry
+        FROM ({asked}) e JOIN pairs p ON e.n = p.{n} {sizes}"""
 
-    at: Int[np.ndarray, " m"]
-    word: Int[np.ndarray, " m"]
-    a: Float[np.ndarray, " m"]
-    b: Float[np.ndarray, " m"]
-    both: Any
 
-
-class _Walk:
-    """A walk over the shards of the first run, and over those of the second that have its texts.
-
-    Runs of the same data are read once each. In another order of the texts, a shard of the second
-    is read again for every shard of the first that shares a text with it.
-    """
-
-    def __init__(
-        self, first: "Run", second: "Run", methods: tuple[str, str], *, shares: bool, top: int
-    ) -> None:
-        self.first, self.second, self.methods = first, second, methods
-        self.shares, self.top = shares, top
-        self.vocabulary = Vocabulary()
-        self.sums = {name: WordSums(tests_only=True) for name in ("first", "second", "gap")}
-        self.targets: dict[str, int] = {}
-        self.texts = self.turned = self.met = 0
-        self.changed: list[ChangedText] = []
-
-    def go(self) -> None:
-        known, rows = _hashes(self.second)
-        size = self.second.record.shards.texts
-        held: dict[int, ShardWords] = {}
-        for shard in words_of_shards(
-            self.first, self.vocabulary, more=("text_hash", "id"), method=self.methods[0]
-        ):
-            there = _found(_prefixes(shard.table["text_hash"]), known, rows)
-            self.met += len(np.unique(shard.row[there >= 0]))
-            needed = np.unique(there[there >= 0] // size).tolist()
-            held = {number: one for number, one in held.items() if number in needed}
-            for number in needed:
-                if number not in held:
-                    held[number] = self._other(number)
-                inside = np.where(there // size == number, there, -1)
-                self._meet(shard, held[number], inside)
-
-    def words(self) -> tuple[int, Any]:
-        """Return how many words were compared, and those that changed."""
-        groups = []
-        for target, key in self.targets.items():
-            a, b, gap = (
-                self.sums[name].moments([key], len(self.vocabulary))
-                for name in ("first", "second", "gap")
-            )
-            groups.append((target, _paired(a, b, gap)))
-        found = corrected(self.vocabulary.words(), groups)
-        return sum(len(one.word) for _, one in groups), found
-
-    def _other(self, number: int) -> ShardWords:
-        (found,) = words_of_shards(
-            self.second, self.vocabulary, method=self.methods[1], shards=[number]
+def _words(tables: Database) -> tuple[int, Any]:
+    """Return how many words were compared, and those that changed."""
+    sums = [
+        f"sum({x}) AS {name}_total, sum({x} * {x}) AS {name}_square"
+        for name, x in (("first", "a"), ("second", "b"), ("gap", "(b - a)"))
+    ]
+    found = tables.columns(f"""SELECT target, word, count(*)::DOUBLE AS texts, {", ".join(sums)}
+        FROM joined JOIN pairs USING (n) WHERE shared
+        GROUP BY target, word ORDER BY min(entry)""")
+    groups = []
+    for target in dict.fromkeys(found["target"].tolist()):
+        # Words of other classes have no texts here, and are not compared.
+        texts = found["texts"] * (found["target"] == target)
+        nothing = np.zeros(len(texts))
+        three = (
+            Moments(texts, found[f"{name}_total"], found[f"{name}_square"], *[nothing] * 3)
+            for name in ("first", "second", "gap")
         )
-        return found
-
-    def _meet(self, one: ShardWords, two: ShardWords, there: Int[np.ndarray, " n"]) -> None:
-        """Add the texts of ``one`` whose row in the other run is in ``two``, class by class."""
-        for v, view in enumerate(one.views):
-            w = next((i for i, other in enumerate(two.views) if other[1:] == view[1:]), None)
-            if w is None:
-                continue
-            mine = np.flatnonzero((one.view == v) & (there >= 0))
-            places = {row: i for i, row in enumerate(two.row.tolist()) if two.view[i] == w}
-            pairs = [(i, places[there[i]]) for i in mine.tolist() if there[i] in places]
-            if pairs:
-                key = self.targets.setdefault(view.target, len(self.targets))
-                self._add(one, two, np.array(pairs), key, view.target)
-
-    def _add(
-        self, one: ShardWords, two: ShardWords, pairs: Int[np.ndarray, "n 2"], key: int, target: str
-    ) -> None:
-        joined = _joined(one, two, pairs, len(self.vocabulary), shares=self.shares)
-        distinct, code = np.unique(joined.word[joined.both], return_inverse=True)
-        at = joined.at[joined.both]
-        for name, score in (
-            ("first", joined.a),
-            ("second", joined.b),
-            ("gap", joined.b - joined.a),
-        ):
-            part = one._replace(own=distinct, at=at, word=code, score=score[joined.both])
-            self.sums[name].add(
-                part._replace(times=np.ones(len(at), dtype=np.int64)),
-                np.zeros(len(pairs), dtype=np.int64),
-                [key],
-            )
-        gap = np.bincount(joined.at, weights=np.abs(joined.b - joined.a), minlength=len(pairs))
-        size = np.abs(joined.a) + np.abs(joined.b)
-        whole = np.bincount(joined.at, weights=size, minlength=len(pairs))
-        change = np.divide(gap, whole, out=np.zeros_like(gap), where=whole > 0)
-        self.texts += len(pairs)
-        called = [
-            [run.classes[c] for c in shard.predicted[pairs[:, k]]]
-            for k, (run, shard) in enumerate(((self.first, one), (self.second, two)))
-        ]
-        self.turned += sum(a != b for a, b in zip(*called, strict=True))
-        most = np.argsort(-change, kind="stable")[: self.top]
-        for i in most[change[most] > 0].tolist():
-            self.changed.append(
-                ChangedText(
-                    row=int(one.row[pairs[i, 0]]),
-                    other_row=int(two.row[pairs[i, 1]]),
-                    id=one.table["id"][int(pairs[i, 0])].as_py(),
-                    target=target,
-                    change=float(change[i]),
-                    predicted=called[0][i],
-                    other_predicted=called[1][i],
-                )
-            )
-        self.changed.sort(key=lambda text: (-text.change, text.row))
-        del self.changed[self.top :]
+        groups.append((target, paired_words(*three)))
+    return sum(len(one.word) for _, one in groups), corrected(found["word"].tolist(), groups)
 
 
-def _joined(
-    one: ShardWords, two: ShardWords, pairs: Int[np.ndarray, "n 2"], size: int, *, shares: bool
-) -> _Joined:
-    sides = []
-    for shard, rows in ((one, pairs[:, 0]), (two, pairs[:, 1])):
-        rank = np.full(len(shard.row), -1)
-        rank[rows] = np.arange(len(rows))
-        inside = np.flatnonzero(rank[shard.at] >= 0)
-        at, score = rank[shard.at[inside]], shard.score[inside]
-        if shares:
-            whole = np.bincount(at, weights=np.abs(score), minlength=len(rows))
-            score = score / np.where(whole > 0, whole, 1)[at]
-        sides.append((at * size + shard.own[shard.word[inside]], score))
-    keys = np.concatenate([key for key, _ in sides])
-    distinct, inverse = np.unique(keys, return_inverse=True)
-    found = np.zeros((2, len(distinct)))
-    has = np.zeros((2, len(distinct)), dtype=bool)
-    start = 0
-    for k, (key, score) in enumerate(sides):
-        place = inverse[start : start + len(key)]
-        found[k, place], has[k, place] = score, True
-        start += len(key)
-    return _Joined(distinct // size, distinct % size, found[0], found[1], has.all(axis=0))
-
-
-def _paired(a: Moments, b: Moments, gap: Moments) -> Compared:
-    """Return Student's test of the mean gap for every word of enough texts."""
-    word = np.flatnonzero(gap.texts >= _FEWEST)
-    n, mean, variance = gap.texts[word], gap.mean[word], gap.variance[word]
-    error = np.sqrt(variance / n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(error > 0, mean / error, np.where(mean == 0, 0.0, np.inf))
-    reach = t_quantile(np.maximum(n - 1, 1)) * error
-    texts = n.astype(np.int64)
-    return Compared(
-        word=word,
-        first=a.mean[word],
-        second=b.mean[word],
-        difference=mean,
-        low=mean - reach,
-        high=mean + reach,
-        p=two_sided_p(t, n - 1) if len(word) else np.zeros(0),
-        texts=(texts, texts),
+def _changed(first: "Run", second: "Run", one: dict[str, Any]) -> ChangedText:
+    return ChangedText(
+        row=one["row"],
+        other_row=one["other_row"],
+        id=one["id"],
+        target=one["target"],
+        change=one["change"],
+        predicted=first.classes[one["predicted"]],
+        other_predicted=second.classes[one["other_predicted"]],
     )
-
-
-def _hashes(run: "Run") -> tuple[Any, Any]:
-    """Return the hashes of a run's texts, sorted, and their rows: 16 bytes a text."""
-    known, rows = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
-    several = run.record.rows_per_text
-    for table in run.tables(["row", "text_hash"]):
-        part = table.take(list(range(0, len(table), several)))
-        known.append(_prefixes(part["text_hash"]))
-        rows.append(np.asarray(part["row"]))
-    hashes, numbers = np.concatenate(known), np.concatenate(rows)
-    order = np.lexsort((numbers, hashes))
-    return hashes[order], numbers[order]
-
-
-def _prefixes(column: Any) -> Any:
-    """Return the first 64 bits of each hash; 0, which no row is found by, where a text is null."""
-    return np.array([int(h[:16], 16) if h else 0 for h in column.to_pylist()], dtype=np.uint64)
-
-
-def _found(asked: Any, known: Any, rows: Any) -> Any:
-    """Return the first row that has each hash, −1 for none."""
-    if not len(known):
-        return np.full(len(asked), -1)
-    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.where((known[place] == asked) & (asked != 0), rows[place], -1)

@@ -174,6 +174,11 @@ class Run:
         return self._folder.stored(self.record)
 
     @property
+    def paths(self) -> list[Path]:
+        """The files of the shards that are there."""
+        return [self._folder.shard(number) for number in self.shards]
+
+    @property
     def failed(self) -> int:
         """The number of rows that hold an error; it is read from the ends of the shards."""
         return sum(self._failed_rows(number) for number in self.shards)
@@ -181,7 +186,7 @@ class Run:
     @property
     def dataset(self) -> ds.Dataset:
         """All rows as an Arrow data set, for queries that do not load them; duckdb takes it."""
-        paths = [str(self._folder.shard(number)) for number in self.shards]
+        paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
         schema = self._folder.opened(self.shards[0]).schema_arrow
@@ -215,6 +220,25 @@ class Run:
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
+    def sql(self, query: str) -> pa.Table:
+        """Return what a query in DuckDB's SQL finds in the views ``texts`` and ``words``.
+
+        ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
+        confidence, error, and the columns carried along; what depends on the method is that of the
+        first. ``words`` has one row per text, method, explained class and word: row, method,
+        target, against, word, score (the sum over its places) and occurrences. A query reads the
+        shards of this run and nothing else; one SELECT is allowed.
+        """
+        from limelight.runs.sql import database
+
+        with database(self) as tables:
+            return tables.asked(query)
+
+    def check_shards(self) -> None:
+        """Read all shards, and refuse one that is damaged."""
+        for _ in self.tables():
+            pass
+
     def errors(self) -> pa.Table:
         """Return the rows that failed: number, id, method and the sentence that says why."""
         names = ["row", "id", "method", "target", "error"]
@@ -229,7 +253,7 @@ class Run:
         one. ``sort`` is "strength" (how far the interval is from 0), "mean", "mean_abs", "total",
         "texts", "occurrences" or "word". Words of fewer than five texts are marked ``rare``.
         """
-        from limelight.runs.summary import words_of_run
+        from limelight.runs.words import words_of_run
 
         return words_of_run(self, method or self.methods[0], target=target, sort=sort)
 

@@ -144,9 +144,10 @@ class _Loop:
         state.optimizer.zero_grad(set_to_none=True)
         value.backward()
         state.optimizer.step()
-        state.loss_sum += value.detach()
+        state.loss_sum += value.detach()  # on the device: a number on the host would wait for it
         state.step += 1
         if state.average is not None:
+            # Shorter at first: an average of 100 steps would remember the random start for as long.
             decay = min(recipe.average, state.step / (state.step + 9))
             new = [weight.detach() for weight in state.module.parameters()]
             torch._foreach_lerp_(list(state.average.values()), new, 1 - decay)
@@ -158,6 +159,7 @@ class _Loop:
         if self.validation is not None:
             score = accuracy(state, self.validation, self.device)
         best = state.best_epoch
+        # A tie keeps the earlier epoch, which has fitted less to its own texts.
         if score is None or best is None or score > best["accuracy"]:
             state.best = {name: weight.clone() for name, weight in state.kept.items()}
         self._count_time(state)

@@ -105,6 +105,7 @@ def new_state(
             head_embeddings=recipe.head_embeddings,
         )
     module = module.to(device)
+    # Apart: the shipped recipe lets the embedding decay thirty times as fast as the projections.
     decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
     projections = [weight for name, weight in module.named_parameters() if name != "embedding"]
     optimizer = torch.optim.AdamW(

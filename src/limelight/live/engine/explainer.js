@@ -14,10 +14,14 @@ import { shapleyValues } from "./shapley.js";
 import { textTables } from "./text_tables.js";
 
 /** One text under one model and target: everything is computed when first asked for, and once. */
-class Case {
+class ExplainedText {
   #kept = new Map();
 
-  constructor(model, reading, target) { Object.assign(this, { model, reading, target }); }
+  constructor(model, reading, target) {
+    this.model = model;
+    this.reading = reading;
+    this.target = target;
+  }
 
   #once(name, make) {
     if (!this.#kept.has(name)) this.#kept.set(name, make());
@@ -97,7 +101,7 @@ export class Explainer {
 
   #case(text, index) {
     const reading = this.#reading(text), { cases } = this.#last;
-    if (!cases.has(index)) cases.set(index, new Case(this.#model, reading, this.#target(index)));
+    if (!cases.has(index)) cases.set(index, new ExplainedText(this.#model, reading, this.#target(index)));
     return cases.get(index);
   }
 

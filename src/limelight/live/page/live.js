@@ -7,7 +7,7 @@ import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
-import { byId, dataIn, made } from "../../pages/elements/nodes.js";
+import { byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
 import { boundInWords, minus, percent, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import { ringPlace } from "../../pages/elements/tab_switch.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
@@ -171,6 +171,6 @@ function makeTargets() {
 makeMethods();
 makeTargets();
 box.addEventListener("input", () => change({ text: box.value }));
-addEventListener("limelight-point", ({ detail }) => point(detail.feature));
+heard(window, "limelight-point", ({ detail }) => point(detail.feature));
 addEventListener("hashchange", () => { state = inAddress(); show(); });
 show();

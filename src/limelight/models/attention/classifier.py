@@ -108,6 +108,7 @@ class AttentionClassifier:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
+        # Read-only: tables, fingerprint and everything cached below were made of these numbers.
         for name in (*WEIGHTS, *OPTIONS):
             if getattr(self, name) is None:
                 continue
@@ -335,6 +336,7 @@ class Factored:
 
     def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         _, C, K = self.position_value.shape
+        # exp(ℓ_w + ℓ_t) = g_w g_t: the exponentials are those of the tables, not of every token.
         rows = self.word[ids]
         g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
         D = np.einsum("ntk,tk->nk", g, self.position)

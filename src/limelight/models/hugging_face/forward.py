@@ -20,6 +20,9 @@ from limelight.shapes import Float, Int
 # batches, cache keys and paddings need not know that there are segments.
 _BITS = 32
 _TOKEN = (1 << _BITS) - 1
+MASKED_OUT = -1  # stands for a piece that attention does not see
+_INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
+_HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
 
 def with_segments(
@@ -83,9 +86,6 @@ def embedding_rows(network: Any) -> int | None:
         return int(input_table(network).weight.shape[0])
     except DomainError:
         return None
-
-
-_INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 
 
 @contextlib.contextmanager
@@ -160,9 +160,6 @@ def _restore(module: Any, hooks: tuple[dict[int, Any], bool]) -> None:
             hidden.pop(number, None)
     if not installed:
         module.__dict__.pop(_INSTALLED, None)
-
-
-MASKED_OUT = -1  # stands for a piece that attention does not see
 
 
 def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
@@ -241,9 +238,6 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
         flat = tensor.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
     return digest.digest()
-
-
-_HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
 
 @final

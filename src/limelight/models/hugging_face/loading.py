@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
@@ -16,13 +16,8 @@ from limelight.text import one_line
 
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
 _MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
-
-
-class Asked(NamedTuple):
-    """How a language model is asked to classify: a template around the text, a word per class."""
-
-    template: Any
-    labels: Any
+# How a language model is asked to classify: a template around the text, and a word per class.
+Asked = tuple[Any, Any]
 
 
 def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> HuggingFace:

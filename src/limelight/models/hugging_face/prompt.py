@@ -16,6 +16,62 @@ TEXT = "{text}"
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 
 
+def next_token_classifier(
+    language_model: Any, tokenizer: Any, template: Any, labels: Any
+) -> "tuple[NextTokenForSequenceClassification, PromptTokenizer]":
+    """Return network and tokenizer of a classifier made of a language model."""
+    _check_causal(language_model)
+    prompt = prompt_of(tokenizer, template)
+    tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
+    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
+    first, *others = tokens
+    two = len(others) == 1  # then one output stands for both
+    config.id2label = dict(enumerate(others if two else tokens))
+    if two:
+        config.other_label = first
+    config.label2id = {name: i for i, name in config.id2label.items()}
+    config.problem_type = "single_label_classification"
+    # Part of what the classifier is, and so of its fingerprint.
+    config.next_token = {"template": [prompt.before, prompt.after], "tokens": tokens}
+    if config.pad_token_id is None:  # padding is masked out, so any token will do
+        config.pad_token_id = next(
+            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
+        )
+    head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
+    head.training = language_model.training
+    _check_room(prompt.ids(tokenizer, ""), longest_input(head, tokenizer))
+    return head, PromptTokenizer(tokenizer, prompt)
+
+
+def _check_room(around: list[int], limit: int) -> None:
+    if len(around) >= limit:
+        raise InputError(
+            f"template must leave room for the text; it has {len(around)} tokens, and the model "
+            f"reads {limit}."
+        )
+
+
+def _check_causal(network: Any) -> None:
+    generates = getattr(network, "can_generate", lambda: False)()
+    if not generates or getattr(network.config, "is_encoder_decoder", False):
+        raise InputError(
+            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
+            f"{type(network).__name__}."
+        )
+
+
+def _checked_labels(labels: Any) -> Mapping[str, str]:
+    words = list(labels.items()) if isinstance(labels, Mapping) else []
+    if len(words) < 2 or not all(
+        isinstance(one, str) and one.strip() for pair in words for one in pair
+    ):
+        raise InputError(
+            'labels must give at least two classes a word each, like {"negative": "bad", '
+            f'"positive": "good"}}; got {labels!r}.'
+        )
+    return dict(words)
+
+
 class Prompt(NamedTuple):
     """The strings before and after a text; ``special`` if the tokenizer adds its own tokens.
 
@@ -154,7 +210,7 @@ class PromptTokenizer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
-    def __call__(self, text: str, **_: Any) -> "Inside":
+    def __call__(self, text: str, **_: Any) -> "PromptEncoding":
         """Return the pieces of the whole prompt; places and words are those of ``text``."""
         encoded = self.prompt.encoded(self.own, text)
         length = continued(encoded)
@@ -175,7 +231,7 @@ class PromptTokenizer:
             number, last = number + apart, (kind, place[1])
             words.append(number)
         found = [place or (0, 0) for place in places]
-        return Inside(list(encoded["input_ids"][:length]), found, words)
+        return PromptEncoding(list(encoded["input_ids"][:length]), found, words)
 
     def _place(self, text: str, span: Span) -> Span | None:
         """Return where in ``text`` a piece shows, None if it is the prompt's."""
@@ -190,7 +246,7 @@ class PromptTokenizer:
 
 
 @final
-class Inside:
+class PromptEncoding:
     """What a tokenizer returns, as far as it is looked at."""
 
     def __init__(self, ids: list[int], places: list[Span], words: list[int | None]) -> None:
@@ -266,59 +322,3 @@ def _compared(logits: Any) -> Any:
     if logits.shape[1] == 2:
         return logits[:, 1:] - logits[:, :1]
     return logits - logits.mean(dim=1, keepdim=True)
-
-
-def next_token_classifier(
-    language_model: Any, tokenizer: Any, template: Any, labels: Any
-) -> tuple[NextTokenForSequenceClassification, PromptTokenizer]:
-    """Return network and tokenizer of a classifier made of a language model."""
-    _check_causal(language_model)
-    prompt = prompt_of(tokenizer, template)
-    tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
-    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
-    first, *others = tokens
-    two = len(others) == 1  # then one output stands for both
-    config.id2label = dict(enumerate(others if two else tokens))
-    if two:
-        config.other_label = first
-    config.label2id = {name: i for i, name in config.id2label.items()}
-    config.problem_type = "single_label_classification"
-    # Part of what the classifier is, and so of its fingerprint.
-    config.next_token = {"template": [prompt.before, prompt.after], "tokens": tokens}
-    if config.pad_token_id is None:  # padding is masked out, so any token will do
-        config.pad_token_id = next(
-            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
-        )
-    head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
-    head.training = language_model.training
-    _check_room(prompt.ids(tokenizer, ""), longest_input(head, tokenizer))
-    return head, PromptTokenizer(tokenizer, prompt)
-
-
-def _check_room(around: list[int], limit: int) -> None:
-    if len(around) >= limit:
-        raise InputError(
-            f"template must leave room for the text; it has {len(around)} tokens, and the model "
-            f"reads {limit}."
-        )
-
-
-def _check_causal(network: Any) -> None:
-    generates = getattr(network, "can_generate", lambda: False)()
-    if not generates or getattr(network.config, "is_encoder_decoder", False):
-        raise InputError(
-            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
-            f"{type(network).__name__}."
-        )
-
-
-def _checked_labels(labels: Any) -> Mapping[str, str]:
-    words = list(labels.items()) if isinstance(labels, Mapping) else []
-    if len(words) < 2 or not all(
-        isinstance(one, str) and one.strip() for pair in words for one in pair
-    ):
-        raise InputError(
-            'labels must give at least two classes a word each, like {"negative": "bad", '
-            f'"positive": "good"}}; got {labels!r}.'
-        )
-    return dict(words)

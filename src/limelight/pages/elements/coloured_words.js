@@ -6,7 +6,7 @@
 // can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
 // {feature}, null when the pointer leaves, and "limelight-choose" on a click or Enter.
 
-import { defined, made } from "./nodes.js";
+import { all, defined, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
 import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
@@ -28,7 +28,7 @@ export class ColouredWords extends HTMLElement {
 
   /** Mark all places of a feature; null marks none. */
   mark(feature) {
-    for (const word of this.querySelectorAll(".w")) word.classList.toggle("same", Number(word.dataset.f) === feature);
+    for (const word of all(".w", this)) word.classList.toggle("same", Number(word.dataset.f) === feature);
   }
 
   connectedCallback() {
@@ -65,7 +65,7 @@ export class ColouredWords extends HTMLElement {
       event.preventDefault();
       return this.#send("limelight-choose", Number(word.dataset.f));
     }
-    const words = [...this.querySelectorAll(".w")], here = words.indexOf(word), last = words.length - 1;
+    const words = all(".w", this), here = words.indexOf(word), last = words.length - 1;
     const there = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last }[event.key];
     if (there === undefined || there < 0 || there > last) return undefined;
     event.preventDefault();
@@ -73,7 +73,7 @@ export class ColouredWords extends HTMLElement {
   }
 
   #focusWord(word) {
-    for (const other of this.querySelectorAll(".w[tabindex='0']")) other.tabIndex = -1;
+    for (const other of all(".w[tabindex='0']", this)) other.tabIndex = -1;
     word.tabIndex = 0;
     word.focus();
   }

@@ -2,7 +2,7 @@
 // them. Nothing that came from a text is ever read as markup.
 
 import { stateInAddress, stateToAddressNow } from "./address_state.js";
-import { byId, dataIn, drawn, made } from "./nodes.js";
+import { byId, dataIn, drawn, heard, made } from "./nodes.js";
 import { minus, written } from "./numbers_in_words.js";
 import { methodStroke } from "./removal_curve.js";
 import { headedTable, sortedRows } from "./text_table.js";
@@ -24,13 +24,13 @@ let state = stateInAddress(DEFAULTS, { sort: (c) => Boolean(COLUMNS[c]) });
 const table = made("limelight-texts");
 byId("texts").replaceChildren(table);
 table.columns = COLUMNS;
-table.addEventListener("limelight-sort", ({ detail: { column: c } }) => {
+heard(table, "limelight-sort", ({ detail: { column: c } }) => {
   const down = c === state.sort ? !state.down : COLUMNS[c].falling;
   change({ sort: c, down: Number(down) });
   order();
   table.toTop();
 });
-table.addEventListener("limelight-text", ({ detail: { place } }) => {
+heard(table, "limelight-text", ({ detail: { place } }) => {
   if (!data.curves[place]) return;
   change({ text: data.texts[place].id });
   show(place);
@@ -108,6 +108,6 @@ function say(at) {
 order();
 byId("lost").hidden = !data.lost.length;
 byId("lost").querySelector("ul").replaceChildren(...data.lost.map(([id, reason]) => made("li", {}, made("b", {}, String(id)), `: ${reason}`)));
-byId("curve")?.addEventListener("limelight-step", ({ detail: { removed } }) => { if (now) say(removed); });
 const wanted = data.texts.findIndex(({ id }) => id === state.text), first = data.curves.findIndex(Boolean);
+if (first >= 0) heard(byId("curve"), "limelight-step", ({ detail: { removed } }) => { if (now) say(removed); });
 if (data.curves[wanted]) { show(wanted); table.reveal(wanted); } else if (first >= 0) show(first);

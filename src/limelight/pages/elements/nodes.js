@@ -11,11 +11,23 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** The element of that id. */
+/**
+ * The element of that id; whoever asks knows of which kind it is.
+ * @returns {any}
+ */
 export const byId = (id) => document.getElementById(id);
 
-/** All elements inside `root` that a selector names. */
+/**
+ * All elements inside `root` that a selector names.
+ * @param {string} selector @param {ParentNode} root @returns {any[]}
+ */
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+/**
+ * Hear an event of our own, which has a `detail`.
+ * @param {EventTarget} node @param {string} name @param {(event: any) => void} then
+ */
+export const heard = (node, name, then) => node.addEventListener(name, then);
 
 /** The JSON that the page holds in the script element of that id. */
 export const dataIn = (id) => JSON.parse(byId(id).textContent);

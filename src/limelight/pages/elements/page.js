@@ -4,7 +4,7 @@
 import { readableAttention } from "./attention_cells.js";
 import "./class_meters.js";
 import "./coloured_words.js";
-import { all, byId, dataIn, made } from "./nodes.js";
+import { all, byId, dataIn, heard, made } from "./nodes.js";
 import "./score_bars.js";
 import { scoreInWords } from "./score_words.js";
 import { labelOf } from "./shades.js";
@@ -27,7 +27,8 @@ const shown = all("limelight-words, limelight-bars");
 for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
 all("limelight-classes")[0].outcomes = dataIn("limelight-view").outcomes;
 for (const readout of all(".readout")) readout.hidden = false;
-document.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
+byId("every").open = false; // who has no script sees it at once
+heard(document, "limelight-point", ({ target, detail: { feature } }) => {
   for (const node of shown) node.mark(feature);
   const readout = target.closest(".panel")?.querySelector(".readout");
   if (feature !== null && readout) say(readout, Number(target.dataset.m), feature);

@@ -5,7 +5,7 @@
 //
 // Sends "limelight-point" with {feature} when a row is pointed at.
 
-import { defined, drawn, made } from "./nodes.js";
+import { all, defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { isSigned, labelOf, largestScore } from "./shades.js";
 import { featureName, visibleText } from "./text_pieces.js";
@@ -35,7 +35,7 @@ export class ScoreBars extends HTMLElement {
 
   /** Mark the row of a feature; null marks none. */
   mark(feature) {
-    for (const row of this.querySelectorAll("tbody tr")) row.classList.toggle("same", Number(row.dataset.f) === feature);
+    for (const row of all("tbody tr", this)) row.classList.toggle("same", Number(row.dataset.f) === feature);
   }
 
   connectedCallback() { this.addEventListener("pointerover", this); this.addEventListener("pointerleave", this); }

@@ -6,7 +6,10 @@ export function ringPlace(key, here, count) {
   return { ArrowRight: (here + 1) % count, ArrowLeft: (here + count - 1) % count, Home: 0, End: count - 1 }[key];
 }
 
-/** Let `tabs` switch between `panels`; the function that is returned chooses one, and `then` hears of it. */
+/**
+ * Let `tabs` switch between `panels`; the function that is returned chooses one, and `then` hears of it.
+ * @param {HTMLElement[]} tabs @param {HTMLElement[]} panels @param {(index: number) => void} then
+ */
 export function switchedTabs(tabs, panels, then = () => {}) {
   const choose = (index, { focus = false } = {}) => {
     tabs.forEach((tab, k) => {

@@ -28,7 +28,7 @@ export function featureName(e, j) {
 }
 
 /**
- * Pieces {text, feature, seen} in the order of the text; joined they are the text again. A piece
+ * Pieces {text, feature, seen, opens} in the order of the text; joined they are the text again. A piece
  * without characters `opens` one side of a pair, which it names.
  */
 export function textPieces(e) {
@@ -47,7 +47,7 @@ export function textPieces(e) {
   const plain = (start, end) => {
     const stop = Math.min(Math.max(edge, start), end);
     for (const [from, to, seen] of [[start, stop, true], [stop, end, false]]) {
-      if (from < to) found.push({ text: letters.slice(from, to).join(""), feature: null, seen });
+      if (from < to) found.push({ text: letters.slice(from, to).join(""), feature: null, seen, opens: "" });
     }
   };
   const places = e.features.flatMap(({ spans }, feature) => spans.map(([start, end]) => ({ start, end, feature })));
@@ -57,7 +57,7 @@ export function textPieces(e) {
     const start = Math.max(from, at); // pieces of words may overlap: the first keeps what they share
     if (end <= start) continue;
     between(at, start);
-    found.push({ text: letters.slice(start, end).join(""), feature, seen: true });
+    found.push({ text: letters.slice(start, end).join(""), feature, seen: true, opens: "" });
     at = end;
   }
   between(at, letters.length);

@@ -10,6 +10,7 @@ export class Refused extends Error {}
 /**
  * Ask; return what was found, or null if a newer question of the same place took over.
  * `share` hears how much is done; `signal` ends the question.
+ * @param {string} path @param {object} question @param {{share?: (done: number) => void, signal?: AbortSignal}} options
  */
 export async function asked(path, question, { share = () => {}, signal } = {}) {
   let answer;
@@ -19,7 +20,7 @@ export async function asked(path, question, { share = () => {}, signal } = {}) {
       body: JSON.stringify({ tab: TAB, ...question }),
     });
     return await lastLine(answer, share);
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     if (error.name === "AbortError") return null;
     if (error instanceof TypeError) throw new ServerGone();
     throw error;

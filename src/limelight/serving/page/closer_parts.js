@@ -38,6 +38,7 @@ function pairs({ explanation }) {
   return [made("p", { class: "note" }, `What two words do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
 }
 
+/** @type {Record<string, {title: string, own?: boolean, heads?: boolean, needs?: string, show?: (found: any) => Node[], then?: (place: ParentNode) => void}>} */
 const PARTS = {
   closer: { title: "Every word, method by method", own: true },
   curves: { title: "Curves from chance to ceiling", show: curves },
@@ -64,6 +65,7 @@ export class CloserParts {
     }));
   }
 
+  /** @param {{needs?: string, heads?: boolean}} part @param {any} model */
   #fits({ needs, heads }, model) {
     return (!heads || model.heads) && (!needs || model.methods.some(({ id }) => id === needs));
   }

@@ -7,7 +7,7 @@ const MARGIN = 24, LINE = 26;
 // Stretches of text without spaces, each with its place; a word that is broken has several.
 function stretches(root) {
   const found = [], walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), range = document.createRange();
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  for (let node = /** @type {Text} */ (walker.nextNode()); node; node = /** @type {Text} */ (walker.nextNode())) {
     for (const { 0: text, index } of node.data.matchAll(/\S+/gu)) {
       range.setStart(node, index);
       range.setEnd(node, index + text.length);

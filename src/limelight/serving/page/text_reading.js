@@ -194,7 +194,7 @@ export class TextReading extends HTMLElement {
   #fill(e) {
     const row = this.#rows.get(e.method);
     if (!row) return;
-    const word = row.words.contains(document.activeElement) ? document.activeElement.dataset.f : null;
+    const focused = /** @type {HTMLElement} */ (document.activeElement), word = row.words.contains(focused) ? focused.dataset.f : null;
     row.words.explanation = e;
     row.words.classList.remove("stale");
     if (word !== null) row.words.querySelector(`[data-f="${CSS.escape(word)}"]`)?.focus();

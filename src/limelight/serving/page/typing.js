@@ -2,7 +2,7 @@
 
 import { layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
-import { byId, dataIn, made } from "../../pages/elements/nodes.js";
+import { all, byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
 import "./text_reading.js";
 import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
@@ -34,13 +34,13 @@ function change(what, { address = true } = {}) {
 }
 
 const closer = new CloserParts(byId("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
-const originals = () => [...byId("readings").querySelectorAll("[data-changed=false]")]
+const originals = () => all("[data-changed=false]", byId("readings"))
   .map((node) => ({ explanations: node.explanations, name: facts.models.length > 1 ? facts.models[Number(node.dataset.model)].name : "" }));
 byId("readings").addEventListener("limelight-answer", () => closer.showOwn(originals()));
 
 // The choices are laid anew; whoever changed one with the keyboard stays on it.
 function refocused(what) {
-  const controls = () => [...byId("choices").querySelectorAll("select, input, summary")], here = controls().indexOf(document.activeElement);
+  const controls = () => all("select, input, summary", byId("choices")), here = controls().indexOf(document.activeElement);
   change(what);
   if (here >= 0) controls()[here]?.focus();
 }
@@ -89,7 +89,7 @@ function layChanges() {
   byId("changes").replaceChildren(...nodes);
 }
 
-byId("readings").addEventListener("limelight-word", ({ detail: { word, number, said, anchor } }) => {
+heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, anchor } }) => {
   openWordMenu({ anchor, word, said, act: (what, instead) => {
     if (what === "protect") { change({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
     const others = state.changes.filter(([other, k]) => other !== word || k !== number);

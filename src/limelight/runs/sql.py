@@ -1,0 +1,254 @@
+"""A run as tables of DuckDB, which reads the shards where they lie and nothing else.
+
+Anybody may ask two views (:meth:`limelight.Run.sql`): ``texts``, one row per text, and ``words``,
+one row per text, method, class and word. Below them, for this package:
+
+* ``stored``: the rows of the shards, ``n`` numbers them in their order. Columns of the data are not
+  among them, so that none is taken for one of ours.
+* ``rows``: those without an error. ``named`` are the words, with the name of their column in a run
+  over pairs, whose second text begins at ``second``; ``predicted`` and ``labelled`` are numbers of
+  classes, −1 for none; ``wrong`` is 0 where they agree, 1 where they do not, 2 where no label is
+  known. ``view`` is a number for the method and the class (:func:`view_of`).
+* ``entries``: one row per row and word, with the word's score there and the times it occurs.
+
+One thread computes: of several, sums would be in another order and end in other digits each time.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import duckdb
+import pyarrow as pa
+
+from limelight.errors import InputError
+from limelight.runs.record import RunRecord
+from limelight.runs.rows import OWN_COLUMNS, stored_name
+from limelight.text import one_line
+
+if TYPE_CHECKING:
+    from limelight.runs.run import Run
+
+_SETTINGS = {
+    "threads": 1,
+    "memory_limit": "768MB",  # what does not fit goes to a temporary folder
+    "enable_external_file_cache": False,  # the system has one
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # else a query could name the caller's variables
+}
+_BATCH = 1 << 17  # rows
+MARK = ": "  # between the name of a column and a word, in runs over pairs
+_ENTRY = 1 << 20  # more than the words of any text: entries are numbered in their order
+_OF_TEXT = ("row", "id", "text_hash", "text", "label", "predicted", "confidence", "error")
+
+
+class View(NamedTuple):
+    """A method and the class it explains: scores of different views are never averaged."""
+
+    method: str
+    target: str
+    against: str | None = None
+
+
+@final
+class Database:
+    """A connection whose tables are those of one run, or of several."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def table(self, query: str) -> pa.Table:
+        """Return what ``query`` finds."""
+        return self._connection.sql(query).to_arrow_table()
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yield what ``query`` finds, some rows at a time."""
+        yield from self._connection.sql(query).to_arrow_reader(_BATCH)
+
+    def columns(self, query: str) -> dict[str, Any]:
+        """Return what ``query`` finds as NumPy arrays."""
+        found = self.table(query)
+        return {name: found[name].to_numpy() for name in found.column_names}
+
+    def execute(self, statement: str) -> None:
+        """Carry out a statement, such as one that makes a table."""
+        self._connection.execute(statement)
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """Make a table of one of Arrow's: of its own DuckDB knows the size, and plans by it."""
+        self._connection.register("given", table)
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
+        self._connection.unregister("given")
+
+    def asked(self, query: str) -> pa.Table:
+        """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
+        try:
+            kinds = [one.type for one in self._connection.extract_statements(query)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise InputError("a run is asked by one SELECT, and only read.")
+            return self.table(query)
+        except duckdb.Error as error:
+            raise InputError(f"this query has no answer: {_sentence(error)}.") from None
+
+
+@contextlib.contextmanager
+def database(run: "Run", **others: "Run") -> Iterator[Database]:
+    """Open the tables of ``run``; those of ``others`` are in schemas of their names."""
+    runs = {"main": run} | others
+    paths = {name: [str(path) for path in one.paths] for name, one in runs.items()}
+    with (
+        tempfile.TemporaryDirectory(prefix="limelight-") as folder,
+        duckdb.connect(":memory:", config=_SETTINGS | {"temp_directory": folder}) as connection,
+        _one_sentence(runs.values()),
+    ):
+        connection.execute(f"SET allowed_paths = {literal([p for s in paths.values() for p in s])}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        for name, one in runs.items():
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
+            source = _source(paths[name])
+            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+            for statement in _views(one.record, source, names):
+                connection.execute(statement)
+        connection.execute("USE main")
+        yield Database(connection)
+
+
+@contextlib.contextmanager
+def _one_sentence(runs: Iterable["Run"]) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        for run in runs:
+            run.check_shards()  # names the damaged one, if that is the cause
+        raise InputError(f"the run cannot be read: {_sentence(error)}.") from None
+
+
+def _sentence(error: Exception) -> str:
+    """Return what DuckDB says, without the name of its error and the place in the query."""
+    (said, *_) = str(error).strip().split("\n")
+    return one_line(said.partition(": ")[2] or said, 300).rstrip(".!?")
+
+
+def literal(value: Any) -> str:
+    """Return a string, a number, or a list of them as SQL writes it."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    return repr(value)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _number(names: Sequence[str], column: str) -> str:
+    """Return the SQL of the place of ``column`` among ``names``, from 0; NULL where it is none."""
+    return f"(nullif(list_position({literal(names)}::VARCHAR[], {column}), 0) - 1)"
+
+
+def predicted(classes: int) -> str:
+    """Return the SQL of the predicted class; a single output is that of the last, against 0."""
+    return f"""CASE len(prediction) WHEN 0 THEN -1
+        WHEN 1 THEN (prediction[1] > 0)::INTEGER + {max(classes - 2, 0)}
+        ELSE list_position(prediction, list_max(prediction)) - 1
+            + greatest({classes} - len(prediction), 0) END"""
+
+
+def confidence(link: str) -> str:
+    """Return the SQL of how sure the model is: the probability of the predicted class by ``link``.
+
+    For a model without probabilities it is the margin: how far the output lies above the next.
+    """
+    first = "list_max(prediction)::DOUBLE"
+    one = "1 / (1 + exp(-abs(prediction[1]::DOUBLE)))"
+    several = f"1 / list_sum(list_transform(prediction, lambda x: exp(x::DOUBLE - {first})))"
+    if link == "none":
+        one, several = "abs(prediction[1]::DOUBLE)", f"{first} - list_reverse_sort(prediction)[2]"
+    elif link == "sigmoid":  # each of several classes has a probability of its own
+        several = f"0.5 * (1 + tanh({first} / 2))"
+    return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
+
+
+def view_of(record: RunRecord, number: int) -> View:
+    """Return the view that has this number in the table ``rows``."""
+    classes = record.model.classes
+    rest, against = divmod(number, len(classes) + 1)
+    method, target = divmod(rest, len(classes))
+    other = None if against == len(classes) else classes[against]
+    return View(record.methods[method].id, classes[target], other)
+
+
+def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
+    """Return the SQL of one row per row and word of ``rows``, which may have ``more`` columns.
+
+    What is to be joined to rows, or left out of them, is better so before there is one per word.
+    """
+    found = f"""SELECT n, row, view, method, target, against, predicted, wrong {more},
+        generate_subscripts(named, 1) AS place, unnest(named) AS word,
+        unnest(scores)::DOUBLE AS score, len(unnest(starts)) AS times FROM {rows}"""
+    if record.question.features != "words":  # others may name the same word twice in a text
+        found = f"""SELECT * EXCLUDE (place, score, times), min(place) AS place,
+            sum(score) AS score, sum(times)::BIGINT AS times FROM ({found}) GROUP BY ALL"""
+    return f"SELECT *, n * {_ENTRY} + place AS entry FROM ({found})"
+
+
+def _source(paths: Sequence[str]) -> str:
+    """Return the SQL of all rows; without a shard there are none, of the right kinds."""
+    if paths:
+        return f"read_parquet({literal(paths)})"
+    kinds = dict.fromkeys(OWN_COLUMNS, "VARCHAR") | _KINDS
+    nothing = ", ".join(f"NULL::{kind} AS {_quoted(name)}" for name, kind in kinds.items())
+    return f"(SELECT {nothing} WHERE false)"
+
+
+_KINDS = {
+    "row": "BIGINT", "prediction": "FLOAT[]", "scores": "FLOAT[]", "features": "VARCHAR[]",
+    "starts": "UINTEGER[][]", "ends": "UINTEGER[][]", "parts": "UINTEGER[][]",
+}  # fmt: skip
+
+
+def _views(record: RunRecord, source: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield the statements that make the views; ``names`` are the columns of ``source``."""
+    classes, data = record.model.classes, record.data.columns
+    method = _number([one.id for one in record.methods], "method")
+    aim = _number(classes, "target")
+    own = [name for name in names if name in OWN_COLUMNS]
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))},
+        row * {record.rows_per_text} + {method} * {record.targets_per_text}
+            + {aim if record.question.all_classes else 0} AS n FROM {source}"""
+    named, second = "features", "NULL::UINTEGER"
+    if data.pair is not None:
+        sides = [literal(name + MARK) for name in data.texts]
+        side = f"CASE WHEN starts[i][1] >= parts[2][1] THEN {sides[1]} ELSE {sides[0]} END"
+        named, second = f"list_transform(features, lambda w, i: {side} || w)", "parts[2][1]"
+    numbers = [str(number) for number in range(len(classes))]
+    label = f"coalesce({_number(classes, 'label')}, {_number(numbers, 'label')}, -1)"
+    against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
+    yield f"""CREATE VIEW rows AS SELECT *,
+            CASE WHEN labelled < 0 THEN 2 ELSE (predicted <> labelled)::INTEGER END AS wrong
+        FROM (SELECT *, {named} AS named, {second} AS second, {label} AS labelled,
+            ({method} * {len(classes)} + coalesce({aim}, 0)) * {len(classes) + 1} + {against}
+                AS view,
+            {predicted(len(classes))} AS predicted, {confidence(record.model.link)} AS confidence
+        FROM stored WHERE error IS NULL)"""
+    yield f"CREATE VIEW entries AS {entries(record)}"
+    yield """CREATE VIEW words AS SELECT row, method, target, against, word, score,
+        times AS occurrences FROM entries"""
+    # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
+    carried = zip(names[len(own) :], map(stored_name, data.carried), strict=False)
+    more = ""
+    for name, called in carried:
+        free = called.lower() not in _OF_TEXT
+        more += f", {_quoted(name)} AS {_quoted(called if free else f'data.{called}')}"
+    made = {
+        "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
+        "confidence": confidence(record.model.link),
+    }
+    kept = ", ".join(f"{made.get(name, name)} AS {name}" for name in _OF_TEXT)
+    first = f"AND target = {literal(classes[0])}" if record.question.all_classes else ""
+    yield f"""CREATE VIEW texts AS SELECT {kept} {more} FROM {source}
+        WHERE method = {literal(record.methods[0].id)} {first}"""

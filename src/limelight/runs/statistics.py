@@ -1,0 +1,227 @@
+"""Means over texts, their intervals, and tests of their differences; all words at once."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from limelight.judging.statistics import holm
+from limelight.results.summary import DifferingWord, Part
+from limelight.shapes import Float, Int
+
+FEWEST = 5  # texts on either side of a comparison, or a variance means little
+_Z = 1.959963984540054
+_PRIOR = 4  # ν₀: the texts that the common variance stands for
+_SURE = 0.05
+
+
+def share_of(count: int, of: int) -> Part:
+    """Return ``count`` of ``of`` with Wilson's 95 % interval; of nothing it is all of [0, 1]."""
+    if not of:
+        return Part(count=0, of=0, low=0.0, high=1.0)
+    p, z2 = count / of, _Z * _Z
+    middle = (p + z2 / (2 * of)) / (1 + z2 / of)
+    reach = _Z / (1 + z2 / of) * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of))
+    low = 0.0 if count == 0 else middle - reach
+    return Part(count=count, of=of, low=low, high=1.0 if count == of else middle + reach)
+
+
+class Moments(NamedTuple):
+    """Of every word: the texts that have it, and sums over them of its score in the text.
+
+    ``square`` sums squares, ``size`` absolute values, ``positive`` counts scores above 0.
+    """
+
+    texts: Float[np.ndarray, " V"]
+    total: Float[np.ndarray, " V"]
+    square: Float[np.ndarray, " V"]
+    size: Float[np.ndarray, " V"]
+    positive: Float[np.ndarray, " V"]
+    occurrences: Float[np.ndarray, " V"]
+
+    @property
+    def mean(self) -> Float[np.ndarray, " V"]:
+        """The mean over texts; 0 where there are none."""
+        return self.total / np.maximum(self.texts, 1)
+
+    @property
+    def variance(self) -> Float[np.ndarray, " V"]:
+        """The unbiased variance over texts; 0 where fewer than two have the word."""
+        spread = np.maximum(self.square - self.texts * self.mean**2, 0.0)
+        # What is left after cancelling is rounding, not spread, where it is that small.
+        spread[spread <= 1e-14 * self.square] = 0.0
+        return spread / np.maximum(self.texts - 1, 1)
+
+    def only(self, words: Any) -> "Moments":
+        """Return the moments of some words."""
+        return Moments(*(values[words] for values in self))
+
+
+def two_sided_p(
+    t: Float[np.ndarray, " n"], freedom: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """Return P(|T| > |t|) for ``freedom`` > 0 degrees of freedom; they need not be whole."""
+    return 2 * special.stdtr(freedom, -np.abs(t))
+
+
+def t_quantile(freedom: Float[np.ndarray, " n"], *, level: float = 0.95) -> Float[np.ndarray, " n"]:
+    """Return q with P(|T| ≤ q) = ``level``; numbers of texts repeat, and each is looked up once."""
+    distinct, place = np.unique(freedom, return_inverse=True)
+    return special.stdtrit(distinct, 0.5 + level / 2)[place]
+
+
+class Shrunken(NamedTuple):
+    """Means drawn towards the mean of all words, and the ends of their intervals."""
+
+    mean: Float[np.ndarray, " V"]
+    low: Float[np.ndarray, " V"]
+    high: Float[np.ndarray, " V"]
+
+    @property
+    def strength(self) -> Float[np.ndarray, " V"]:
+        """How far from 0 a mean is for certain: the end of its interval that is nearer to 0.
+
+        It is 0 where the interval holds 0.
+        """
+        return np.maximum(np.maximum(self.low, -self.high), 0.0)
+
+
+def shrunken(moments: Moments) -> Shrunken:
+    """Return the means and intervals that ``docs/summaries.md`` defines; zeros without a text."""
+    n, mean, variance = moments.texts, moments.mean, moments.variance
+    freedom = np.maximum(n - 1, 0)
+    common = float((freedom * variance).sum() / max(freedom.sum(), 1))
+    v = (freedom * variance + _PRIOR * common) / (freedom + _PRIOR)
+    error = v / np.maximum(n, 1)
+    center, between = _population(n, mean, error)
+    whole = between + error
+    share = np.divide(between, whole, out=np.ones_like(whole), where=whole > 0)
+    away = np.abs(mean - center)
+    # Where a mean is that of the population there is nothing to limit, and nothing to divide by.
+    moved = np.divide(np.sqrt(error), away, out=np.ones_like(away), where=away > 0)
+    share = np.maximum(share, 1 - moved)
+    middle = share * mean + (1 - share) * center
+    reach = t_quantile(freedom + _PRIOR) * np.sqrt(share * error)
+    there = n > 0
+    return Shrunken(*(np.where(there, x, 0.0) for x in (middle, middle - reach, middle + reach)))
+
+
+def _population(
+    n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], error: Float[np.ndarray, " V"]
+) -> tuple[float, float]:
+    """Return μ and τ² by moments: the spread of the means less what sampling explains.
+
+    Every word counts once, whatever its texts, since each is one draw of μ_j; words of a single
+    text are left out, unless there are no others, for their means are mostly noise.
+    """
+    used = n >= 2 if (n >= 2).sum() >= 2 else n > 0
+    if used.sum() < 2:
+        return 0.0, float((mean[used] ** 2).sum())
+    center = float(mean[used].mean())
+    between = float(mean[used].var(ddof=1) - error[used].mean())
+    return center, max(between, 0.0)
+
+
+class Compared(NamedTuple):
+    """Words in two groups of texts: the difference of means, second less first, and its test."""
+
+    word: Int[np.ndarray, " k"]
+    first: Float[np.ndarray, " k"]
+    second: Float[np.ndarray, " k"]
+    difference: Float[np.ndarray, " k"]
+    low: Float[np.ndarray, " k"]
+    high: Float[np.ndarray, " k"]
+    p: Float[np.ndarray, " k"]
+    texts: tuple[Any, Any]
+
+
+def compared_words(first: Moments, second: Moments) -> Compared:
+    """Return Welch's test for every word that ``FEWEST`` texts of either group have.
+
+    Intervals are 95 % each, not corrected for the number of words, and their degrees of freedom are
+    rounded down.
+    """
+    word = np.flatnonzero((first.texts >= FEWEST) & (second.texts >= FEWEST))
+    one, two = first.only(word), second.only(word)
+    a, b = (m.variance / np.maximum(m.texts, 1) for m in (one, two))
+    spread = a**2 / np.maximum(one.texts - 1, 1) + b**2 / np.maximum(two.texts - 1, 1)
+    freedom = np.where(spread > 0, (a + b) ** 2 / np.where(spread > 0, spread, 1), 1.0)
+    freedom = np.maximum(freedom, 1.0)
+    gap, error = two.mean - one.mean, np.sqrt(a + b)
+    return _tested(word, one, two, gap, error, freedom, t_quantile(np.floor(freedom)))
+
+
+def paired_words(first: Moments, second: Moments, gap: Moments) -> Compared:
+    """Return Student's test of the mean gap for every word of ``FEWEST`` texts."""
+    word = np.flatnonzero(gap.texts >= FEWEST)
+    one, two, gap = first.only(word), second.only(word), gap.only(word)
+    error, freedom = np.sqrt(gap.variance / gap.texts), gap.texts - 1
+    return _tested(word, one, two, gap.mean, error, freedom, t_quantile(freedom))
+
+
+def _tested(
+    word: Any, one: Moments, two: Moments, gap: Any, error: Any, freedom: Any, quantile: Any
+) -> Compared:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(error > 0, gap / error, np.where(gap == 0, 0.0, np.inf))
+    return Compared(
+        word=word,
+        first=one.mean,
+        second=two.mean,
+        difference=gap,
+        low=gap - quantile * error,
+        high=gap + quantile * error,
+        p=two_sided_p(t, freedom),
+        texts=(one.texts.astype(np.int64), two.texts.astype(np.int64)),
+    )
+
+
+def corrected(words: Sequence[str], groups: list[tuple[str, Compared]]) -> list[DifferingWord]:
+    """Return the words that differ, p < 0.05 by Holm over all groups, the largest gap first."""
+    p = np.array(holm([x for _, found in groups for x in found.p.tolist()]))
+    rows, place = [], 0
+    for name, found in groups:
+        own = p[place : place + len(found.word)]
+        place += len(found.word)
+        rows += [
+            DifferingWord(
+                word=words[found.word[i]],
+                group=name,
+                first=float(found.first[i]),
+                first_texts=int(found.texts[0][i]),
+                second=float(found.second[i]),
+                second_texts=int(found.texts[1][i]),
+                difference=float(found.difference[i]),
+                low=float(found.low[i]),
+                high=float(found.high[i]),
+                p_holm=float(own[i]),
+            )
+            for i in np.flatnonzero(own < _SURE).tolist()
+        ]
+    return sorted(rows, key=lambda one: -abs(one.difference))
+
+
+def greedy_cover(
+    words: Int[np.ndarray, "n k"], weight: Float[np.ndarray, " V"], count: int
+) -> tuple[list[int], list[float]]:
+    """Return the texts that greedy choice takes and the share of Σ weight covered after each.
+
+    Row i of ``words`` names what text i covers, each word once, −1 for none. Of equal texts the
+    first is taken, and none that adds nothing.
+    """
+    left = np.append(weight, 0.0)  # the last one is what −1 finds
+    shown = np.unique(words[words >= 0])
+    whole = float(weight[shown].sum())
+    chosen: list[int] = []
+    covered: list[float] = []
+    for _ in range(min(count, len(words))):
+        gain = left[words].sum(axis=1)
+        best = int(gain.argmax())
+        if gain[best] <= 0:
+            break
+        left[words[best]] = 0.0
+        chosen.append(best)
+        covered.append(1 - float(left[shown].sum()) / whole)
+    return chosen, covered

@@ -1,0 +1,119 @@
+"""A run is asked in SQL: two views, and nothing of the machine but its own shards."""
+
+import numpy as np
+import pytest
+
+from limelight.errors import InputError
+
+pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+
+import pyarrow as pa
+
+from limelight.runs import Run
+
+from runs import run_of
+from tiny_models import random_texts
+
+TEXTS = [*random_texts(15, seed=5), "", "w1 w1 w2"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    columns = {"stars": list(range(len(TEXTS))), "Predicted": ["it's"] * len(TEXTS)}
+    labels = [i % 2 for i in range(len(TEXTS))]
+    folder = tmp_path_factory.mktemp("it's a run")  # a quote is part of the path
+    return run_of(folder, TEXTS, methods=("gxi", "loo"), labels=labels, columns=columns)
+
+
+def test_words_have_one_row_per_text_method_and_word(run):
+    found = run.sql("SELECT row, method, word, score, occurrences FROM words ORDER BY ALL")
+    assert isinstance(found, pa.Table)
+    expected = sorted(
+        (row, method, word, float(score), len(spans))
+        for row in range(len(TEXTS))
+        if TEXTS[row]
+        for method in run.methods
+        for e in [run.explanation(row, method)]
+        for word, score, spans in zip(e.features, e.scores, e.spans, strict=True)
+    )
+    assert [tuple(one.values()) for one in found.to_pylist()] == expected
+    assert (16, "loo", "w1", 2) in [(*one[:3], one[4]) for one in expected]
+
+
+def test_texts_have_one_row_each_with_what_the_model_says(run):
+    found = run.sql("SELECT * FROM texts ORDER BY row").to_pylist()
+    assert [one["text"] for one in found] == TEXTS
+    assert [one["stars"] for one in found] == list(range(len(TEXTS)))
+    assert {one["data.Predicted"] for one in found} == {"it's"}
+    for one in found:
+        if one["row"] == 15:
+            assert "no words" in one["error"]
+            assert one["predicted"] is None
+            continue
+        e = run.explanation(one["row"])
+        odds = np.exp(list(e.prediction.values()))
+        assert one["predicted"] == max(e.prediction, key=e.prediction.get)
+        assert one["confidence"] == pytest.approx(odds.max() / odds.sum())
+
+
+def test_the_same_query_gives_the_same_numbers_to_the_last_bit(run):
+    query = "SELECT word, sum(score * score) AS size FROM words GROUP BY word ORDER BY word"
+    assert run.sql(query) == run.sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM read_parquet('https://example.org/x.parquet')",
+        "COPY (SELECT 1) TO 'made.csv'",
+        "COPY (SELECT 1) TO '{shard}'",
+        "ATTACH 'made.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 4",
+        "SET enable_external_access = true",
+        "CREATE TABLE made AS SELECT 1",
+        "SELECT 1; SELECT 2",
+        "SELECT * FROM TEXTS_OF_THIS_TEST",
+        "",
+    ],
+)
+def test_a_query_reaches_nothing_but_the_run(run, query, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TEXTS_OF_THIS_TEST = pa.table({"text": TEXTS})
+    assert len(TEXTS_OF_THIS_TEST)
+    before = [path.read_bytes() for path in run.paths]
+    with pytest.raises(InputError) as refused:
+        run.sql(query.format(shard=str(run.paths[0]).replace("'", "''")))
+    said = str(refused.value)
+    assert "\n" not in said
+    assert said.endswith(".")
+    assert [path.read_bytes() for path in run.paths] == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_sql_is_one_sentence(run):
+    with pytest.raises(
+        InputError, match=r'^this query has no answer: syntax error at .* "SELEC"\.$'
+    ):
+        run.sql("SELEC 1")
+    with pytest.raises(InputError, match=r"this query has no answer: .*nothing"):
+        run.sql("SELECT nothing FROM words")
+
+
+def test_a_run_without_shards_has_empty_views(run, tmp_path):
+    (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
+    for view in ("texts", "words"):
+        assert len(Run(tmp_path).sql(f"SELECT * FROM {view}")) == 0
+
+
+def test_a_damaged_shard_is_named(run, tmp_path):
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
+    (tmp_path / "shards" / "00000.parquet").write_bytes(b"PAR1 and nothing of use PAR1")
+    for ask in (Run(tmp_path).summary, lambda: Run(tmp_path).sql("SELECT 1")):
+        with pytest.raises(InputError, match=r"00000.parquet' is damaged"):
+            ask()
