@@ -1,4 +1,4 @@
-"""Who explains shards: this process, processes that it starts, or somebody's executor."""
+"""Who explains shards: this process, processes it starts, somebody's executor, a Ray cluster."""
 
 import contextlib
 import multiprocessing as mp
@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import Any, Protocol, final, runtime_checkable
 
-from limelight.errors import InputError
+from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
     Finished,
     Heard,
@@ -29,7 +29,7 @@ _TRIES = 3  # workers that a shard may lose, and that may be lost in a row befor
 
 
 @runtime_checkable
-class Hand(Protocol):
+class Worker(Protocol):
     """A worker, held from here: called with a task, it answers when the shard is finished."""
 
     def get_ready(self) -> None:
@@ -42,62 +42,63 @@ class Hand(Protocol):
         """Let the worker go, also in the middle of a task; another thread may be waiting for it."""
 
 
-def finished_by_crew(
-    hire: Callable[[], Hand], workers: int, tasks: Iterator[Task]
+def finished_by_workers(
+    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
     """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each.
 
     Workers run ahead of the one who takes the shards, but not far: memory stays flat.
     """
-    board = _Board(tasks, ahead=workers)
+    tasks_left = _Tasks(tasks, ahead=workers)
     threads = [
-        threading.Thread(target=_keep_busy, args=(hire, board), daemon=True) for _ in range(workers)
+        threading.Thread(target=_keep_busy, args=(start, tasks_left), daemon=True)
+        for _ in range(workers)
     ]
     for thread in threads:
         thread.start()
     try:
-        while (shard := board.shard()) is not None:
+        while (shard := tasks_left.shard()) is not None:
             yield shard
     finally:
-        board.stop()
+        tasks_left.stop()
         for thread in threads:  # some still hear that their worker was let go
             thread.join(_EXECUTOR_PATIENCE)
 
 
-def _keep_busy(hire: Callable[[], Hand], board: "_Board") -> None:
+def _keep_busy(start: Callable[[], Worker], tasks_left: "_Tasks") -> None:
     lost = 0
     try:
-        while board.open and lost < _TRIES:
-            with contextlib.closing(board.hired(hire())) as hand:
+        while tasks_left.open and lost < _TRIES:
+            with contextlib.closing(tasks_left.started(start())) as worker:
                 try:
-                    hand.get_ready()
+                    worker.get_ready()
                 except LostWorkerError:
                     lost += 1
                     continue
                 lost = 0
-                if _all_done(hand, board):
+                if _all_done(worker, tasks_left):
                     return
         raise InputError(
             f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
         )
     except BaseException as error:
-        board.fail(error)
+        tasks_left.fail(error)
 
 
-def _all_done(hand: Hand, board: "_Board") -> bool:
+def _all_done(worker: Worker, tasks_left: "_Tasks") -> bool:
     """Let the worker do tasks; return whether none is left, or it was lost over one."""
-    while (task := board.task()) is not None:
+    while (task := tasks_left.task()) is not None:
         try:
-            shard = hand(task)
+            shard = worker(task)
         except LostWorkerError as error:
-            board.give_back(task, error)
+            tasks_left.give_back(task, error)
             return False
-        board.finish(shard)
+        tasks_left.finish(shard)
     return True
 
 
 @final
-class _Board:
+class _Tasks:
     """Tasks to do, tasks being done and shards to be taken, for threads."""
 
     def __init__(self, tasks: Iterator[Task], *, ahead: int) -> None:
@@ -106,16 +107,16 @@ class _Board:
         self._again: deque[Task] = deque()
         self._shards: deque[Finished] = deque()
         self._tries: Counter[int] = Counter()
-        self._hands: list[Hand] = []
+        self._workers: list[Worker] = []
         self._doing, self._exhausted, self.open = 0, False, True
         self._failure: BaseException | None = None
 
-    def hired(self, hand: Hand) -> Hand:
+    def started(self, worker: Worker) -> Worker:
         with self._change:
-            self._hands.append(hand)
+            self._workers.append(worker)
             if not self.open:
-                hand.close()
-        return hand
+                worker.close()
+        return worker
 
     def task(self) -> Task | None:
         """Return a task when there is one; None when there never will be."""
@@ -179,9 +180,9 @@ class _Board:
         with self._change:
             self.open = False
             self._change.notify_all()
-            hands = list(self._hands)
-        for hand in hands:
-            hand.close()
+            workers = list(self._workers)
+        for worker in workers:
+            worker.close()
 
 
 _PATIENCE = 5.0  # seconds for a killed process to be gone
@@ -220,7 +221,7 @@ class SpawnedProcesses:
     def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards as they are finished."""
         workers = min(self.workers, orders.length)
-        return finished_by_crew(lambda: _Process(orders.job, workers), workers, orders.tasks)
+        return finished_by_workers(lambda: _Process(orders.job, workers), workers, orders.tasks)
 
 
 @final
@@ -286,7 +287,7 @@ def _threads_shared(workers: int) -> Iterator[None]:
 
 
 @final
-class GivenExecutor:
+class ExecutorEngine:
     """Submits shards to ``executor``, ``workers`` at a time, and leaves it open.
 
     ``here`` is what threads of this process call, with the model that is in memory; None where
@@ -302,11 +303,13 @@ class GivenExecutor:
         """Yield the shards as they are finished."""
         explain = self._here or partial(explain_shard, orders.job)
         workers = min(self.workers, orders.length)
-        return finished_by_crew(lambda: _Slot(self._executor, explain), workers, orders.tasks)
+        return finished_by_workers(
+            lambda: _ExecutorWorker(self._executor, explain), workers, orders.tasks
+        )
 
 
 @final
-class _Slot:
+class _ExecutorWorker:
     def __init__(self, executor: Executor, explain: Callable[[Task], Finished]) -> None:
         self._executor, self._explain = executor, explain
         self._future: Future[Finished] | None = None
@@ -328,3 +331,94 @@ class _Slot:
     def close(self) -> None:
         if self._future is not None:
             self._future.cancel()
+
+
+@final
+class RayActors:
+    """Actors of Ray Core, one model each. A lost actor, or a lost machine, is replaced.
+
+    Texts travel to the actors and shards come back, so the machines need not share a disk; the
+    model must be where it was loaded from on each of them, and limelight must be installed there.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        address: str | None = None,
+        gpus_per_worker: float = 0.0,
+        cpus_per_worker: float = 1.0,
+    ) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtraError("the engine 'ray' needs Ray", "cluster") from None
+        self._ray: Any = ray
+        if not ray.is_initialized():
+            _connect(ray, address)
+        self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
+        self.workers = workers or self._room()
+
+    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
+        """Yield the shards as they are finished."""
+        actors = self._ray.remote(**self._needs, max_restarts=0)(_Explainer)
+        workers = min(self.workers, orders.length)
+        return finished_by_workers(
+            lambda: _Actor(self._ray, actors, orders.job), workers, orders.tasks
+        )
+
+    def _room(self) -> int:
+        """Return how many actors the cluster has room for."""
+        there = self._ray.cluster_resources()
+        room = [
+            int(there.get(name, 0) // need)
+            for name, need in zip(("CPU", "GPU"), self._needs.values(), strict=True)
+            if need
+        ]
+        if not room or not min(room):
+            wanted = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
+            raise InputError(f"no machine of the Ray cluster has room for a worker ({wanted}).")
+        return min(room)
+
+
+class _Explainer:
+    """What runs on a machine of the cluster."""
+
+    def ready(self) -> bool:
+        return True
+
+    def shard(self, job: Job, task: Task) -> Finished:
+        return explain_shard(job, task)
+
+
+@final
+class _Actor:
+    def __init__(self, ray: Any, actors: Any, job: Job) -> None:
+        self._ray, self._job = ray, job
+        self._actor = actors.remote()
+
+    def get_ready(self) -> None:
+        self._answer(self._actor.ready.remote())
+
+    def __call__(self, task: Task) -> Finished:
+        found: Finished = self._answer(self._actor.shard.remote(self._job, task))
+        return found
+
+    def close(self) -> None:
+        self._ray.kill(self._actor)
+
+    def _answer(self, reference: Any) -> Any:
+        lost = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError) as error:
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise LostWorkerError(reason[0].rstrip(".")) from None
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None

@@ -10,43 +10,43 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.runs.engines import finished_by_crew
+from limelight.runs.engines import finished_by_workers
 from limelight.runs.work import Finished, LostWorkerError, Task
 
 
-class Hands:
+class Workers:
     """Workers that are lost at the calls of these numbers, counted over all of them."""
 
     def __init__(self, losses=(), unready=()):
         self.losses, self.unready = set(losses), set(unready)
-        self.lock, self.calls, self.hired, self.open = threading.Lock(), 0, 0, 0
+        self.lock, self.calls, self.begun, self.open = threading.Lock(), 0, 0, 0
 
-    def hire(self):
+    def start(self):
         with self.lock:
-            self.hired += 1
+            self.begun += 1
             self.open += 1
-            return _Hand(self, self.hired)
+            return _Worker(self, self.begun)
 
 
-class _Hand:
-    def __init__(self, hands, number):
-        self.hands, self.number, self.closed = hands, number, False
+class _Worker:
+    def __init__(self, started, number):
+        self.started, self.number, self.closed = started, number, False
 
     def get_ready(self):
-        if self.number in self.hands.unready:
+        if self.number in self.started.unready:
             raise LostWorkerError("never ready")
 
     def __call__(self, task):
-        with self.hands.lock:
-            self.hands.calls += 1
-            lost = self.hands.calls in self.hands.losses
+        with self.started.lock:
+            self.started.calls += 1
+            lost = self.started.calls in self.started.losses
         if lost:
             raise LostWorkerError("a process ended early")
         return Finished(task.number, task.texts, 1, 0, 0.0)
 
     def close(self):
-        with self.hands.lock:
-            self.hands.open -= not self.closed
+        with self.started.lock:
+            self.started.open -= not self.closed
             self.closed = True
 
 
@@ -61,24 +61,24 @@ def tasks(count):
     st.sets(st.integers(1, 6), max_size=2),
 )
 def test_every_task_is_finished_once_whatever_is_lost(count, workers, losses, unready):
-    hands = Hands(losses, unready)
-    found = list(finished_by_crew(hands.hire, workers, tasks(count)))
+    started = Workers(losses, unready)
+    found = list(finished_by_workers(started.start, workers, tasks(count)))
     assert sorted(shard.number for shard in found) == list(range(count))
     assert all(shard.content == b"%d" % shard.number for shard in found)
-    assert hands.open == 0
+    assert started.open == 0
 
 
 def test_a_shard_that_ends_every_worker_is_named():
-    hands = Hands(losses=range(1, 100))
+    started = Workers(losses=range(1, 100))
     with pytest.raises(InputError, match=r"shard 0 has ended 3 workers \(a process ended early\)"):
-        list(finished_by_crew(hands.hire, 1, tasks(4)))
-    assert hands.open == 0
+        list(finished_by_workers(started.start, 1, tasks(4)))
+    assert started.open == 0
 
 
 def test_workers_that_never_start_are_given_up():
-    hands = Hands(unready=range(1, 100))
+    started = Workers(unready=range(1, 100))
     with pytest.raises(InputError, match="3 workers in a row were lost before they began"):
-        list(finished_by_crew(hands.hire, 1, tasks(4)))
+        list(finished_by_workers(started.start, 1, tasks(4)))
 
 
 def test_an_error_of_the_data_reaches_the_one_who_asks():
@@ -86,10 +86,10 @@ def test_an_error_of_the_data_reaches_the_one_who_asks():
         yield Task(0, b"0")
         raise InputError("the file has vanished")
 
-    hands, found = Hands(), []
+    started, found = Workers(), []
     with pytest.raises(InputError, match="the file has vanished"):
-        found.extend(finished_by_crew(hands.hire, 2, broken()))
-    assert hands.open == 0
+        found.extend(finished_by_workers(started.start, 2, broken()))
+    assert started.open == 0
 
 
 def test_who_stops_listening_lets_the_workers_go_and_tasks_are_not_read_ahead():
@@ -100,9 +100,9 @@ def test_who_stops_listening_lets_the_workers_go_and_tasks_are_not_read_ahead():
             taken.append(task.number)
             yield task
 
-    hands = Hands()
-    shards = finished_by_crew(hands.hire, 2, watched())
+    started = Workers()
+    shards = finished_by_workers(started.start, 2, watched())
     next(shards)
     shards.close()
-    assert hands.open == 0
+    assert started.open == 0
     assert len(taken) < 12
