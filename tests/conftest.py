@@ -5,6 +5,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
+import shape_checks  # isort: skip  # before the modules that it checks
 from limelight.cli import main
 from limelight.models import load
 
@@ -13,6 +14,12 @@ import tiny_models
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("limelight")
+
+
+def pytest_runtest_setup():
+    """Check shapes anew in every test."""
+    shape_checks.begin_test()
+
 
 # A shell that runs the tests in the background has them ignore interrupts, and so would the
 # programs that they start and interrupt.

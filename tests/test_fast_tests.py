@@ -8,12 +8,13 @@ import textwrap
 from pathlib import Path, PurePosixPath
 
 import pytest
-from fast_tests.checkout import Checkout, uses, ways
+from fast_tests.checkout import Checkout, uses
 from fast_tests.selection import (
     Chosen,
     Project,
     chosen,
     nearest,
+    nearest_to_each,
     projects_of,
     reaching_every_test,
     smoke,
@@ -202,6 +203,19 @@ def test_near_ones_are_kept_and_far_ones_fill_up():
     assert kept(*[2] * 50) == 30
 
 
+def test_each_changed_file_has_its_nearest_test_that_is_not_all_slow(toy):
+    def always(*changed):
+        checkout = Checkout(toy, TOY)
+        files = [PurePosixPath(file) for file in changed]
+        return names(nearest_to_each(checkout, files, projects_of(checkout)))
+
+    assert always("src/park/claws.py", "src/park/keeper.py") == ["test_claws.py", "test_keeper.py"]
+    slow = "import pytest\nfrom park import claws\n@pytest.mark.slow\ndef test_claws(): pass\n"
+    (toy / "tests/test_claws.py").write_text(slow)
+    assert always("src/park/claws.py") == ["test_cats.py"]
+    assert always("README.md") == []
+
+
 def test_smoke_tests_are_marked_singly_or_by_the_file(toy):
     (toy / "tests/test_guide.py").write_text("pytestmark = [pytest.mark.smoke]\n")
     checkout = Checkout(toy, TOY)
@@ -222,12 +236,17 @@ def test_every_module_of_this_checkout_concerns_some_test_and_has_smoke_tests():
     code = [folder for project in projects for folder in project.code]
     assert code
     used = uses(checkout)
+    reached = set()
+    ring = [file for file in checkout.sources if file.name.startswith("test_")]
+    while ring:
+        reached |= set(ring)
+        ring = [file for user in ring for file in used.get(user, ()) if file not in reached]
     alone = [
         str(file)
         for file in checkout.sources
         if any(folder in file.parents for folder in code)
         and file.name not in ("__init__.py", "__main__.py")
-        and not any(user.name.startswith("test_") for user in ways(used, [file]))
+        and file not in reached
     ]
     assert alone == []
 
@@ -255,6 +274,12 @@ def test_before_the_deadline_and_in_the_time_that_is_granted_all_tests_run(toy, 
     early = pytest_until(toy, *moment)
     assert "6 passed" in early
     assert "not started" not in early
+
+
+def test_the_nearest_test_runs_after_the_deadline_too(toy):
+    late = pytest_until(toy, "--until=1", "--always=tests/test_keeper.py")
+    assert "2 passed" in late
+    assert "4 of 6 chosen tests were not started" in late
 
 
 def git(folder, *arguments):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import shape_checks  # isort: skip  # before the modules that it checks
 from limelight import load, save_folder
 from limelight.cli import main
 from limelight.cli import reproduce as reproduce_paper
@@ -22,6 +23,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("limelight")
+
+
+def pytest_runtest_setup():
+    """Check shapes anew in every test."""
+    shape_checks.begin_test()
 
 
 @pytest.fixture(scope="session")

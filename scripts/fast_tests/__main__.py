@@ -12,6 +12,7 @@ from fast_tests.selection import (
     Project,
     chosen,
     nearest,
+    nearest_to_each,
     projects_of,
     reaching_every_test,
     smoke,
@@ -19,8 +20,8 @@ from fast_tests.selection import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-# A minute, less what the last tests may take; and what is granted if the start has taken too long.
-SECONDS = 45
+# Forty, less what the last tests may take; and what is granted if the start has taken too long.
+SECONDS = 30
 LEAST = 15
 LINES = 20
 NO_TESTS = 5
@@ -36,9 +37,11 @@ def main() -> int:
     checkout = Checkout(ROOT, _git("ls-files", "-z") | paths)
     projects = projects_of(checkout)
     concerned = chosen(checkout, changed, projects)
-    choices = nearest(concerned)
-    _tell(since, changed, choices)
-    outcome = _outcome(checkout, projects, choices, arguments, until)
+    always = nearest_to_each(checkout, changed, projects)
+    kept = {choice.test for choice in always}
+    choices = [*always, *(choice for choice in nearest(concerned) if choice.test not in kept)]
+    _tell(since, changed, choices, len(always))
+    outcome = _outcome(checkout, projects, choices, kept, arguments, until)
     total = sum(len(tests_of(checkout, project)) for project in projects)
     print(
         f"\n== left out: slow tests, test files further away ({len(concerned) - len(choices)}) and"
@@ -67,7 +70,7 @@ def _git(*arguments: str) -> set[str]:
     return set(filter(None, answer.stdout.split("\0")))
 
 
-def _tell(since: str, changed: list[PurePosixPath], choices: list[Chosen]) -> None:
+def _tell(since: str, changed: list[PurePosixPath], choices: list[Chosen], always: int) -> None:
     print(f"\n== changed since {since}: {len(changed)} {'file' if len(changed) == 1 else 'files'}")
     for file in changed[:LINES]:
         print(f"  {file}")
@@ -75,8 +78,10 @@ def _tell(since: str, changed: list[PurePosixPath], choices: list[Chosen]) -> No
         print(f"  and {len(changed) - LINES} more")
     print(f"\n== the smoke tests and {len(choices)} test files, for {SECONDS} seconds")
     width = max((len(str(choice.test)) for choice in choices), default=0)
-    for choice in choices:
-        print(f"  {choice.test!s:{width}}  {choice.why}")
+    for i, choice in enumerate(choices):
+        print(f"  {choice.test!s:{width}}  {choice.why}{' (to its end)' if i < always else ''}")
+    if changed and not always:
+        print("  no test file uses what has changed")
     sys.stdout.flush()
 
 
@@ -84,20 +89,28 @@ def _outcome(
     checkout: Checkout,
     projects: list[Project],
     choices: list[Chosen],
+    kept: set[PurePosixPath],
     arguments: list[str],
     until: float,
 ) -> int:
-    """Run the tests of each project, that of the nearest test first; return the worst status."""
+    """Run the tests of each project, that of the nearest test first; return the worst status.
+
+    The test files in ``kept`` are run to their end, also when no time is left.
+    """
     code = [ROOT / folder for project in projects for folder in project.code]
     outcomes = []
     for project in dict.fromkeys([*(choice.project for choice in choices), *projects]):
         files = [str(choice.test) for choice in choices if choice.project == project]
         always = [t for t in smoke(checkout, project) if t.partition("::")[0] not in files]
         tests = [os.path.relpath(test, project.folder) for test in [*always, *files]]
-        if outcomes and time.time() > until:
+        whole = [
+            os.path.relpath(file, project.folder) for file in files if PurePosixPath(file) in kept
+        ]
+        if outcomes and not whole and time.time() > until:
             print(f"\n== no time left for the tests of {project.folder}")
         elif tests:
             limits = [f"--until={until}", f"--least={0 if outcomes else LEAST}"]
+            limits += [f"--always={file}" for file in whole]
             outcomes.append(_pytest(ROOT / project.folder, code, [*limits, *arguments, *tests]))
     return max((outcome for outcome in outcomes if outcome != NO_TESTS), default=NO_TESTS)
 

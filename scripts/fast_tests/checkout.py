@@ -8,7 +8,7 @@ Python take part here.
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from fast_tests.source import Source
@@ -91,6 +91,7 @@ class Checkout:
         return found
 
 
+@cache
 def uses(checkout: Checkout) -> dict[PurePosixPath, set[PurePosixPath]]:
     """Return for each Python file the files that it uses directly."""
     return {

@@ -3,8 +3,9 @@
 But ``--least`` seconds of testing are granted: on a busy machine the imports alone may take all the
 time, and an answer that is a little late is better than none.
 
-Smoke tests come first and always run. If one came after a test that was left out, pytest would find
-that the test before that was never torn down.
+Smoke tests come first and always run, then the test files that ``--always`` names: those nearest to
+the change. If one came after a test that was left out, pytest would find that the test before that
+was never torn down.
 
 A test that was left out is not reported as skipped, which would hide the real skips; the summary
 counts it.
@@ -17,9 +18,10 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the two options."""
+    """Add the options."""
     parser.addoption("--until", type=float, default=float("inf"))
     parser.addoption("--least", type=float, default=0.0)
+    parser.addoption("--always", action="append", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,8 +30,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put smoke tests first."""
-    items.sort(key=lambda item: item.get_closest_marker("smoke") is None)
+    """Put smoke tests first, then those of the files that always run."""
+    items.sort(key=lambda item: (item.get_closest_marker("smoke") is None, not _always(item)))
+
+
+def _always(item: pytest.Item) -> bool:
+    """Say whether a test runs however late it is."""
+    if item.get_closest_marker("smoke"):
+        return True
+    return item.nodeid.partition("::")[0] in item.config.getoption("always")
 
 
 class _Account:
@@ -54,7 +63,7 @@ class _Account:
         self.begin = now if self.begin is None else self.begin
         until, least = item.config.getoption("until"), item.config.getoption("least")
         late = now >= max(until, self.begin + least)
-        return True if late and not item.get_closest_marker("smoke") else None
+        return True if late and not _always(item) else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.started.add(report.nodeid)

@@ -13,18 +13,22 @@ __all__ = [
     "Project",
     "chosen",
     "nearest",
+    "nearest_to_each",
     "projects_of",
     "reaching_every_test",
     "smoke",
 ]
 
 SMOKE = "pytest.mark.smoke"
+SLOW = "pytest.mark.slow"
 # What is further away than two steps rarely fails alone: it is taken only to fill up to the fewest.
 # More than the most would not be reached in time, but importing them would take part of it.
 _NEAR = 2
 _FEWEST, _MOST = 12, 30
 # After two steps come the tests that only stand in the folder of what has changed.
 _FOLDER_ONLY = 3
+# Of this many changed files each has its nearest test file run, whatever the time.
+_EACH = 4
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,26 @@ def nearest(choices: list[Chosen]) -> list[Chosen]:
     """Return the first of ``choices``: those that are near, neither too few nor too many."""
     near = sum(choice.steps <= _NEAR for choice in choices)
     return choices[: min(max(near, _FEWEST), _MOST)]
+
+
+def nearest_to_each(
+    checkout: Checkout, changed: Iterable[PurePosixPath], projects: Iterable[Project]
+) -> list[Chosen]:
+    """Return the test file that is nearest to each of the first few of ``changed``.
+
+    A file whose tests are all slow is none: its tests are left out.
+    """
+    found = {}
+    for file in sorted(changed):
+        if len(found) == _EACH:
+            break
+        for choice in chosen(checkout, [file], projects):
+            source = checkout.sources[choice.test]
+            quick = [n for n, marks in source.marked.items() if SLOW not in marks]
+            if SLOW not in source.marks and any(name.startswith("test") for name in quick):
+                found.setdefault((choice.project, choice.test), choice)
+                break
+    return list(found.values())
 
 
 def _kinship(test: PurePosixPath, file: PurePosixPath) -> float:

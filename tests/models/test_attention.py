@@ -1,5 +1,7 @@
 """Attention of deep models: the layer, all layers, and what attention is worth."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -15,8 +17,10 @@ TEXT = "a superb film but the plot is predictable ."
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
-def loaded(family="bert", **changes):
-    model, tokenizer = tiny(family, **changes)
+@cache
+def loaded(family="bert"):
+    """Shared: wrapping checks a network, and no test here changes it."""
+    model, tokenizer = tiny(family)
     return limelight.wrap(model, tokenizer=tokenizer)
 
 
@@ -182,7 +186,7 @@ def test_attention_times_gradient_adds_up_to_the_output_of_the_papers_classifier
 
 def test_attention_times_gradient_is_the_change_when_attention_changes():
     """Finite differences: scale the weights of the last layer at one position, at the read row."""
-    model = loaded()
+    model = loaded.__wrapped__()
     e = limelight.explain(model, TEXT, "alpha-grad", target=1, features="positions")
     network = model.network.double()
     network.set_attn_implementation("eager")

@@ -1,5 +1,7 @@
 """Gradients of deep models against captum, which differentiates the same model another way."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,9 @@ TARGET = 1
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
+@cache
 def loaded(family):
+    """Shared: wrapping checks a network, and no test here changes it."""
     model, tokenizer = tiny(family)
     return limelight.wrap(model, tokenizer=tokenizer)
 

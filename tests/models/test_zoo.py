@@ -26,17 +26,13 @@ GRADIENTS = {"g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"}
 # What each kind does not show; "pad" is the replacement.
 REFUSED = {
     "bert": set(),
-    "roberta": set(),
-    "distilbert": set(),
     "deberta-v2": set(),
     "modernbert": set(),
     "gpt2": set(),
-    "llama": set(),
     "gpt_oss": {"lrp"},
     "convbert": RELAYED | {"loo pad"},
     "jamba": RELAYED | {"lrp"},
     "squeezebert": ATTENTION,
-    "funnel": ATTENTION,
     "fnet": ATTENTION | {"loo pad"},
     "xlnet": ATTENTION | GRADIENTS,
     "t5": ATTENTION | {"loo pad"},

@@ -1,0 +1,47 @@
+"""Shapes and types are checked at the first calls of a function in each test, not at all of them.
+
+A function that is wrong about a shape is wrong at one of its first calls; checking a million calls
+more, and compiling the checks of an inner function each time it is defined, took two thirds of the
+time of the tests. Importing this module, before any module of limelight, is enough;
+``begin_test`` counts anew.
+"""
+
+import functools
+from types import FunctionType
+
+import jaxtyping
+from jaxtyping import _decorator
+
+CALLS = 3
+_all_checked = jaxtyping.jaxtyped
+_calls: dict[int, int] = {}
+
+
+def begin_test():
+    """Check the next calls of every function."""
+    _calls.clear()
+
+
+def jaxtyped(*given, typechecker):
+    """Return what jaxtyping makes of a function, but let it check the first calls only."""
+    if not given or not isinstance(given[0], FunctionType):
+        # A class, a property and the like come back here with the functions that they are made of.
+        return _all_checked(*given, typechecker=typechecker)
+    (function,) = given
+    code = id(function.__code__)  # shared by an inner function and those that were defined before
+    checked = None
+
+    @functools.wraps(function)
+    def first_calls_checked(*args, **kwargs):
+        nonlocal checked
+        if _calls.get(code, 0) >= CALLS:
+            return function(*args, **kwargs)
+        _calls[code] = _calls.get(code, 0) + 1
+        if checked is None:
+            checked = _all_checked(function, typechecker=typechecker)
+        return checked(*args, **kwargs)
+
+    return first_calls_checked
+
+
+jaxtyping.jaxtyped = _decorator.jaxtyped = jaxtyped
