@@ -1,4 +1,4 @@
-"""A growing sample of masks and what a model answers to them."""
+"""A growing sample of masks and what a model answers to them; whoever waits may watch it grow."""
 
 import contextlib
 import math
@@ -21,65 +21,7 @@ from limelight.sampling.masks import (
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
-
-@runtime_checkable
-class Watch(Protocol):
-    """Hears of the masks that a model is asked."""
-
-    def expect(self, masks: int | float) -> None:
-        """Hear that this many more masks will be asked than was known."""
-
-    def answered(self, masks: int | float) -> None:
-        """Hear that the model has answered this many more masks."""
-
-
-_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
-
-
-@contextlib.contextmanager
-def watched(watch: Watch | None) -> Iterator[None]:
-    """Let ``watch`` hear of what is asked in a block; with None nobody hears of it."""
-    token = _WATCH.set(watch)
-    try:
-        yield
-    finally:
-        _WATCH.reset(token)
-
-
-def expect(masks: int | float) -> None:
-    """Say that more will be asked than was known: a tolerance is not met yet."""
-    if (watch := _WATCH.get()) is not None:
-        watch.expect(masks)
-
-
-def answered(masks: int | float) -> None:
-    """Say how many masks have been answered since last time."""
-    if (watch := _WATCH.get()) is not None:
-        watch.answered(masks)
-
-
-@contextlib.contextmanager
-def in_parts(count: int) -> Iterator[None]:
-    """Count an answer in a block as one of ``count`` parts of a mask's."""
-    watch = _WATCH.get()
-    with watched(None if watch is None else _Part(watch, count)):
-        yield
-
-
-class _Part:
-    def __init__(self, watch: Watch, count: int) -> None:
-        self._watch, self._count = watch, count
-
-    def expect(self, masks: int | float) -> None:
-        self._watch.expect(masks / self._count)
-
-    def answered(self, masks: int | float) -> None:
-        self._watch.answered(masks / self._count)
-
-
 _CHUNK = 1024  # masks at a time: what is held as floats
-
-
 # Any model on one text: masks in (True: the word stays), one row of outputs per mask out.
 Game = Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
 
@@ -310,3 +252,58 @@ def _answer(game: Game, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m
             f"got shape {outputs.shape}, {np.count_nonzero(~np.isfinite(outputs))} not finite."
         )
     return outputs
+
+
+@runtime_checkable
+class Watch(Protocol):
+    """Hears of the masks that a model is asked."""
+
+    def expect(self, masks: int | float) -> None:
+        """Hear that this many more masks will be asked than was known."""
+
+    def answered(self, masks: int | float) -> None:
+        """Hear that the model has answered this many more masks."""
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextlib.contextmanager
+def watched(watch: Watch | None) -> Iterator[None]:
+    """Let ``watch`` hear of what is asked in a block; with None nobody hears of it."""
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def expect(masks: int | float) -> None:
+    """Say that more will be asked than was known: a tolerance is not met yet."""
+    if (watch := _WATCH.get()) is not None:
+        watch.expect(masks)
+
+
+def answered(masks: int | float) -> None:
+    """Say how many masks have been answered since last time."""
+    if (watch := _WATCH.get()) is not None:
+        watch.answered(masks)
+
+
+@contextlib.contextmanager
+def in_parts(count: int) -> Iterator[None]:
+    """Count an answer in a block as one of ``count`` parts of a mask's."""
+    watch = _WATCH.get()
+    with watched(None if watch is None else _Part(watch, count)):
+        yield
+
+
+class _Part:
+    def __init__(self, watch: Watch, count: int) -> None:
+        self._watch, self._count = watch, count
+
+    def expect(self, masks: int | float) -> None:
+        self._watch.expect(masks / self._count)
+
+    def answered(self, masks: int | float) -> None:
+        self._watch.answered(masks / self._count)

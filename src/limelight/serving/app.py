@@ -12,7 +12,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from limelight.errors import InputError
@@ -192,9 +192,9 @@ def _run_routes(served: Served) -> list[Route]:
         try:
             found = views.summary.now()
         except InputError as error:
-            return _html(trouble_page(served, "summary", str(error)), status=400)
+            return HTMLResponse(trouble_page(served, "summary", str(error)), 400)
         if found is None:
-            return _html(waiting_page(served, "summary", "The texts are being summarised."))
+            return HTMLResponse(waiting_page(served, "summary", "The texts are being summarised."))
         return _whole(summary_page(found, above=_above(served, "summary")))
 
     return [
@@ -221,19 +221,14 @@ def _above(served: Served, here: str) -> "Markup":
     return navigation(served, here, kept=(here, f"{here}.html"))
 
 
-def _html(content: str, *, status: int = 200) -> Response:
-    return Response(content, status_code=status, media_type="text/html")
-
-
 def _whole(content: str) -> Response:
     """Return a page that is one file, as the reports are, with the policy that it brings itself."""
-    headers = {"content-security-policy": WHOLE_PAGE_POLICY}
-    return Response(content, media_type="text/html", headers=headers)
+    return HTMLResponse(content, headers={"content-security-policy": WHOLE_PAGE_POLICY})
 
 
 def _page(content: str) -> Handler:
     async def answer(_: Request) -> Response:
-        return _html(content)
+        return HTMLResponse(content)
 
     return answer
 

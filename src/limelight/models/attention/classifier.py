@@ -108,6 +108,7 @@ class AttentionClassifier:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
+        # Read-only: tables, fingerprint and everything cached below were made of these numbers.
         for name in (*WEIGHTS, *OPTIONS):
             if getattr(self, name) is None:
                 continue

@@ -219,6 +219,8 @@ class CollapsedDocuments:
     def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
         """Values of the same heads for the target; the mean of attention times it is their f."""
         own = self.target_u(weights) - (weights @ self.model.directions.constant)[:, None, None]
+        # f is the mean over all heads, that of the skip connection among them: the mean over the
+        # others must be as large as their part of it.
         K = self.attention.shape[1]
         return own[:, :K] * (K / own.shape[1])
 
@@ -333,6 +335,7 @@ def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kep
 
 
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
+    # Contiguous: every sum and softmax that follows runs over positions, and so along the memory.
     return np.ascontiguousarray(np.moveaxis(table, 1, -1))
 
 

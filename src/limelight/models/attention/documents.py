@@ -33,6 +33,7 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
     if not isinstance(text, str):
         raise InputError(f"a text must be a string; got {type(text).__name__}.")
+    # Most texts are ASCII, which Python knows of a string without looking at its characters.
     text, replaced = (text, 0) if text.isascii() else LONE_SURROGATE.subn("\ufffd", text)
     strings = tuple(token_strings(text))
     if not strings:

@@ -18,6 +18,7 @@ from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 
 FORMATS = ("limelight.attention/1", "limelight.attention/2")
+# A folder may come from anybody: nothing of it is read without a limit.
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
 FILES = ("config.json", "vocab.txt", "model.safetensors")
@@ -37,6 +38,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     """
     _refuse_other_files(Path(path))
     weights = {name: np.ascontiguousarray(array) for name, array in weights_of(model).items()}
+    # All three files at once or none: weights beside the vocabulary of another model would load.
     with whole_folder(path) as part:
         (part / "config.json").write_text(
             json.dumps(model.config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"

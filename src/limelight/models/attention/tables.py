@@ -222,6 +222,7 @@ def collapse(
     key, value = directions.key.T, np.moveaxis(directions.value, -1, 0)
     flat = value.reshape(len(value), -1)
     shape = value.shape[1:]
+    # What overflows is refused below, in a sentence and not in NumPy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
         logits, values = ([x @ y for x in (embedding, positions)] for y in (key, flat))
         of_units = directions.units
@@ -257,6 +258,7 @@ def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[n
 
 def _predicted(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
     logit = tables.logit(ids)
+    # Less the largest of each document and head: the weight of one word is then 1, so no sum is 0.
     g = np.exp(logit - logit.max(axis=1, keepdims=True))
     u = tables.value(ids)
     f = np.einsum("ntk,ntck->nck", g, u) / g.sum(axis=1)[:, None, :]

@@ -23,7 +23,6 @@ from limelight.models.hugging_face.forward import (
     rectangle,
 )
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.labels import class_names, link_of, why_not_choosing
 from limelight.models.hugging_face.lrp import (
     frozen_gradient,
     frozen_times_input,
@@ -62,6 +61,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
+_UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
 # What configurations call the number of places that were trained.
 _NAMES = ("max_position_embeddings", "max_seq_len")
@@ -327,6 +327,43 @@ def check_parts(network: Any, tokenizer: Any) -> None:
             "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
             f"language model with template and labels; got {type(network).__name__}."
         )
+
+
+def class_names(config: Any) -> tuple[str, ...]:
+    """Return the names of the classes; of a single output, the second's is the label.
+
+    The first is then called what the configuration says it is (``other_label``), else "not" the
+    second. A regression has names of scores instead, which may be one. Classes of the same name are
+    told apart by their numbers.
+    """
+    labels = config.id2label
+    named = tuple(str(labels[i]) for i in sorted(labels))
+    if len(named) > 1:
+        return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
+    if link_of(config) == "none":
+        return ("score",) if named[0] == _UNNAMED else named
+    return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
+
+
+def link_of(config: Any) -> Link:
+    """Return how outputs become probabilities: by sigmoids of independent labels, else softmax.
+
+    A regression has none.
+    """
+    links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
+    return links.get(str(getattr(config, "problem_type", None)), "softmax")
+
+
+def why_not_choosing(config: Any) -> str | None:
+    """Return None where the network predicts one of its classes, else a clause: why not."""
+    match link_of(config):
+        case "sigmoid":
+            return "each label of this one is a yes or no of its own"
+        case "none" if len(class_names(config)) == 1:
+            return "this one predicts a score and not a class"
+        case "none":
+            return "this one predicts scores and does not choose among them"
+    return None
 
 
 def shuffled_network(network: Any, seed: int) -> Any:

@@ -1,6 +1,6 @@
 """A text as a Hugging Face model reads it: its words by the model's own tokenizer, in pieces."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -10,7 +10,6 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import said
 from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
-from limelight.models.hugging_face.labels import compared_notice
 from limelight.shapes import Bool, Int
 from limelight.text import (
     SIDES,
@@ -24,6 +23,9 @@ from limelight.text import (
     one_line,
     side_at,
 )
+
+# Names of classes that only two texts together can have.
+_COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
 
 
 @final
@@ -158,11 +160,7 @@ def document_of(
         text,
         Tokens(pieces.strings[:count], tuple(spans[:count])),
         cut=_cut_at(pieces, spans[:count]),
-        notices=(
-            _cut_off(pieces)
-            + _unknown(pieces, tokenizer)
-            + (_unseparated(pieces) if parts else compared_notice(classes))
-        ),
+        notices=tuple(_notices(pieces, tokenizer, classes)),
         input=pieces,
         parts=parts,
     )
@@ -187,53 +185,50 @@ def _cut_at(pieces: Pieces, spans: Sequence[Span]) -> int | None:
     return spans[-1][1] if read < there else None
 
 
-def _cut_off(pieces: Pieces) -> tuple[str, ...]:
-    if not pieces.cut:
-        return ()
-    if pieces.side is not None:
+def _notices(pieces: Pieces, tokenizer: Any, classes: tuple[str, ...]) -> Iterator[str]:
+    """Yield what a reader must know about how the text was read."""
+    if pieces.cut and pieces.side is not None:
         (first, of_first), (second, of_second) = pieces.shares
-        return (
+        yield (
             f"The pair has {of_first + of_second} tokens, and the model reads {pieces.room}: the "
             f"first {first} of {of_first} of the first text and {second} of {of_second} of the "
-            "second; the longer text is cut first.",
+            "second; the longer text is cut first."
         )
-    total = len(pieces.ids) - pieces.before - pieces.after
-    return (
-        f"The text has {total} tokens; the model reads the first {pieces.room}, "
-        f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all.",
-    )
-
-
-def _unknown(pieces: Pieces, tokenizer: Any) -> tuple[str, ...]:
-    """Say how much of the text the model cannot tell from any other that it does not know."""
+    elif pieces.cut:
+        total = len(pieces.ids) - pieces.before - pieces.after
+        yield (
+            f"The text has {total} tokens; the model reads the first {pieces.room}, "
+            f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all."
+        )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
-    if not unknown:
-        return ()
-    if unknown == len(read):
-        return (
-            "No word of the text is in the model's vocabulary: it sees only "
-            f"{tokenizer.unk_token}.",
+    if unknown and unknown == len(read):
+        yield (
+            f"No word of the text is in the model's vocabulary: it sees only {tokenizer.unk_token}."
         )
-    return (
-        f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
-        f"{tokenizer.unk_token}.",
-    )
+    elif unknown:
+        yield (
+            f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
+            f"{tokenizer.unk_token}."
+        )
+    # Nothing but the names of its classes tells that a model was trained on pairs.
+    compared = [name for name in classes if name.lower() in _COMPARED]
+    if pieces.side is None and compared:
+        yield (
+            f"This model was given one text, and its class {compared[0]!r} is about two; give it a "
+            "pair, (first, second), if it was trained on pairs."
+        )
+    if pieces.side is not None and not _separated(pieces, pieces.side):
+        yield (
+            "The tokenizer puts nothing between the two texts of a pair, so the model sees them as "
+            "one that goes on."
+        )
 
 
-def _unseparated(pieces: Pieces) -> tuple[str, ...]:
-    """Say that the model cannot see where one text of a pair ends."""
-    if pieces.side is None:
-        return ()
-    here, then = pieces.side[:-1], pieces.side[1:]
-    if not ((here == 0) & (then == 1)).any() or (
-        pieces.segment is not None and pieces.segment.any()
-    ):
-        return ()
-    return (
-        "The tokenizer puts nothing between the two texts of a pair, so the model sees them as one "
-        "that goes on.",
-    )
+def _separated(pieces: Pieces, side: Int[np.ndarray, " L"]) -> bool:
+    """Whether the model can see where the first text of a pair ends."""
+    adjoin = ((side[:-1] == 0) & (side[1:] == 1)).any()
+    return not adjoin or (pieces.segment is not None and bool(pieces.segment.any()))
 
 
 def pieces_of(
