@@ -105,7 +105,7 @@ def _as_wanted(copy: Path, mutant: Mutant | None, name: str) -> bool:
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     subprocess.run(["git", "checkout", "-q", "."], cwd=copy, check=True)
     first = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))][:1]
-    died = done.returncode == 1  # not an interrupt, a usage error or no tests at all
+    died = done.returncode != 0 and bool(first)  # not an interrupt or no tests at all
     outcome = (
         "died" if died else "survived" if done.returncode == 0 else f"status {done.returncode}"
     )
