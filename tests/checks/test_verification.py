@@ -123,6 +123,7 @@ def test_nothing_passes_on_nan():
     assert not replace(check, error=np.inf).passed
 
 
+@pytest.mark.slow
 def test_every_check_passes_on_the_shipped_model(shipped):
     checks = list(verify(shipped, "A dull start, but the end is superb: I loved it!"))
     assert [check for check in checks if not check.passed] == []
