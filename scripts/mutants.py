@@ -41,11 +41,7 @@ MUTANTS = (
     ),
     Mutant("results/comparison.py", "max(noise, _SINGLE * size)", "min(noise, _SINGLE * size)"),
     Mutant("pages/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
-    Mutant(
-        "explainers/target_game.py",
-        "return 1.0 if self._targets.against is None else 2.0",
-        "return 1.0",
-    ),
+    Mutant("explainers/target_game.py", "self._game(keep)", "self._game(~keep)"),
     Mutant("data/evaluation.py", "spread / (4 * total)", "spread / (2 * total)"),
     Mutant("judging/orders.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
     Mutant(
@@ -53,11 +49,7 @@ MUTANTS = (
         "spread / np.maximum(self.texts - 1, 1)",
         "spread / np.maximum(self.texts, 1)",
     ),
-    Mutant(
-        "training/loop.py",
-        '- best["epoch"] >= recipe.patience',
-        '- best["epoch"] > recipe.patience',
-    ),
+    Mutant("training/loop.py", "(0.04 + 0.96 * rising)", "(0.04 + 0.96) * rising"),
 )
 
 
@@ -105,7 +97,7 @@ def _as_wanted(copy: Path, mutant: Mutant | None, name: str) -> bool:
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     subprocess.run(["git", "checkout", "-q", "."], cwd=copy, check=True)
     first = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))][:1]
-    died = done.returncode == 1  # not an interrupt, a usage error or no tests at all
+    died = done.returncode != 0 and bool(first)  # not an interrupt or no tests at all
     outcome = (
         "died" if died else "survived" if done.returncode == 0 else f"status {done.returncode}"
     )

@@ -15,7 +15,7 @@ from limelight.models.loading import SHIPPED
 
 pytestmark = pytest.mark.smoke
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("torch", "matplotlib", "scipy", "pandas", "pyarrow", "transformers")
+HEAVY = ("torch", "matplotlib", "scipy", "pandas", "pyarrow", "transformers", "jinja2", "duckdb")
 
 
 def modules_after(program, *options):

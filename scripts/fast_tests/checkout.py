@@ -37,9 +37,13 @@ class Checkout:
             self.modules.setdefault(self.module(file), set()).add(file)
 
     @cached_property
-    def data(self) -> set[PurePosixPath]:
-        """Files that are not Python."""
-        return self.files - self.sources.keys()
+    def data(self) -> dict[PurePosixPath, set[PurePosixPath]]:
+        """Files that are not Python, by every folder that they are in."""
+        found: dict[PurePosixPath, set[PurePosixPath]] = {}
+        for file in self.files - self.sources.keys():
+            for folder in file.parents:
+                found.setdefault(folder, set()).add(file)
+        return found
 
     @cached_property
     def ends(self) -> dict[str, set[PurePosixPath]]:
@@ -160,7 +164,7 @@ def _named(checkout: Checkout, file: PurePosixPath) -> set[PurePosixPath]:
     for path in checkout.sources[file].paths:
         found |= checkout.ends.get(path, set())
         for folder in (PurePosixPath(path), file.parent / path):
-            found |= {data for data in checkout.data if folder in data.parents}
+            found |= checkout.data.get(folder, set())
     return found
 
 

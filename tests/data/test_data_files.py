@@ -99,6 +99,8 @@ def test_columns_of_usual_names_are_found_and_others_are_named(tmp_path):
     assert (columns.text, columns.label, columns.id) == ("Review", "sentiment", "uid")
     assert columns.carried == ["stars"]
     assert opened_data({"words": ["a"], "n": [1]}).columns.text == "words"  # the only one of texts
+    assert opened_data({"Text": ["a"], "text": ["b"]}).columns.text == "Text"  # the first
+    assert opened_data({"text1": ["a"], "text2": ["b"], "text": ["c"]}).columns.pair is None
     with pytest.raises(
         InputError, match=r"has no column 'text'; it has 'one', 'two'. Name the one"
     ):

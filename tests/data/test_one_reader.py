@@ -73,16 +73,14 @@ def read_by(monkeypatch, model):
     training = SimpleNamespace(
         train=lambda data, **_: arrives(data), recipe_named=lambda _: SimpleNamespace()
     )
-    for name in ("options", "judge", "evaluate"):
-        monkeypatch.setattr(f"limelight.cli.{name}.chosen_model", lambda *_: model)
+    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _: model)
     for computing in ("judging.judge", "data.evaluate", "runs.job.plan_run"):
         monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
     monkeypatch.setattr("limelight.cli.train._training", lambda: training)
     monkeypatch.setattr("limelight.cli.train._changed", lambda *_: None)
 
     def explain(path):
-        asking = Asking(output=path.with_name("run"))
-        DataRun(data=(path,)).explain(None, QuestionOptions(), asking, all_classes=False)
+        DataRun(data=(path,)).explain(None, QuestionOptions(), Asking(), all_classes=False)
 
     commands = {
         "explain": explain,

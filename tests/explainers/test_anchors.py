@@ -57,6 +57,7 @@ def test_one_head_gets_a_rigorous_bracket(seed, outputs):
     assert high - low < 1e-3
 
 
+@pytest.mark.slow
 def test_intervals_of_several_heads_cover_as_often_as_they_say():
     covered, total = 0, 0
     for seed in range(30):

@@ -38,11 +38,11 @@ def in_the_long_run(model, *, samples=None, replacement="unk", output="logit", r
 @pytest.mark.parametrize(
     ("replacement", "output", "sizes", "samples"),
     [
-        ("unk", "logit", "uniform", 1000),
         ("unk", "logit", "uniform", 200),
         ("unk", "logit", "importance", 1000),
-        ("unk", "probability", "uniform", 1000),
-        ("delete", "logit", "uniform", 1000),
+        pytest.param("unk", "logit", "uniform", 1000, marks=pytest.mark.slow),
+        pytest.param("unk", "probability", "uniform", 1000, marks=pytest.mark.slow),
+        pytest.param("delete", "logit", "uniform", 1000, marks=pytest.mark.slow),
     ],
 )
 def test_intervals_cover_the_long_run_value_as_often_as_they_say(

@@ -176,6 +176,7 @@ def test_a_terminal_sees_a_bar_with_the_time_left(folder):
     assert b"explaining" not in out
 
 
+@pytest.mark.slow
 def test_a_pipe_sees_nothing_but_the_result(folder):
     environment = {**os.environ, "FORCE_COLOR": "1"}
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """Judging where a model has to be asked: what it takes, what is best, what is drawn."""
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,21 @@ def test_chance_of_asked_models_is_that_of_a_long_run():
     asked = judge(wrapped(), TEXTS, ["loo"], seed=4)
     for one, other in zip(exact.judged, asked.judged, strict=True):
         assert abs(other.deletion.chance - one.deletion.chance) < 5 * other.deletion.stderr + 1e-9
+
+
+def test_an_order_within_two_errors_of_sampled_chance_has_no_room_above_it():
+    def hashed(texts):
+        return [[0.0, zlib.crc32(text.encode()) / 2**32] for text in texts]
+
+    model = limelight.wrap(hashed, classes=["a", "b"], scale="logit")
+    texts = [" ".join(f"w{i}{j}" for j in range(6)) for i in range(24)]
+    falling = {"falling": lambda m, t: -np.arange(float(words(m, t)))}
+    found = judge(model, texts, falling, budget=0, columns=[], curves=False)
+    levels = [text.deletion for text in found.texts]
+    room, error = np.array([(m.ceiling - m.chance, m.stderr) for m in levels]).T
+    assert [text.has_room for text in found.texts] == (room > 2 * error).tolist()
+    assert ((room > 0) & (room <= 2 * error)).any()
+    assert (room > 2 * error).any()
 
 
 def test_texts_whose_chance_stays_imprecise_are_counted():

@@ -1,6 +1,7 @@
 """What orders of words find: every order enumerated, scikit-learn, closed forms, controls."""
 
 import itertools
+import statistics
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.judging.orders import tied_groups
+from limelight.judging.orders import sampled_chance, tied_groups
 from limelight.judging.precision import expected_precision
 
 
@@ -138,3 +139,20 @@ def test_the_best_order_has_precision_1_and_its_reverse_the_least():
     assert worst.average == pytest.approx((1 / 5 + 2 / 6) / 2)
     assert worst.found[0] == 0
     assert worst.average < chance.average < 1
+
+
+def test_the_error_of_sampled_chance_is_that_of_a_mean_of_few_pairs():
+    asked = []
+
+    def areas_of(orders):
+        asked.append(np.array([orders[:, 0] * orders[:, 1], orders[:, 0] ** 2], dtype=float))
+        return asked[-1]
+
+    rng = np.random.default_rng(3)
+    means, errors = sampled_chance(areas_of, 5, np.array([30.0, 30.0]), rng, most=8)
+    (areas,) = asked
+    assert areas.shape == (2, 16)  # eight orders, then each of them backwards
+    for row, mean, error in zip(areas, means, errors, strict=True):
+        pairs = [(row[i] + row[8 + i]) / 2 for i in range(8)]
+        assert mean == pytest.approx(statistics.mean(pairs), rel=1e-12)
+        assert error == pytest.approx(statistics.stdev(pairs) / 8**0.5, rel=1e-12)

@@ -143,7 +143,11 @@ def test_where_panels_do_not_suffice_for_hidden_units_a_notice_says_so(monkeypat
     assert 1e-9 < np.abs(cut.scores - proven.scores).max() <= cut.bound + proven.bound
 
 
-@kinds
+# What has all options at once is looked at always, what has one of them in .ci/run.
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind.endswith("all") else pytest.mark.slow) for kind in KINDS],
+)
 def test_every_check_of_verify_passes(kind):
     checks = list(verify(model_with(kind), "w1 w5. never w5 w8 w9 w2 w3 w4 w7"))
     assert [check for check in checks if not check.passed] == []

@@ -282,6 +282,14 @@ def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path)
     assert [one.change for one in found.changed] == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_text_that_stands_twice_is_compared_twice(tmp_path):
+    texts = random_texts(6, seed=3)
+    run = run_of(tmp_path, [*texts, texts[2]])
+    same = run.against(run)
+    assert same.texts == 7
+    assert same.changed == ()
+
+
 def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
     run = run_of(tmp_path, random_texts(20, seed=3), methods=("gxi", "lime"))
     found = run.against(run, "gxi", other_method="lime")

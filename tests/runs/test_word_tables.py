@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 from collections import defaultdict
 
 import numpy as np
@@ -223,3 +224,9 @@ def test_places_of_one_word_in_a_text_count_once(tmp_path):
     pairs = {one.word: one for one in run.summary(top=50).views[0].phrases}
     for words, one in pairs.items():
         assert one.texts == sum(f" {words} " in f" {text} " for text in texts)
+
+
+def test_the_variance_of_a_word_is_the_unbiased_one():
+    samples = [1.0, 2.5, -3.0], [0.5, 0.7], [4.0]
+    found = moments(*samples).variance
+    assert found.tolist() == pytest.approx([*map(statistics.variance, samples[:2]), 0.0])

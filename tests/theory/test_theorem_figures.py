@@ -28,8 +28,19 @@ def test_every_theorem_has_its_figure_and_every_figure_a_theorem():
     assert drawn == set(figures.FIGURES) == {theorem.id for theorem in THEOREMS}
 
 
+# Drawn from many fits or long integrals, for seconds.
+SLOW = {"certificate", "faithfulness-ceiling", "lime", "lime-first-order", "mean-field"}
+SLOW |= {"reciprocal-sum", "second-order", "table-rounding"}
+
+
 # Not the bytes: the last digits of coordinates depend on the machine and on matplotlib's version.
-@pytest.mark.parametrize("theorem", sorted(figures.FIGURES))
+@pytest.mark.parametrize(
+    "theorem",
+    [
+        pytest.param(theorem, marks=pytest.mark.slow if theorem in SLOW else [])
+        for theorem in sorted(figures.FIGURES)
+    ],
+)
 def test_caption_and_labels_are_those_of_a_fresh_drawing(theorem):
     picture = figures.FIGURES[theorem]()
     page = (PAGES / f"{theorem}.md").read_text("utf-8")

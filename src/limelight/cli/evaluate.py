@@ -76,7 +76,7 @@ def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:
     columns = [
         Column("class", fold=True),
         Column("texts", "d"),
-        *(Column(name, ".2%", missing="none") for name in ("precision", "recall")),
+        *(Column(name, ".2%", missing="none", wide=50) for name in ("precision", "recall")),
         *(Column(f"as {name}", "d") for name in classes),
     ]
     rows = [

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from limelight.explainers.method import Chosen, Method, Way, settings_class
+from limelight.explainers.method import Chosen, Method, Way, each, settings_class
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
 from limelight.explainers.target_game import TargetGame
@@ -67,6 +67,7 @@ __all__ = [
     "Targets",
     "TextGame",
     "Way",
+    "each",
     "find_method",
     "read",
     "settings_class",

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple, cast, final
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.method import Method, Share, Way, at_least, settings_class
+from limelight.explainers.method import Method, Share, Way, at_least, each, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import refusal_notice, steadiness_notice
 from limelight.models import CAPABILITIES, why_not
@@ -174,12 +174,8 @@ class _Answer(NamedTuple):
     asked: dict[str, int]
 
 
-def _found(settings: Anchors, reading: Reading, *, brackets: bool) -> list[Finding]:
-    """Find an anchor for every document; ``brackets`` the precision where the tables allow it."""
-    return [_found_in(settings, one, brackets=brackets) for one in reading.apart()]
-
-
 def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
+    """Find an anchor; ``brackets`` the precision where the tables allow it."""
     held = held_by(one)
     game, d = one.game(settings.replacement), len(one.features[0])
     stood_in = game.stood_in
@@ -346,7 +342,7 @@ ROWS = (
             Way(
                 needs="collapses",
                 exactness="sampled",
-                explain=partial(_found, brackets=True),
+                explain=each(partial(_found_in, brackets=True)),
                 settings=_SETTINGS,
                 defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
                 calls=_calls,
@@ -354,7 +350,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=partial(_found, brackets=False),
+                explain=each(partial(_found_in, brackets=False)),
                 settings=_SETTINGS,
                 # Asking a model costs a thousand times what asking the tables does.
                 defaults={"batch": 50, "samples": 500, "max_samples": 2000},

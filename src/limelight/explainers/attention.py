@@ -8,7 +8,7 @@ from typing import cast, final
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.explainers.method import Method, Way, settings_class
+from limelight.explainers.method import Method, Way, each, settings_class
 from limelight.explainers.reading import Reading, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
@@ -152,25 +152,17 @@ def _gradient_from_tables(_: AlphaGrad, reading: Reading) -> list[Finding]:
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
-def _of_layer(
-    settings: AlphaAvg | AlphaMax, reading: Reading, *, summary: Summary
-) -> list[Finding]:
+def _of_layer(settings: AlphaAvg | AlphaMax, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
-
-    def found(one: Reading) -> Finding:
-        heads = mean_over_windows(
-            _attended(one), lambda a: chosen_layer(_read_rows(a), settings.layer)
-        )
-        return Finding(
-            scores=pooled_pieces(one, summary(heads)),
-            heads=pooled_pieces(one, heads),
-            notices=(_of_pieces(one, heads.mean(axis=0)),),
-        )
-
-    return [found(one) for one in reading.apart()]
+    heads = mean_over_windows(_attended(one), lambda a: chosen_layer(_read_rows(a), settings.layer))
+    return Finding(
+        scores=pooled_pieces(one, summary(heads)),
+        heads=pooled_pieces(one, heads),
+        notices=(_of_pieces(one, heads.mean(axis=0)),),
+    )
 
 
-def _gradient_of_layer(settings: AlphaGrad, reading: Reading) -> list[Finding]:
+def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def product(found: Attended) -> Float[np.ndarray, "H T"]:
@@ -178,38 +170,28 @@ def _gradient_of_layer(settings: AlphaGrad, reading: Reading) -> list[Finding]:
         layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
         return chosen_layer(layers, settings.layer)
 
-    def found(one: Reading) -> Finding:
-        windows = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
-        # ∂F/∂α of a window holds its share of the mean already, so windows are not averaged.
-        heads = np.concatenate([product(part) for part in windows], axis=-1)
-        return Finding(
-            scores=pooled_pieces(one, heads.sum(axis=0)),
-            heads=pooled_pieces(one, heads * len(heads)),
-        )
-
-    return [found(one) for one in reading.apart()]
+    windows = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
+    # ∂F/∂α of a window holds its share of the mean already, so windows are not averaged.
+    heads = np.concatenate([product(part) for part in windows], axis=-1)
+    return Finding(
+        scores=pooled_pieces(one, heads.sum(axis=0)),
+        heads=pooled_pieces(one, heads * len(heads)),
+    )
 
 
-def _through_layers(_: Rollout, reading: Reading) -> list[Finding]:
+def _through_layers(_: Rollout, one: Reading) -> Finding:
     """Score every feature by the product over layers of (α + I)/2, mean over heads."""
-
-    def found(one: Reading) -> Finding:
-        mass = mean_over_windows(_attended(one), rolled_out)
-        return Finding(scores=pooled_pieces(one, mass), notices=(_of_pieces(one, mass),))
-
-    return [found(one) for one in reading.apart()]
+    mass = mean_over_windows(_attended(one), rolled_out)
+    return Finding(scores=pooled_pieces(one, mass), notices=(_of_pieces(one, mass),))
 
 
-def _by_flow(_: Flow, reading: Reading) -> list[Finding]:
+def _by_flow(_: Flow, one: Reading) -> Finding:
     """Score every feature by the largest flow that its pieces can send to the head."""
 
     def flows(found: Attended) -> Float[np.ndarray, " T"]:
         return largest_flows(with_residual(found.alpha), found.reads)
 
-    return [
-        Finding(scores=pooled_pieces(one, mean_over_windows(_attended(one), flows)))
-        for one in reading.apart()
-    ]
+    return Finding(scores=pooled_pieces(one, mean_over_windows(_attended(one), flows)))
 
 
 def _attended(one: Reading) -> Iterator[Attended]:
@@ -233,7 +215,7 @@ def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
 
 def _ways(
     summary: Summary,
-    deep: Callable[..., list[Finding]],
+    deep: Callable[..., Finding],
     *,
     needs: Capability = "attends",
     settings: Mapping[str, str] = MappingProxyType({}),
@@ -242,7 +224,7 @@ def _ways(
     tables = partial(_from_tables, summary=summary)
     return (
         Way(needs="collapses", exactness="exact", explain=tables),
-        Way(needs=needs, exactness="exact", explain=deep, settings=settings),
+        Way(needs=needs, exactness="exact", explain=each(deep), settings=settings),
     )
 
 
@@ -264,21 +246,17 @@ def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
-def _generic_through_layers(_: GenericAttention, reading: Reading) -> list[Finding]:
+def _generic_through_layers(_: GenericAttention, one: Reading) -> Finding:
     """Score every feature by what the layers bring from its pieces to the positions read."""
+    read_in = one.documents[0].windows
+    windows = 1 if read_in is None else len(read_in.spans)
 
-    def found(one: Reading) -> Finding:
-        read_in = one.documents[0].windows
-        windows = 1 if read_in is None else len(read_in.spans)
+    def relevance(window: Attended) -> Float[np.ndarray, " T"]:
+        # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
+        return relevance_of_layers(window._replace(gradient=window.gradient * windows))
 
-        def relevance(window: Attended) -> Float[np.ndarray, " T"]:
-            # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
-            return relevance_of_layers(window._replace(gradient=window.gradient * windows))
-
-        attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
-        return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
-
-    return [found(one) for one in reading.apart()]
+    attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
+    return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
 
 
 def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
@@ -327,7 +305,12 @@ ROWS = (
         settings=AlphaGrad,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_gradient_from_tables),
-            Way(needs="attends", exactness="exact", explain=_gradient_of_layer, settings=_LAYER),
+            Way(
+                needs="attends",
+                exactness="exact",
+                explain=each(_gradient_of_layer),
+                settings=_LAYER,
+            ),
         ),
     ),
     Method(
@@ -363,7 +346,7 @@ ROWS = (
         settings=GenericAttention,
         ways=(
             Way(needs="collapses", exactness="exact", explain=_generic_from_tables),
-            Way(needs="relays", exactness="exact", explain=_generic_through_layers),
+            Way(needs="relays", exactness="exact", explain=each(_generic_through_layers)),
         ),
     ),
 )

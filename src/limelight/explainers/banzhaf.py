@@ -15,6 +15,7 @@ from limelight.explainers.method import (
     Positive,
     Way,
     at_least,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -103,12 +104,8 @@ def _check_enough(settings: Banzhaf | Interactions, d: int, *, name: str, rows: 
 _check_banzhaf = partial(_check_enough, name="Banzhaf values", rows=2)
 
 
-def _by_masks(settings: Banzhaf, reading: Reading) -> list[Finding]:
+def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
-    return [_found_in(settings, one) for one in reading.apart()]
-
-
-def _found_in(settings: Banzhaf, one: Reading) -> Finding:
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
         return game.of_all_masks(banzhaf_of_all_masks(game, d)[0])
@@ -160,13 +157,9 @@ _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
-def _interactions(settings: Interactions, reading: Reading) -> list[Finding]:
-    """Score every pair of features by what the two do together beyond what each does alone."""
-    reading.need_logit("interactions")
-    return [_exactly(settings, one) for one in reading.apart()]
-
-
 def _exactly(settings: Interactions, one: Reading) -> Finding:
+    """Score every pair of features by what the two do together beyond what each does alone."""
+    one.need_logit("interactions")
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
     return Finding(
@@ -176,12 +169,8 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
     )
 
 
-def _pairs_by_masks(settings: Interactions, reading: Reading) -> list[Finding]:
+def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
-    return [_pairs_found_in(settings, one) for one in reading.apart()]
-
-
-def _pairs_found_in(settings: Interactions, one: Reading) -> Finding:
     d, draws = len(one.features[0]), settings.draws
     _check_interactions(settings, d)
     game = TargetGame(one, settings.replacement)
@@ -291,7 +280,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_masks,
+                explain=each(_by_masks),
                 settings={
                     "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                     "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
@@ -322,7 +311,7 @@ ROWS = (
             Way(
                 needs="collapses",
                 exactness="bound",
-                explain=_interactions,
+                explain=each(_exactly),
                 settings={
                     "index": _INDEX,
                     "tolerance": "largest error of a score, relative to the range of f",
@@ -333,7 +322,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_pairs_by_masks,
+                explain=each(_pairs_by_masks),
                 settings={
                     "index": _INDEX,
                     "top": _TOP,

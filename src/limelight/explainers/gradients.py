@@ -15,6 +15,7 @@ from limelight.explainers.method import (
     Positive,
     Way,
     at_least,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading, pooled_pieces
@@ -99,29 +100,21 @@ def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
     return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _at_pieces(_: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary) -> list[Finding]:
+def _at_pieces(_: GAvg | GL1 | GL2, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the gradient of the target at its embedded pieces."""
-
-    def found(one: Reading) -> Finding:
-        _, G = _embedded_and_gradient(one)
-        scores = pooled_pieces(one, gradient_summary(G, summary))
-        if summary != "mean" or (noise := _rounding(G)) < np.abs(scores).max():
-            return Finding(scores=scores)
-        return Finding(
-            scores=scores, notices=(_only_noise(scores, noise),), diagnostics={"rounding": noise}
-        )
-
-    return [found(one) for one in reading.apart()]
+    G = _embedded_and_gradient(one)[1]
+    scores = pooled_pieces(one, gradient_summary(G, summary))
+    if summary != "mean" or (noise := _rounding(G)) < np.abs(scores).max():
+        return Finding(scores=scores)
+    return Finding(
+        scores=scores, notices=(_only_noise(scores, noise),), diagnostics={"rounding": noise}
+    )
 
 
-def _times_input(_: GxI, reading: Reading) -> list[Finding]:
+def _times_input(_: GxI, one: Reading) -> Finding:
     """Score every feature by the gradient at its embedded pieces times what is embedded there."""
-
-    def found(one: Reading) -> Finding:
-        e, G = _embedded_and_gradient(one)
-        return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
-
-    return [found(one) for one in reading.apart()]
+    e, G = _embedded_and_gradient(one)
+    return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
 
 
 def _embedded_and_gradient(
@@ -159,7 +152,7 @@ def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
         Way(
             needs="differentiates",
             exactness="exact",
-            explain=partial(_at_pieces, summary=summary),
+            explain=each(partial(_at_pieces, summary=summary)),
             cost=_BACKWARD,
         ),
     )
@@ -237,12 +230,8 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     )
 
 
-def _along_points(settings: IG, reading: Reading) -> list[Finding]:
-    """Score every feature by the gradient summed along its path to the word."""
-    return [_along(settings, one) for one in reading.apart()]
-
-
 def _along(settings: IG, one: Reading) -> Finding:
+    """Score every feature by the gradient summed along its path to the word."""
     model, document, targets = cast(Differentiates, one.model), one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embedded(document)
@@ -464,7 +453,7 @@ ROWS = (
             Way(
                 needs="differentiates",
                 exactness="exact",
-                explain=_times_input,
+                explain=each(_times_input),
                 cost=_BACKWARD,
                 caution=_CHANCE_ON_DEEP,
             ),
@@ -489,7 +478,7 @@ ROWS = (
             Way(
                 needs="differentiates",
                 exactness="estimated",
-                explain=_along_points,
+                explain=each(_along),
                 settings={
                     "tolerance": "the largest gap to adding up, as a share of the change",
                     "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",

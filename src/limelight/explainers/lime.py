@@ -17,6 +17,7 @@ from limelight.explainers.method import (
     Positive,
     Way,
     at_least,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -49,7 +50,6 @@ from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
 from limelight.theory.namespace import host_array
 from limelight.theory.paper import lime_theorem, lime_theorem_bound
 from limelight.theory.per_document import of_documents
-from limelight.theory.ratio_game import RatioGame
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
@@ -176,11 +176,6 @@ def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
     rows, kept = draws.last(d), d if own.num_features is None else min(d, own.num_features)
     if own.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
-
-
-def _by_asking(settings: Lime | LimeSampled, reading: Reading) -> list[Finding]:
-    """Score every feature by a linear fit to the answers of the model."""
-    return [regression(settings, one) for one in reading.apart()]
 
 
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
@@ -365,17 +360,27 @@ class LimeMeanField:
     bandwidth: Annotated[float, Positive] = 0.25
 
 
+def _printed(settings: LimeTheorem, reading: Reading) -> list[Finding]:
+    """Score every feature by Eq. 19, with its proven distance to LIME."""
+    reading.need_logit("lime-theorem")
+    scores = lime_theorem(reading.ratio_game)
+    return _first_order(settings, reading, scores, lime_theorem_bound)
+
+
+def _corrected(settings: LimeFirstOrder, reading: Reading) -> list[Finding]:
+    """Score every feature by the corrected formula, with its proven distance to LIME."""
+    reading.need_logit("lime-first-order")
+    scores = lime_first_order(reading.ratio_game)
+    return _first_order(settings, reading, scores, first_order_bound)
+
+
 def _first_order(
     settings: LimeTheorem | LimeFirstOrder,
     reading: Reading,
-    *,
-    name: str,
-    formula: Callable[[RatioGame], Float[Array, "B 1 d"]],
+    scores: Float[Array, "B 1 d"],
     bound_of: Callable[..., Float[Array, "B 1"]],
 ) -> list[Finding]:
-    """Score every feature by a first-order formula, with its proven distance to LIME."""
-    reading.need_logit(name)
-    scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
+    sizes = list(map(len, reading.features))
     bounds: list[float | None] = [None] * len(sizes)
     # LIME needs two words; a batch may hold a text of one.
     rows = [i for i, d in enumerate(sizes) if d > 1]
@@ -445,7 +450,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_asking,
+                explain=each(regression),
                 settings={
                     "samples": "masks to draw; None: five for each word, at least 1000. If there "
                     "are no more than that, or at most 1,024, all 2^d are asked instead",
@@ -475,7 +480,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_asking,
+                explain=each(regression),
                 settings={
                     "samples": "masks to draw; None: five for each word, at least 1000",
                     "bandwidth": _BANDWIDTH,
@@ -503,19 +508,7 @@ ROWS = (
         blind="the common denominator; the constant 3/2 and the centring are off",
         cost="one forward pass",
         settings=LimeTheorem,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="exact",
-                explain=partial(
-                    _first_order,
-                    name="lime-theorem",
-                    formula=lime_theorem,
-                    bound_of=lime_theorem_bound,
-                ),
-                settings=_MEANT,
-            ),
-        ),
+        ways=(Way(needs="collapses", exactness="exact", explain=_printed, settings=_MEANT),),
     ),
     Method(
         id="lime-first-order",
@@ -525,19 +518,7 @@ ROWS = (
         blind="peaked attention, where first order is poor",
         cost="one forward pass",
         settings=LimeFirstOrder,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="exact",
-                explain=partial(
-                    _first_order,
-                    name="lime-first-order",
-                    formula=lime_first_order,
-                    bound_of=first_order_bound,
-                ),
-                settings=_MEANT,
-            ),
-        ),
+        ways=(Way(needs="collapses", exactness="exact", explain=_corrected, settings=_MEANT),),
     ),
     Method(
         id="lime-mean-field",

@@ -125,12 +125,8 @@ def made(cls: type[Any], **given: Any) -> Any:
     return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
-def setting_value(name: str, hint: Any, value: Any) -> Any:
-    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
-    return _typed(name, get_args(hint) or (hint,), value)
-
-
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
+    """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
     if value is None and type(None) in allowed:
         return None
     number = isinstance(value, Real) and not isinstance(value, bool)
@@ -184,6 +180,11 @@ class Allowance(NamedTuple):
     def calls_beside(self, own: float) -> int:
         """Return how many calls there is time for if each takes ``own`` seconds besides."""
         return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
+
+
+def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
+    """Return how a way explains that takes one text at a time."""
+    return lambda settings, reading: [found(settings, one) for one in reading.apart()]
 
 
 @final

@@ -16,6 +16,7 @@ from limelight.explainers.method import (
     Share,
     Way,
     at_least,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -90,12 +91,8 @@ def _masks_of_a_pair(d: int) -> int:
     return 2 * max(d - 1, 1)
 
 
-def _shapley_by_orders(settings: Shapley, reading: Reading) -> list[Finding]:
-    """Score every feature by what it adds to the words before it, in random orders."""
-    return [_by_orders(settings, one) for one in reading.apart()]
-
-
 def _by_orders(settings: Shapley, one: Reading) -> Finding:
+    """Score every feature by what it adds to the words before it, in random orders."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
         return game.of_all_masks(shapley_of_all_masks(game, d)[0])
@@ -151,13 +148,9 @@ class Owen:
     tolerance: Annotated[float | None, Share] = None
 
 
-def _owen(settings: Owen, reading: Reading) -> list[Finding]:
-    """Score every feature by its Owen value; one that spans sentences is a player in each."""
-    reading.need_logit("owen")
-    return [_in_sentences(settings, one) for one in reading.apart()]
-
-
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
+    """Score every feature by its Owen value; one that spans sentences is a player in each."""
+    one.need_logit("owen")
     (document,), (features,) = one.documents, one.features
     sentences = features_of(document, "sentences")
     parts, feature, sentence = _parts(features, sentences)
@@ -257,18 +250,14 @@ def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     ]
 
 
-def _loo_by_asking(settings: Loo, reading: Reading) -> list[Finding]:
+def _loo_by_asking(settings: Loo, one: Reading) -> Finding:
     """Score every feature by what the explained output loses without it."""
-
-    def found(one: Reading) -> Finding:
-        game, d = TargetGame(one, settings.replacement), len(one.features[0])
-        masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
-        (whole, *without) = game(masks)[:, 0]
-        return Finding(
-            scores=whole - np.array(without), base_value=game.base_value, notices=game.notices
-        )
-
-    return [found(one) for one in reading.apart()]
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
+    (whole, *without) = game(masks)[:, 0]
+    return Finding(
+        scores=whole - np.array(without), base_value=game.base_value, notices=game.notices
+    )
 
 
 @final
@@ -308,7 +297,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="exact",
-                explain=_loo_by_asking,
+                explain=each(_loo_by_asking),
                 settings={"replacement": "what stands for a removed word"},
                 calls=lambda _, d: d + 2,
                 counted=Counted(lambda _, d: d + 2),
@@ -335,7 +324,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_shapley_by_orders,
+                explain=each(_by_orders),
                 settings={
                     "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
                     f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
@@ -365,7 +354,7 @@ ROWS = (
             Way(
                 needs="collapses",
                 exactness="bound",
-                explain=_owen,
+                explain=each(_in_sentences),
                 settings={"tolerance": "largest error of a score, relative to the range of f"},
                 defaults={"tolerance": 1e-6},
             ),

@@ -18,6 +18,7 @@ from limelight.explainers.method import (
     at_least,
     between,
     chosen,
+    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -207,12 +208,8 @@ class _Valued(NamedTuple):
     spike: float = 0.0
 
 
-def _by_surrogate(settings: Surrogate, reading: Reading) -> list[Finding]:
+def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
-    return [_found_in(settings, one) for one in reading.apart()]
-
-
-def _found_in(settings: Surrogate, one: Reading) -> Finding:
     fit = fitted_surrogate(one, settings)
     exact = _VALUES[settings.values](fit.parts.games)
     valued = (_of_pairs if settings.values == "interactions" else _of_words)(settings, fit, exact)
@@ -274,7 +271,7 @@ ROWS = (
             Way(
                 needs=None,
                 exactness="sampled",
-                explain=_by_surrogate,
+                explain=each(_by_surrogate),
                 settings={
                     "values": 'which values of the fitted game: "shapley", "lime", "banzhaf" or '
                     '"interactions"',

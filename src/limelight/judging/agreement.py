@@ -167,7 +167,7 @@ def method_agreement(
     counts = np.isfinite(table).any(axis=1).sum(axis=0).tolist()
     names = [one.name for one in candidates]
     rows = []
-    for c, (first, second) in enumerate(_pairs(candidates)):
+    for c, (first, second) in enumerate(_pairs(candidates)):  # of a method with itself, two seeds
         own: dict[str, Any] = {}
         for name, mean in found.items():
             own[name], own[f"{name}_interval"] = mean.number(c, texts=counts[c])

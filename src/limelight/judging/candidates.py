@@ -98,6 +98,7 @@ def _made(
     if _is_stored(one):
         return list(_stored(one))
     if callable(one):
+        # Nobody can say whether its numbers have signs: they are taken as they are.
         name = getattr(one, "__name__", type(one).__name__)
         return [Candidate(name, name, True, _called(one))]
     return [_registered(model, one, silent, settings)]
@@ -278,7 +279,7 @@ def _of_file(path: Path) -> list[Explanation]:
 
 
 def _read(record: str) -> Explanation | Comparison:
-    compared = '"limelight.comparison/1"' in record[:200]
+    compared = '"limelight.comparison/1"' in record[:200]  # the schema is the first key
     return Comparison.from_json(record) if compared else Explanation.from_json(record)
 
 

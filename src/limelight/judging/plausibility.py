@@ -74,6 +74,7 @@ def checked_rationales(given: Any, texts: Sequence[Any]) -> list[tuple[Rationale
 
 
 def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
+    # A table has NaN where a cell is empty.
     if given is None or (isinstance(given, float) and math.isnan(given)):
         return "no rationale was given for this text."
     annotators = _annotators(given, number)
@@ -112,6 +113,7 @@ def _is_span(one: Any) -> bool:
 
 
 def _is_whole(x: Any) -> bool:
+    # A table may hold 3 as 3.0; that True is a number too is Python's affair.
     number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
     return number and math.isfinite(x) and x == int(x)
 
@@ -140,7 +142,7 @@ def usual_share(texts: Sequence[Any], rationales: Sequence[tuple[Rationale, ...]
         for text, several in zip(texts, rationales, strict=True)
         if not isinstance(several, str) and text.strip()
         for one in several
-        if one
+        if one  # who marked nothing says nothing about how much people mark
     ]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -244,13 +246,11 @@ _Row = Float[np.ndarray, " measures"]
 def marked_text(
     number: int,
     one: Reading,
-    rationales: Rationales | None,
+    rationales: Rationales,
     candidates: Sequence[Candidate],
     scored: Sequence[Scored],
-) -> MarkedText | None:
+) -> MarkedText:
     """Return the measures of every candidate's scores of one text against what people marked."""
-    if rationales is None:
-        return None
     if isinstance(marked := rationales.texts[number], str):
         return MarkedText(id=number, reason=marked)
     ranked = [
@@ -273,7 +273,7 @@ def measured(
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
         return MarkedText(id=number, words=n, reason=_why_not(int(sizes.max(initial=0))))
-    k = max(1, round(share * n))
+    k = max(1, round(share * n))  # as many places as people mark, which is ERASER's rule
     # All words tied: what is found is then the mean over all orders.
     chance = _over(marks, against, k, [np.zeros(len(marks.times))] * len(against))
     chance[3:] = np.nan  # the spans of a guess are not known in closed form

@@ -136,6 +136,7 @@ class AskedRemovals:
         cuts = np.cumsum([len(own) for own in drawn])[:-1]
         forward, backward = np.split(deletion, 2)
         parts = (np.split(x, cuts) for x in (forward, backward, change[: len(orders)]))
+        # Words that come in strongest first are those that go weakest first, read backwards.
         return [
             Areas(float(f.mean()), self.full - float(b.mean()), float(c.mean()))
             for f, b, c in zip(*parts, strict=True)
@@ -164,6 +165,7 @@ class AskedRemovals:
         random order asks the model.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
+        # Orders that were judged may beat greedy search: none of them may have a share above 1.
         every = list(judged)
         if searched is not None:
             groups = [[j] for j in searched.order]
@@ -248,6 +250,7 @@ class ExactRemovals:
         """Return the areas of the order that ``groups`` stand for; of ties, exact means."""
         order = np.array(flat(groups))
         curve, reverse = deletion_curves(self.game, np.stack([order, order[::-1]]))
+        # In which order idle words go does not matter, however many of them are tied.
         open_ = [g for g in groups if len(g) > 1 and not self._idle[g].all()]
         if not open_:
             return Areas(
@@ -286,7 +289,7 @@ class ExactRemovals:
     ) -> TextRanges:
         """Return exact chance and proven ceilings; nothing here takes long enough for a budget."""
         left, low, high = mean_removed_value(self.game), *self._extremes
-        most = self.full + float(self._full.bound)
+        most = self.full + float(self._full.bound)  # a ceiling holds whatever was rounded
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
         return TextRanges(
             AreaRange(self.full - float(left.value), None, most - float(low.mean())),

@@ -284,7 +284,8 @@ class Setup:
         outcome = Outcome(
             [],
             agreement=text_agreement(self.candidates, one, scored.scores, scored.again),
-            marked=marked_text(number, one, self.rationales, self.candidates, scored.scores),
+            marked=self.rationales
+            and marked_text(number, one, self.rationales, self.candidates, scored.scores),
             cut=one.documents[0].cut is not None,
         )
         try:

@@ -259,6 +259,7 @@ def second_notice(first: Judgement, second: Judgement) -> str:
     name = second.settings["replacement"]
     if orders[0] == orders[1]:
         return f"With removed words replaced by {name!r}, the order of the methods is the same."
+    # Methods that cannot be told apart change places by chance.
     turned = [
         f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
     ]

@@ -27,7 +27,6 @@ from limelight.pages.palette import (
 )
 from limelight.pages.pieces import SHOWN_REST, Piece, pieces, shortened, token_strings_of, writable
 from limelight.pages.wording import (
-    Outcome,
     aims,
     all_occurrences,
     anchor_sentence,
@@ -36,7 +35,6 @@ from limelight.pages.wording import (
     notices,
     outcomes,
     pair_table,
-    percent,
     precision_sentence,
     said,
     scale_note,
@@ -80,12 +78,8 @@ def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> "Mar
 
     ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
     colour as a style of its own, for places that drop style sheets, as mail programs do.
-    Of the text past the window only the beginning is shown; :func:`unread` has the rest.
+    Of the text past the window only the beginning is shown.
     """
-    return part("words", _spans(e, titles=titles, inline=inline))
-
-
-def _spans(e: Explanation, *, titles: bool = False, inline: bool = False) -> list[Span]:
     sizes, peak, top = strengths(e), largest(e), marked(e)
     found: list[Span] = []
     cut = shortened(pieces(e))
@@ -101,7 +95,7 @@ def _spans(e: Explanation, *, titles: bool = False, inline: bool = False) -> lis
             title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else ""
             style = inline_colour(side(e, sizes[j]), level(sizes[j])) if inline else None
             found.append(Span(piece.text, "word", classes, j, title, style or ""))
-    return found
+    return part("words", found)
 
 
 def _shade(e: Explanation, strength: float) -> str:
@@ -364,50 +358,37 @@ def _setting(value: object) -> str:
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
     e = _writable(e)
-    return _page([e], notices([e]), e.to_json(), by=e.label)
+    return _page([e], e.to_json(), by=e.label, several=False, told=notices([e]))
 
 
 def comparison_page(c: Comparison) -> str:
     """Return a comparison as a page that needs no network."""
     c = replace(c, explanations=tuple(map(_writable, c)))
-    found = [*c.notices, *notices(c)]
-    parts = {
-        "disagreement": disagreement_section(c) if len(c.explanations) > 1 else "",
-        "attention": attention_section(c),
-    }
-    by = f"{len(c.explanations)} methods"
-    return _page(c.explanations, found, c.to_json(), by=by, several=True, **parts)
+    return _page(
+        c.explanations,
+        c.to_json(),
+        by=f"{len(c.explanations)} methods",
+        several=True,
+        told=[*c.notices, *notices(c)],
+        disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
+        attention=attention_section(c),
+    )
 
 
-def _page(
-    explanations: Sequence[Explanation],
-    found: Sequence[str],
-    data: str,
-    *,
-    by: str,
-    several: bool = False,
-    disagreement: "Markup | str" = "",
-    attention: "Markup | str" = "",
-) -> str:
-    first, rest = explanations[0], explanations[0].text[explanations[0].explained_end :]
-    known = outcomes(first)
+def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
+    first, known = found[0], outcomes(found[0])
+    rest = first.text[first.explained_end :]
     body = rendered(
         "explanations.html",
-        several=several,
+        **{"disagreement": "", "attention": ""} | shown,
+        explanations=found,
         first=first,
-        long=len(first.text) > LONG,
-        labels=[e.label for e in explanations],
-        outcomes=[_outcome(one) for one in known],
-        base="" if first.base_value is None else minus(f"{first.base_value:+.3f}"),
-        notices=found,
-        legend=legend(explanations),
-        methods=[_method(e, alone=not several) for e in explanations],
-        disagreement=disagreement,
-        attention=attention,
+        outcomes=known,
         unread=rest if len(rest) > SHOWN_REST else "",
-        every=_all_scores(explanations),
-        settings=_settings(explanations),
+        every=_all_scores(found),
+        settings=_settings(found),
         view=data_block("limelight-view", json.dumps({"outcomes": [asdict(o) for o in known]})),
+        **_CALLED,
     )
     return whole_page(
         f"What speaks for {aims(first)}?",
@@ -420,43 +401,25 @@ def _page(
     )
 
 
-def _method(e: Explanation, *, alone: bool) -> dict[str, Any]:
-    """Return what a page shows of one method; where it is ``alone``, its table without scripts."""
-    return {
-        "label": e.label,
-        "spans": _spans(e),
-        "scale": scale_note(e),
-        "precision": precision_sentence(e),
-        "anchor": "" if e.anchor is None else anchor_sentence(e, e.anchor),
-        "table": score_table(e) if alone else "",
-        "pairs": _pair_tables(e),
-        "heads": head_tables([e]),
-    }
-
-
-def _outcome(one: Outcome) -> dict[str, Any]:
-    """Return the probability with the logit beside it, or the score that there is instead."""
-    number = "" if one.logit is None else minus(f"{one.logit:+.3f}")
-    sure, beside = (
-        (number, "")
-        if one.probability is None
-        else (percent(one.probability), f"logit {number}" if number else "")
-    )
-    return {"name": one.name, "chosen": one.chosen, "sure": sure, "beside": beside}
+# What the templates of this module call with an explanation, or with several.
+_CALLED: dict[str, Any] = {
+    "words": words,
+    "legend": legend,
+    "score_table": score_table,
+    "pair_tables": _pair_tables,
+    "head_tables": head_tables,
+    "scale_note": scale_note,
+    "precision": precision_sentence,
+    "anchor_sentence": anchor_sentence,
+    "said": said,
+    "notices": notices,
+    "LONG": LONG,
+}
 
 
 def explanation_fragment(e: Explanation) -> str:
     """Return an explanation for a notebook, an app or a mail."""
-    return fragment(
-        "explanation_fragment.html",
-        e=e,
-        said=said(e),
-        precision=precision_sentence(e),
-        words=words(e, titles=True, inline=True),
-        legend=legend([e]),
-        table=score_table(e, FRAGMENT_FEATURES),
-        notices=notices([e]),
-    )
+    return fragment("explanation_fragment.html", e=e, most=FRAGMENT_FEATURES, **_CALLED)
 
 
 def explanations_fragment(several: Sequence[Explanation]) -> str:
@@ -464,54 +427,20 @@ def explanations_fragment(several: Sequence[Explanation]) -> str:
 
     A page of thousands would freeze the notebook, so only the first ones are shown.
     """
-    shown = several[:FRAGMENT_TEXTS]
-    cards = [
-        {
-            "said": said(e),
-            "then": _for_and_against(e),
-            "words": words(e, titles=True, inline=True),
-            "notices": notices([e]),
-        }
-        for e in shown
-    ]
-    return fragment(
-        "explanations_fragment.html",
-        heading=_heading(several),
-        legend=legend(shown[:1]) if shown else "",
-        cards=cards,
-        left=len(several) - len(shown),
-    )
-
-
-def _for_and_against(e: Explanation) -> str:
-    if e.against is None:
-        return f" Words for and against {e.target}:"
-    return f" Words for {e.target} and for {e.against}:"
-
-
-def _heading(several: Sequence[Explanation]) -> str:
-    count = len(several)
     methods = " and ".join(dict.fromkeys(e.label for e in several))
-    if count < 2:
-        return f"{methods} of one text." if count else "No explanations."
-    return f"{methods} of {count} texts, each on a scale of its own."
+    heading = f"{methods} of {len(several)} texts, each on a scale of its own."
+    if len(several) < 2:
+        heading = f"{methods} of one text." if several else "No explanations."
+    shown = several[:FRAGMENT_TEXTS]
+    left = len(several) - len(shown)
+    values = {"heading": heading, "shown": shown, "left": left}
+    return fragment("explanations_fragment.html", **values, **_CALLED)
 
 
 def comparison_fragment(c: Comparison) -> str:
     """Return a comparison for the same places: every method, then where they disagree."""
-    methods = [
-        {"label": e.label, "words": words(e, titles=True, inline=True), "scale": scale_note(e)}
-        for e in c
-    ]
-    return fragment(
-        "comparison_fragment.html",
-        said=said(c.explanations[0]),
-        long=len(c.text) > LONG,
-        methods=methods,
-        legend=legend(c.explanations),
-        disagreement=disagreement_section(c, matrix=False) if len(methods) > 1 else "",
-        notices=[*c.notices, *notices(c)],
-    )
+    apart = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
+    return fragment("comparison_fragment.html", c=c, disagreement=apart, **_CALLED)
 
 
 def _writable(e: Explanation) -> Explanation:

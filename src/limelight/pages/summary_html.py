@@ -8,7 +8,6 @@ from limelight.pages.html import Bar, legend, whisker, words
 from limelight.pages.markup import Section, plain_table, rendered, whole_page
 from limelight.pages.pieces import visible
 from limelight.pages.wording import minus, percent, sureness, written
-from limelight.results import Explanation
 from limelight.results.summary import (
     DifferingWord,
     Part,
@@ -31,10 +30,18 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
     body = rendered(
         "summary.html",
         summary=summary,
-        right=_right(summary.views[0]),
         labels=[f"{view.label} · {view.aim}" for view in summary.views],
-        views=[_view(view) for view in summary.views],
         first=FIRST,
+        opened=_OPEN,
+        words=words,
+        legend=legend,
+        written=written,
+        sureness=sureness,
+        bar=_bar,
+        peak_of=_peak,
+        share=_share,
+        differing=_differing,
+        slices=_slices,
     )
     data = {"views": [_examples(view) for view in summary.views]}
     return whole_page(
@@ -45,12 +52,6 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         above=above,
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
     )
-
-
-def _right(view: SummarizedView) -> str:
-    if view.right is None:
-        return ""
-    return f" The model is right on {_share(view.right)} of {view.right.of:,} labelled ones."
 
 
 def _examples(view: SummarizedView) -> list[Any]:
@@ -71,75 +72,8 @@ def _examples(view: SummarizedView) -> list[Any]:
     ]
 
 
-def _view(view: SummarizedView) -> dict[str, Any]:
-    """Return what the template shows of a method and a class."""
-    shown = [one.explanation for one in view.representatives if one.explanation is not None]
-    return {
-        "view": view,
-        "lists": _words(view),
-        "phrases": _bars("", view.phrases, _peak(view.phrases), view.signed, None),
-        "wrong": 0 if view.right is None else view.right.of - view.right.count,
-        "differing": _differing(view),
-        "mistakes": [
-            _text(
-                f"{one.id}: labelled {one.label}, predicted {one.predicted} "
-                f"{sureness(one.confidence, margin=one.margin)}",
-                one.explanation,
-                unfolded=i < 1,
-            )
-            for i, one in enumerate(view.mistakes)
-        ],
-        "legend": legend(shown[:1]) if shown else "",
-        "representatives": [
-            _text(
-                f"{one.id}: {one.covered:.1%} of importance so far",
-                one.explanation,
-                unfolded=i < _OPEN,
-            )
-            for i, one in enumerate(view.representatives)
-        ],
-        "slices": _slices(view),
-    }
-
-
-def _words(view: SummarizedView) -> list[dict[str, Any]]:
-    """Return the lists of words for and against, all bars on one scale."""
-    peak = _peak((*view.supporting, *view.opposing))
-    title = f"For {view.target}" if view.signed else "Largest: the method gives no sign"
-    found = [_bars(title, view.supporting, peak, view.signed, 0)]
-    if view.signed:
-        other = f"Against {view.target}" if view.against is None else f"For {view.against}"
-        found.append(_bars(other, view.opposing, peak, True, len(view.supporting)))
-    return found
-
-
 def _peak(found: Sequence[SummarizedWord]) -> float:
     return max((max(abs(one.low), abs(one.high)) for one in found), default=0.0)
-
-
-def _bars(
-    title: str, found: Sequence[SummarizedWord], peak: float, signed: bool, first: int | None
-) -> dict[str, Any]:
-    """Return a table of words with bars; ``first`` is the number of the first in the data.
-
-    None: the words have no examples, and nothing to click.
-    """
-    rows = []
-    for i, one in enumerate(found):
-        ends = " to ".join(written(x, peak=peak, signed=signed) for x in (one.low, one.high))
-        rows.append(
-            {
-                "word": one.word,
-                "number": None if first is None else first + i,
-                "rare": one.rare,
-                "bar": _bar(one, peak, signed),
-                "mean": minus(written(one.mean, peak=peak, signed=signed)),
-                "interval": minus(ends),
-                "texts": f"{one.texts:,}",
-                "said": f"{one.positive:.0%} of texts above 0, {one.occurrences:,} occurrences",
-            }
-        )
-    return {"title": title, "rows": rows}
 
 
 def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
@@ -155,17 +89,9 @@ def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
     return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
 
 
-def _differing(view: SummarizedView) -> "Markup | str":
-    if not view.differing:
-        return ""
-    heads = (
-        "word",
-        "called",
-        "where right (texts)",
-        "where wrong (texts)",
-        "difference",
-        "p (Holm)",
-    )
+def _differing(view: SummarizedView) -> "Markup":
+    groups = ("where right (texts)", "where wrong (texts)")
+    heads = ("word", "called", *groups, "difference", "p (Holm)")
     return _difference_table(heads, view.differing, label="Right and wrong")
 
 
@@ -185,11 +111,6 @@ def _difference_table(
         for one in found
     ]
     return plain_table(heads, rows, label=label)
-
-
-def _text(title: str, explained: Explanation | None, *, unfolded: bool) -> dict[str, Any]:
-    shown = None if explained is None else words(explained, titles=True)
-    return {"title": title, "words": shown, "unfolded": unfolded}
 
 
 def _slices(view: SummarizedView) -> "Markup":

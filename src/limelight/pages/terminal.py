@@ -59,6 +59,7 @@ SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
+_LEAST = 4  # letters of a text that stay on a narrow terminal
 
 
 @final
@@ -110,42 +111,41 @@ class View:
 
 
 def table_text(table: Table, look: Look, width: int) -> RichTable:
-    """Return a table of at most ``width`` letters; texts give way before numbers do."""
-    chosen = [i for i, column in enumerate(table.columns) if width >= column.wide]
-    columns = [table.columns[i] for i in chosen]
-    cells = [
-        [] if c.room else [_cell(row[i], c, look) for row in table.rows]
-        for i, c in zip(chosen, columns, strict=True)
-    ]
-    heads = [_kept(look.line(c.short or c.heading), look) for c in columns]
+    """Return a table of at most ``width`` letters, where texts and headings give way to numbers."""
+    several = [(i, c) for i, c in enumerate(table.columns) if width >= c.wide]
+    heads = {i: look.line(c.short or c.heading) for i, c in several}
+    cells = {i: [_cell(row[i], c, look) for row in table.rows] for i, c in several if not c.room}
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
-    wide = [
-        0
-        if c.room
-        else _GAP + min(max(x.cell_len for x in (_widest_line(head), *found)), c.widest or width)
-        for c, head, found in zip(columns, heads, cells, strict=True)
+    widest = {i: max((text.cell_len for text in found), default=0) for i, found in cells.items()}
+    taken = [
+        min(max(widest[i], *map(len, heads[i].plain.split("\n"))), c.widest or width) + _GAP
+        for i, c in several
+        if not c.room
     ]
-    left = (width - sum(wide)) // max(1, sum(c.room is not None for c in columns))
+    crowded = sum(taken) > width + _GAP  # then columns move together and headings break
+    left = (width - sum(taken)) // max(1, len(several) - len(taken))
     shown = RichTable(
         title=look.line(table.title, "bold") if table.title else None,
         title_justify="left",
         box=None,
-        padding=(0, _GAP, 0, 0),
+        padding=(0, 1 if crowded else _GAP, 0, 0),
         pad_edge=False,
         header_style="dim",
     )
-    for k, (i, c) in enumerate(zip(chosen, columns, strict=True)):
+    for i, c in several:
         if c.room:
             letters = min(max(left, c.room[0]), c.room[1])
-            cells[k] = [row[i](letters, look) if row[i] else Text() for row in table.rows]
-            heads[k] = c.axis(letters, look) if c.axis else heads[k]
-            shown.add_column(heads[k], no_wrap=True, overflow="crop")
+            cells[i] = [row[i](letters, look) if row[i] else Text() for row in table.rows]
+            head = c.axis(letters, look) if c.axis else heads[i]
+            shown.add_column(head, no_wrap=True, overflow="crop")
         elif c.number:
-            shown.add_column(heads[k], justify="right", no_wrap=True)
+            head = heads[i].plain.replace(" ", "\n") if crowded else heads[i]
+            shown.add_column(head, justify="right", no_wrap=True)
         else:
-            shown.add_column(heads[k], max_width=c.widest or None)
-    for row in zip_longest(*cells):
+            least = min(widest[i], _LEAST)
+            shown.add_column(_kept(heads[i], look), min_width=least, max_width=c.widest or None)
+    for row in zip_longest(*(cells[i] for i, _ in several)):
         shown.add_row(*row)
     return shown
 
@@ -153,10 +153,6 @@ def table_text(table: Table, look: Look, width: int) -> RichTable:
 def shown_table(table: Table) -> RenderableType:
     """Return a table that prints itself, as wide as the terminal allows."""
     return View(lambda look, width: [table_text(table, look, width)], widest=10**6)
-
-
-def _widest_line(text: Text) -> Text:
-    return max(text.split("\n"), key=lambda line: line.cell_len, default=text)
 
 
 def _cell(value: Any, column: Column, look: Look) -> Text:

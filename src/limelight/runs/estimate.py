@@ -8,6 +8,7 @@ from typing import final
 import msgspec
 import pyarrow as pa
 
+from limelight.explainers.budget import duration
 from limelight.explainers.registry import configured, usable_methods
 from limelight.runs.record import MethodRecord
 from limelight.runs.work import Finished, ShardWork
@@ -32,11 +33,11 @@ class Estimate:
     def sentence(self) -> str:
         """What a user reads before it starts."""
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
-        said = f"About {_duration(self.seconds)} for {self.texts:,} texts with {workers}."
+        said = f"About {duration(self.seconds)} for {self.texts:,} texts with {workers}."
         if self.quicker is None:
             return said
         method, seconds = self.quicker
-        return f"{said} The method {method!r} would take about {_duration(seconds)}."
+        return f"{said} The method {method!r} would take about {duration(seconds)}."
 
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
@@ -85,13 +86,6 @@ def _quicker(
         if other < seconds / 10:
             return name, other
     return None
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        if (count := round(seconds / size)) > 1 or size == 1:
-            return f"{max(count, 1)} {unit}{'s' if count > 1 else ''}"
-    return ""
 
 
 @final

@@ -19,20 +19,24 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-import duckdb
 import pyarrow as pa
 
-from limelight.errors import InputError
+from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
 from limelight.runs.rows import OWN_COLUMNS, stored_name
 from limelight.text import one_line
+
+try:
+    import duckdb
+except ImportError:
+    raise MissingExtraError("questions about a whole run need DuckDB", "data") from None
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
 
 _SETTINGS = {
     "threads": 1,
-    "memory_limit": "768MB",  # what does not fit goes to a temporary folder
+    "memory_limit": "512MB",  # what does not fit goes to a temporary folder
     "enable_external_file_cache": False,  # the system has one
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -50,6 +54,11 @@ class View(NamedTuple):
     method: str
     target: str
     against: str | None = None
+
+    @property
+    def aim(self) -> str:
+        """What the scores speak for."""
+        return self.target if self.against is None else f"{self.target} against {self.against}"
 
 
 @final

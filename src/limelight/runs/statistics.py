@@ -5,11 +5,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
+from limelight.errors import MissingExtraError
 from limelight.judging.statistics import holm
 from limelight.results.summary import DifferingWord, Part
 from limelight.shapes import Float, Int
+
+try:
+    from scipy import special
+except ImportError:
+    raise MissingExtraError("questions about a whole run need SciPy", "data") from None
 
 FEWEST = 5  # texts on either side of a comparison, or a variance means little
 _Z = 1.959963984540054

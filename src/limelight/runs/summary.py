@@ -1,6 +1,7 @@
 """The summary of a run: what drives the model, method by method and class by class."""
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,14 +39,10 @@ def summarized(
     run: "Run", *, method: str | None, by: str | None, top: int, representatives: int
 ) -> RunSummary:
     """Return the summary of a run; ``by`` says what it is sliced by, None for no slices."""
-    for name, given in (("top", top), ("representatives", representatives)):
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
-    with database(run) as tables:
-        words = RunWords(tables, run, method)
+    _check_count("top", top)
+    _check_count("representatives", representatives)
+    with _words(run, method) as words:
         failed = _failed(words, method)
-        if not words.views:
-            raise InputError(f"'{run.path}' holds no explanations: {_why_none(run, failed)}")
         slices, numbers = (None, None) if by is None else sliced(words, by)
         words.add_up(numbers)
         views = _views(words, slices, top, representatives)
@@ -62,6 +59,22 @@ def summarized(
         model=run.record.model.fingerprint,
         version=run.record.version,
     )
+
+
+@contextlib.contextmanager
+def _words(run: "Run", method: str | None) -> Iterator[RunWords]:
+    """Open the words of a run, whose sums are not made yet; refuse one without any."""
+    with database(run) as tables:
+        words = RunWords(tables, run, method)
+        if not words.views:
+            why = _why_none(run, _failed(words, method))
+            raise InputError(f"'{run.path}' holds no explanations: {why}")
+        yield words
+
+
+def _check_count(name: str, given: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
 
 
 def _failed(words: RunWords, method: str | None) -> int:
@@ -232,19 +245,25 @@ def _slices(words: RunWords, slices: Slices, v: int) -> tuple[RunSlice, ...]:
 
 def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
-    found = summarized(run, method=method, by=None, top=most, representatives=1)
+    _check_count("most", most)
+    with _words(run, method) as words:
+        found = _mistakes(words, most)
+        stored = _stored(words, [one["n"] for one in found])
+        told = [(words.views[one["v"]], _mistake(words, one, stored)) for one in found]
     rows = [
-        _about(view)
-        | {
+        {
+            "method": view.method,
+            "target": view.aim,
             "row": one.row,
             "id": one.id,
             "predicted": one.predicted,
             "label": one.label,
             "confidence": one.confidence,
-            "words": _strongest_words(one.explanation),
+            "words": [word for word, _ in one.explanation.top(_STRONGEST)]
+            if one.explanation
+            else [],
         }
-        for view in found.views
-        for one in view.mistakes
+        for view, one in sorted(told, key=lambda pair: words.views.index(pair[0]))
     ]
     kinds = {"row": pa.int64(), "confidence": pa.float64(), "words": pa.list_(pa.string())}
     names = ("method", "target", "row", "id", "predicted", "label", "confidence", "words")
@@ -253,17 +272,22 @@ def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
 
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
     """Return the texts picked for every view, in the order in which they were."""
-    found = summarized(run, method=method, by=None, top=1, representatives=count)
+    _check_count("count", count)
+    with _words(run, method) as words:
+        words.add_up()
+        picked = words.representatives(count)
+        stored = _stored(words, [n for several in picked for n, _ in several])
     rows = [
-        _about(view)
-        | {
-            "row": one.row,
-            "id": one.id,
-            "covered": one.covered,
-            "text": None if one.explanation is None else one.explanation.text,
+        {
+            "method": view.method,
+            "target": view.aim,
+            "row": n // run.record.rows_per_text,
+            "id": stored[n][0],
+            "covered": covered,
+            "text": None if (shown := stored[n][1]) is None else shown.text,
         }
-        for view in found.views
-        for one in view.representatives
+        for view, several in zip(words.views, picked, strict=True)
+        for n, covered in several
     ]
     kinds = {"row": pa.int64(), "covered": pa.float64()}
     return _table(rows, ("method", "target", "row", "id", "covered", "text"), kinds)
@@ -271,15 +295,16 @@ def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
 
 def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
     """Return one row per view and slice, shares with Wilson's intervals."""
-    found = summarized(run, method=method, by=by, top=1, representatives=1)
+    with _words(run, method) as words:
+        slices, numbers = sliced(words, by)
+        words.add_up(numbers)
     rows = [
-        _about(view)
-        | {"slice": one.name, "texts": one.texts}
+        {"method": view.method, "target": view.aim, "slice": one.name, "texts": one.texts}
         | _part("predicted", one.target)
         | _part("right", one.right)
         | {"differing": [word.word for word in one.differing]}
-        for view in found.views
-        for one in view.slices
+        for v, view in enumerate(words.views)
+        for one in _slices(words, slices, v)
     ]
     counts = dict.fromkeys(("texts", "predicted", "right", "labelled"), pa.int64())
     shares = [f"{name}_{end}" for name in ("predicted", "right") for end in ("low", "high")]
@@ -293,14 +318,6 @@ def _part(name: str, part: Part | None) -> dict[str, Any]:
         return {}
     own = {"labelled": part.of} if name == "right" else {}
     return own | {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
-
-
-def _about(view: SummarizedView) -> dict[str, Any]:
-    return {"method": view.method, "target": view.aim}
-
-
-def _strongest_words(found: Explanation | None) -> list[str]:
-    return [] if found is None else [word for word, _ in found.top(_STRONGEST)]
 
 
 def _table(

@@ -58,11 +58,14 @@ class RunWords:
         self._outcomes = self._of_views(
             self.tables.columns(f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL")
         )
-        query = f"""SELECT {groups}, word, {_SUMS}, min(entry) AS entry
+        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
+        query = f"""SELECT {small}, word, {_SUMS}, min(entry) AS entry
             FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL"""
         parts = [_encoded(batch) for batch in self.tables.batches(query)]
         named = pa.chunked_array([one for one, _ in parts]).unify_dictionaries()
-        sums = {name: np.concatenate([one[name] for _, one in parts]) for name in parts[0][1]}
+        # Each column leaves its parts when it is whole: there may be millions of groups.
+        names = list(parts[0][1])
+        sums = {name: np.concatenate([one.pop(name) for _, one in parts]) for name in names}
         sums["number"] = np.concatenate([np.asarray(one.indices) for one in named.chunks])
         words = named.chunk(0).dictionary.to_pylist()
         # Words are numbered in the order of the run: of equal ones, the first is shown first.

@@ -23,8 +23,8 @@ from limelight.pages.judgement_html import judgement_page
 from limelight.pages.markup import style_sheet
 from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
-from limelight.serving.frames import navigation, texts_page, trouble_page, typing_page, waiting_page
 from limelight.serving.guard import WHOLE_PAGE_POLICY
+from limelight.serving.pages import navigation, texts_page, trouble_page, typing_page, waiting_page
 from limelight.serving.queue import (
     Alike,
     Answer,
