@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limelight.training import train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 # Public names and where they live; each is imported when it is first used.
 _HOME = {
