@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = {
     "threads": 1,
-    "memory_limit": "512MB",  # what does not fit goes to a temporary folder
+    "memory_limit": "1200MB",  # what does not fit goes to a temporary folder
     "enable_external_file_cache": False,  # the system has one
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
