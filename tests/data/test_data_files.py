@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.data.columns import opened_data
+from limelight.data.columns import opened_data, read_texts
 from written_tables import write_table
 
 ROWS = [
@@ -237,3 +237,30 @@ def test_a_large_file_is_never_in_memory(tmp_path, ending):
     assert seen == rows
     assert size > 15_000_000
     assert most < size / 4
+
+
+def test_a_mistyped_path_among_paths_is_not_taken_for_a_text(tmp_path):
+    there = str(write(tmp_path / "a.csv"))
+    with pytest.raises(InputError, match=r"there is no data at 'b.cvs'; check the path"):
+        opened_data([there, "b.cvs"])
+
+
+def test_a_column_is_never_both_sides_of_a_pair_nor_text_and_label():
+    table = {"sentence": ["a", "c"], "other": ["x", "y"]}
+    with pytest.raises(InputError, match="two texts of a pair stand in two columns"):
+        opened_data(table, pair="sentence")
+    with pytest.raises(InputError, match="has no column 'text'"):
+        opened_data({"label": ["1", "0"]})
+
+
+def test_what_is_judged_may_have_an_empty_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('text\na good film\n""\na bad film\n')
+    assert read_texts(path) == ["a good film", "", "a bad film"]
+
+
+def test_a_header_that_is_not_utf8_is_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\ngood,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match="must be UTF-8 text"):
+        opened_data(path)

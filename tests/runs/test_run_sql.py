@@ -1,8 +1,11 @@
 """A run is asked in SQL: two views, and nothing of the machine but its own shards."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+import limelight
 from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
@@ -117,3 +120,22 @@ def test_a_damaged_shard_is_named(run, tmp_path):
     for ask in (Run(tmp_path).summary, lambda: Run(tmp_path).sql("SELECT 1")):
         with pytest.raises(InputError, match=r"00000.parquet' is damaged"):
             ask()
+
+
+@pytest.mark.parametrize("name", ["label=1", "target=w1", "row=0", "Method=gxi", "error=x"])
+def test_the_name_of_a_folder_says_nothing_about_its_rows(tmp_path, run, name):
+    folder = tmp_path / name
+    shutil.copytree(run.path, folder)
+    query = "SELECT row, method, target, word, score FROM words ORDER BY ALL"
+    assert Run(folder).sql(query) == run.sql(query)
+    labels = "SELECT row, label, error FROM texts ORDER BY row"
+    assert Run(folder).sql(labels) == run.sql(labels)
+
+
+def test_a_model_of_one_output_has_one_class(tmp_path):
+    model = limelight.wrap(
+        lambda texts: [[float(len(text))] for text in texts], classes=("score",), scale="score"
+    )
+    found = limelight.explain_data(model, {"text": ["a b", "b c c"]}, "loo", output=tmp_path)
+    assert found.sql("SELECT DISTINCT predicted FROM texts")["predicted"].to_pylist() == ["score"]
+    assert found.summary().texts == 2

@@ -173,8 +173,9 @@ class OutputOptions:
     Parameters
     ----------
     format
-        "terminal", "json" (one object per line), "html", "csv", or a figure as "png", "svg" or
-        "pdf"; by default what the name of the output file says, else "terminal".
+        "terminal", "json" (of several texts one object per line), "html" or "csv"; of explanations,
+        comparisons and judgements also a figure as "png", "svg" or "pdf". By default what the name
+        of the output file says, else "terminal".
     output
         Write to this file instead of standard output.
     """

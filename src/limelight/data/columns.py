@@ -1,5 +1,6 @@
 """A data set: files or a table, which column is what, and its rows."""
 
+import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -103,23 +104,22 @@ def _chosen(
     stand alone, or is called "text". Carried are all other columns that every file has, with one
     type.
     """
-    if pair is not None and pair == (text or "text"):  # every text would be paired with itself
-        raise InputError(
-            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
-            f"{pair!r}."
-        )
     types = files[0].columns
+    id = _first(_ID, _by_lower_name(types)) if id is None else id
+    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
     texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
     if text is None:
         both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
         if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
             text, pair = (texts[name] for name in both)
         else:  # one of a usual name, or the only one that there is
-            text = _first(_TEXT, texts) or (
-                next(iter(texts.values())) if len(texts) == 1 else "text"
-            )
-    id = _first(_ID, _by_lower_name(types)) if id is None else id
-    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
+            others = [name for name in texts.values() if name not in (id, label)]
+            text = _first(_TEXT, texts) or (others[0] if len(others) == 1 else "text")
+    if pair == text:  # every text would be paired with itself
+        raise InputError(
+            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
+            f"{pair!r}."
+        )
     columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair)
     for name in columns.named:
         check_column(files, name)
@@ -151,6 +151,8 @@ def check_column(files: Iterable[Source], name: str, option: str = _NAMED) -> No
     """Refuse files that lack a column; ``option`` is how another could be named."""
     for file in files:
         if name not in file.columns:
+            if any(map(LONE_SURROGATE.search, file.columns)):
+                raise InputError(f"'{file.path}' must be UTF-8 text; its header is not.")
             known = ", ".join(map(repr, file.columns))
             raise InputError(
                 f"'{file.path}' has no column {name!r}; it has {known}. "
@@ -190,10 +192,11 @@ class DataSet:
     def __init__(self, files: Sequence[Source], columns: DataColumns, name: str) -> None:
         self.files, self.columns, self.name = files, columns, name
 
-    def rows(self, *others: str, limit: int | None = None) -> Iterator[Row]:
+    def rows(self, *others: str, limit: int | None = None, empty: bool = False) -> Iterator[Row]:
         """Yield every text with the cells of ``others``; one that cannot be used is an error.
 
-        Of more than ``limit`` rows, so many are taken, evenly spread.
+        Of more than ``limit`` rows, so many are taken, evenly spread. ``empty`` texts may be
+        allowed: what is judged text by text says there which could not be.
         """
         wanted = None
         if (limit := _checked_limit(limit)) is not None:
@@ -212,7 +215,7 @@ class DataSet:
             for text in row[:sides]:
                 if sentence := fault(text):
                     raise InputError(f"{where}: {sentence}")
-                if not text or text.isspace():
+                if not empty and (not text or text.isspace()):
                     raise InputError(f"{where} has an empty text; remove the row.")
                 size += len(text)
             if size > _MOST_TEXT:
@@ -315,11 +318,11 @@ class DataSet:
 def _checked_limit(limit: Any) -> int | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, Real) or float(limit) % 1:
+    if isinstance(limit, bool) or not isinstance(limit, Real) or limit % 1:
         raise InputError(f"the setting 'limit' must be a whole number; got {limit!r}.")
     if limit < 1:
         raise InputError(f"limit must be at least 1; got {limit}.")
-    return int(float(limit))
+    return math.trunc(limit)
 
 
 def opened_data(
@@ -349,4 +352,4 @@ def read_texts(
     ``data`` and columns are what :func:`limelight.explain_data` takes.
     """
     found = opened_data(data, text=text_column, pair=pair_column)
-    return [row.text for row in found.rows(limit=limit)]
+    return [row.text for row in found.rows(limit=limit, empty=True)]

@@ -303,7 +303,14 @@ def sources_of(data: Any) -> list[Source]:
     if isinstance(data, str | os.PathLike):
         return _sources_at(Path(data))
     given = list(data) if isinstance(data, list | tuple) else (_lister(data) or list)()
-    if given and all(map(_is_path, given)):
+    paths = [one for one in given if _is_path(one)]
+    if paths and len(paths) < len(given):  # a mistyped path among others is no text
+        other = next(one for one in given if not _is_path(one))
+        raise InputError(
+            f"{paths[0]!r} is a path, and there is no data at {other!r}; check the path. Texts in "
+            "memory are written {'text': […]}."
+        )
+    if paths:
         return [source for one in given for source in _sources_at(Path(one))]
     if given and all(isinstance(one, str) for one in given):
         return sources_of({"text": given})

@@ -36,8 +36,13 @@ _HOME = {name: module for module, names in MODULES.items() for name in names}
 ENTRY_POINTS = "limelight.methods"
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _OFTEN_USED = ("shapley", "lime", "loo")
-# Keywords of the verbs that no setting may be called.
-_TAKEN = {one.name for one in fields(Question)} | {"budget", "progress", "method", "methods"}
+# Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
+_TAKEN = {one.name for one in fields(Question)} | {
+    "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
+    "output", "limit", "workers", "executor", "retry", "shard_texts", "texts_kept", "text_column",
+    "pair_column", "id_column", "label_column", "columns", "curves", "rationales", "estimate",
+    "second_replacement",
+}  # fmt: skip
 
 
 @final
@@ -105,7 +110,7 @@ class Registry(Mapping[str, Method]):
             for point in entry_points(group=ENTRY_POINTS):
                 try:
                     register(point.load())
-                except Exception as error:  # of a package that may do anything
+                except (Exception, SystemExit) as error:  # of a package that may do anything
                     why = f"{error}" if isinstance(error, InputError) else repr(error)
                     package = point.dist.name if point.dist is not None else point.value
                     self.broken[point.name] = (
@@ -155,7 +160,7 @@ def register(method: Method) -> None:
     if taken := sorted(declared & _TAKEN):
         raise InputError(
             f"the setting {taken[0]!r} of method {name!r} has the name of a keyword of "
-            "limelight.explain; give it another."
+            "the verbs; give it another."
         )
     METHODS.add(method)
 

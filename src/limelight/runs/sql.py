@@ -161,8 +161,8 @@ def _number(names: Sequence[str], column: str) -> str:
 
 def predicted(classes: int) -> str:
     """Return the SQL of the predicted class; a single output is that of the last, against 0."""
-    return f"""CASE len(prediction) WHEN 0 THEN -1
-        WHEN 1 THEN (prediction[1] > 0)::INTEGER + {max(classes - 2, 0)}
+    of_one = "0" if classes == 1 else f"(prediction[1] > 0)::INTEGER + {classes - 2}"
+    return f"""CASE len(prediction) WHEN 0 THEN -1 WHEN 1 THEN {of_one}
         ELSE list_position(prediction, list_max(prediction)) - 1
             + greatest({classes} - len(prediction), 0) END"""
 
@@ -208,7 +208,8 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
 def _source(paths: Sequence[str]) -> str:
     """Return the SQL of all rows; without a shard there are none, of the right kinds."""
     if paths:
-        return f"read_parquet({literal(paths)})"
+        # A folder called "label=1" says nothing about the rows: they have a column of their own.
+        return f"read_parquet({literal(paths)}, hive_partitioning = false)"
     kinds = dict.fromkeys(OWN_COLUMNS, "VARCHAR") | _KINDS
     nothing = ", ".join(f"NULL::{kind} AS {_quoted(name)}" for name, kind in kinds.items())
     return f"(SELECT {nothing} WHERE false)"
