@@ -322,7 +322,7 @@ def _checked_limit(limit: Any) -> int | None:
         raise InputError(f"the setting 'limit' must be a whole number; got {limit!r}.")
     if limit < 1:
         raise InputError(f"limit must be at least 1; got {limit}.")
-    return math.trunc(limit)
+    return int(math.trunc(limit))
 
 
 def opened_data(
