@@ -1,6 +1,5 @@
 """A data set: files or a table, which column is what, and its rows."""
 
-import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -322,7 +321,8 @@ def _checked_limit(limit: Any) -> int | None:
         raise InputError(f"the setting 'limit' must be a whole number; got {limit!r}.")
     if limit < 1:
         raise InputError(f"limit must be at least 1; got {limit}.")
-    return int(math.trunc(limit))
+    whole: Any = limit  # 100.0 is 100, and 10**400 is not infinite
+    return int(whole)
 
 
 def opened_data(
