@@ -306,6 +306,8 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
     meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
+    if "against" in meanings and explanations[0].against is None:
+        meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text = Text(style="dim", overflow="fold")
     if look.colour:
         for hue, meaning in meanings.items():
@@ -315,9 +317,9 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         text.append("; colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
-        signs = [f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()]
+        signs = "; ".join(f"{marks[hue]} {meaning}" for hue, meaning in meanings.items())
         faint = f"bare words are below {FAINTEST:.0%} of it."
-        text.append("; ".join([*signs, "*strongest word*", faint]))
+        text.append("; ".join([signs.replace("; [-]", ", [-]"), "*strongest word*", faint]))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {all_occurrences(explanations[0])}")
     return text
