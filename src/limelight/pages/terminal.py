@@ -306,6 +306,8 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
     meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
+    if "against" in meanings and explanations[0].against is None:
+        meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text = Text(style="dim", overflow="fold")
     if look.colour:
         for hue, meaning in meanings.items():
@@ -315,9 +317,11 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         text.append("; colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
-        signs = [f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()]
+        signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
+        pair = ", ".join(sign for hue, sign in signs.items() if hue != "neutral")
         faint = f"bare words are below {FAINTEST:.0%} of it."
-        text.append("; ".join([*signs, "*strongest word*", faint]))
+        parts = [pair, signs.get("neutral"), "*strongest word*", faint]
+        text.append("; ".join(filter(None, parts)))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {all_occurrences(explanations[0])}")
     return text
@@ -330,7 +334,8 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(scale_note(e), "dim"))
+        note = scale_note(e, zero_to="0…")  # the column is taken from the words
+        grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(note, "dim"))
         if long:
             grid.add_row()
     return grid
@@ -338,7 +343,8 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
 
 def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        yield look.line(e.label, "bold").append(f"  {look.safe(scale_note(e))}", "not bold dim")
+        note = look.safe(scale_note(e, zero_to="0…"))
+        yield look.line(e.label, "bold").append(f"  {note}", "not bold dim")
         yield Padding(words, (0, 0, 1, 2))
 
 

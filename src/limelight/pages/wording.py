@@ -33,11 +33,11 @@ def aims(e: Explanation) -> str:
     return f"“{e.target}”{other}"
 
 
-def scale_note(e: Explanation) -> str:
+def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
     """Say which score has the full colour."""
     if not (peak := largest(e)):
         return "all 0"
-    return f"{'±' if e.signed else '0 to '}{written(peak, peak=peak, signed=False)}"
+    return f"{'±' if e.signed else zero_to}{written(peak, peak=peak, signed=False)}"
 
 
 def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
