@@ -143,7 +143,7 @@ def test_every_command_says_the_same_about_a_file(
     assert sentence in str(refused.value)
 
 
-@pytest.mark.parametrize("command", ["judge", "evaluate", "train"])
+@pytest.mark.parametrize("command", ["evaluate", "train"])
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -207,7 +207,7 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
         ),
         "judge": (
-            "limelight.judging.verb.read_texts",
+            "limelight.data.read_texts",
             read_texts,
             lambda: limelight.judge(model, data, ["loo"]),
         ),

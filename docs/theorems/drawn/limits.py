@@ -7,6 +7,7 @@ import numpy as np
 from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.explainers import LimeSampled
+from limelight.explainers.lime import regression
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.lime import lime, lime_plan
@@ -59,7 +60,7 @@ def _sampled_distances(text: str, replacement: str, limits: list[np.ndarray]) ->
     settings = {"ridge": 0.0, "row0": False, "replacement": replacement}
     runs = [
         [
-            LimeSampled(samples=n, seed=seed, **settings).regression.found_in(review(text)).scores
+            regression(LimeSampled(samples=n, seed=seed, **settings), review(text)).scores
             for seed in range(3)
         ]
         for n in COUNTS.tolist()

@@ -303,14 +303,14 @@ def sources_of(data: Any) -> list[Source]:
     if isinstance(data, str | os.PathLike):
         return _sources_at(Path(data))
     given = list(data) if isinstance(data, list | tuple) else (_lister(data) or list)()
-    paths = [one for one in given if _is_path(one)]
-    if paths and len(paths) < len(given):  # a mistyped path among others is no text
-        other = next(one for one in given if not _is_path(one))
+    others = [one for one in given if not _is_path(one)]
+    there = [one for one in given if _is_there(one)]
+    if there and others:  # a mistyped path among others is no text
         raise InputError(
-            f"{paths[0]!r} is a path, and there is no data at {other!r}; check the path. Texts in "
-            "memory are written {'text': […]}."
+            f"there is no data at {others[0]!r}; check the path. If these are texts, though there "
+            f"is a file {os.fspath(there[0])!r}, write {{'text': […]}}."
         )
-    if paths:
+    if given and not others:
         return [source for one in given for source in _sources_at(Path(one))]
     if given and all(isinstance(one, str) for one in given):
         return sources_of({"text": given})
@@ -333,8 +333,12 @@ def _is_path(given: Any) -> bool:
     """Return whether an entry of a list names a file: by its type or ending, or being there."""
     if not isinstance(given, str):
         return isinstance(given, os.PathLike)
+    return given.endswith(_ENDINGS) or _is_there(given)
+
+
+def _is_there(given: Any) -> bool:
     try:
-        return given.endswith(_ENDINGS) or (bool(given) and Path(given).exists())
+        return isinstance(given, str | os.PathLike) and bool(given) and Path(given).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL in it
         return False
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from limelight import __version__
-from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
@@ -22,7 +21,7 @@ from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import joined
+from limelight.text import Given, joined
 
 
 class JudgeKeywords(Settings, total=False):
@@ -135,7 +134,7 @@ def judge(
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     # A string is a text here, never the name of a file.
     stored = isinstance(texts, os.PathLike) or is_table(texts)
-    given = read_texts(texts) if stored else listed(texts)
+    given = _read(texts) if stored else listed(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
@@ -188,6 +187,12 @@ def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | N
         ),
         seed=setup.seed,
     )
+
+
+def _read(data: Any) -> list[Given]:
+    from limelight.data import read_texts  # brings msgspec, without which texts can be judged
+
+    return read_texts(data)
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:

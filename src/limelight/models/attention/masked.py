@@ -53,8 +53,8 @@ class ReplacementScorer:
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
-        """Return what the model reads under each mask."""
-        return np.where(_stays(keep)[:, self.of_position], self.ids, UNK)
+        """Return the window of each mask, as rows of word numbers."""
+        return replaced_windows(keep, self.ids, self.of_position)
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
@@ -85,14 +85,8 @@ class DeletionScorer:
         return np.concatenate([np.empty((0, self.tables.word_value.shape[1])), *parts])
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
-        """Return what the model reads under each mask."""
-        T_max, stays = len(self.tables.position_logit), _stays(keep)[:, self.of_token]
-        place = np.cumsum(stays, axis=1)  # from 1: [cls] stands first
-        rows, tokens = np.nonzero(stays & (place < T_max))
-        windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
-        windows[:, 0] = CLS
-        windows[rows, place[rows, tokens]] = self.ids[tokens]
-        return windows
+        """Return the window of each mask, as rows of word numbers."""
+        return deleted_windows(keep, self.ids, self.of_token, T_max=len(self.tables.position_logit))
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
@@ -138,6 +132,32 @@ class DeletionScorer:
 def _stays(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, "n d+1"]:
     """Return the masks with one more column, which -1 finds: what is no feature stays."""
     return np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
+
+
+def replaced_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " T_max"],
+    of_position: Int[np.ndarray, " T_max"],
+) -> Int[np.ndarray, "n T_max"]:
+    """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
+    return np.where(_stays(keep)[:, of_position], ids, UNK)
+
+
+def deleted_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " L"],
+    of_token: Int[np.ndarray, " L"],
+    *,
+    T_max: int,
+) -> Int[np.ndarray, "n T_max"]:
+    """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
+    stays = _stays(keep)[:, of_token]
+    place = np.cumsum(stays, axis=1)  # from 1: [cls] stands first
+    rows, tokens = np.nonzero(stays & (place < T_max))
+    windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
+    windows[:, 0] = CLS
+    windows[rows, place[rows, tokens]] = ids[tokens]
+    return windows
 
 
 def _ratio(
