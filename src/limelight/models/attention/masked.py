@@ -12,6 +12,34 @@ from limelight.models.attention.tables import Tables, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
+
+def replaced_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " T_max"],
+    of_position: Int[np.ndarray, " T_max"],
+) -> Int[np.ndarray, "n T_max"]:
+    """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
+    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
+    return np.where(stays[:, of_position], ids, UNK)
+
+
+def deleted_windows(
+    keep: Bool[np.ndarray, "n d"],
+    ids: Int[np.ndarray, " L"],
+    of_token: Int[np.ndarray, " L"],
+    *,
+    T_max: int,
+) -> Int[np.ndarray, "n T_max"]:
+    """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
+    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)[:, of_token]
+    place = np.cumsum(stays, axis=1)
+    rows, tokens = np.nonzero(stays & (place < T_max))
+    windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
+    windows[:, 0] = CLS
+    windows[rows, place[rows, tokens]] = ids[tokens]
+    return windows
+
+
 _UNDERFLOW = 1e-250  # a denominator below has lost digits; such rows take the long way
 _PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take the long way too
 _CHUNK = 1024  # masks whose sums are held at a time: they stay inside the cache
@@ -53,7 +81,7 @@ class ReplacementScorer:
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
-        """Return the window of each mask, as rows of word numbers."""
+        """Return what the model reads under each mask."""
         return replaced_windows(keep, self.ids, self.of_position)
 
     @cached_property
@@ -85,8 +113,9 @@ class DeletionScorer:
         return np.concatenate([np.empty((0, self.tables.word_value.shape[1])), *parts])
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
-        """Return the window of each mask, as rows of word numbers."""
-        return deleted_windows(keep, self.ids, self.of_token, T_max=len(self.tables.position_logit))
+        """Return what the model reads under each mask."""
+        T_max = len(self.tables.position_logit)
+        return deleted_windows(keep, self.ids, self.of_token, T_max=T_max)
 
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
@@ -127,37 +156,6 @@ class DeletionScorer:
         g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
         u = tables.word_value[words] + tables.position_value[places]
         return np.concatenate([g, g * u], axis=2).reshape(*g.shape[:2], -1)
-
-
-def _stays(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, "n d+1"]:
-    """Return the masks with one more column, which -1 finds: what is no feature stays."""
-    return np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
-
-
-def replaced_windows(
-    keep: Bool[np.ndarray, "n d"],
-    ids: Int[np.ndarray, " T_max"],
-    of_position: Int[np.ndarray, " T_max"],
-) -> Int[np.ndarray, "n T_max"]:
-    """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
-    return np.where(_stays(keep)[:, of_position], ids, UNK)
-
-
-def deleted_windows(
-    keep: Bool[np.ndarray, "n d"],
-    ids: Int[np.ndarray, " L"],
-    of_token: Int[np.ndarray, " L"],
-    *,
-    T_max: int,
-) -> Int[np.ndarray, "n T_max"]:
-    """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
-    stays = _stays(keep)[:, of_token]
-    place = np.cumsum(stays, axis=1)  # from 1: [cls] stands first
-    rows, tokens = np.nonzero(stays & (place < T_max))
-    windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
-    windows[:, 0] = CLS
-    windows[rows, place[rows, tokens]] = ids[tokens]
-    return windows
 
 
 def _ratio(
