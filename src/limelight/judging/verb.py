@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from limelight import __version__
-from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
@@ -133,8 +132,7 @@ def judge(
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     # A string is a text here, never the name of a file.
-    stored = isinstance(texts, os.PathLike) or is_table(texts)
-    given = _read(texts) if stored else listed(texts)
+    given = listed(texts) if isinstance(texts, str | list | tuple) else _read(texts)
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
@@ -190,9 +188,12 @@ def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | N
 
 
 def _read(data: Any) -> list[Given]:
-    from limelight.data import read_texts  # brings msgspec, without which texts can be judged
+    # The reader brings msgspec, which a machine that only judges texts need not have.
+    from limelight.data import read_texts
+    from limelight.data.files import is_table
 
-    return read_texts(data)
+    stored = isinstance(data, os.PathLike) or is_table(data)
+    return read_texts(data) if stored else listed(data)
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
