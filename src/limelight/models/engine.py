@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling import Game, answered
+from limelight.sampling.sample import Game, answered
 from limelight.shapes import Bool, Float, Int
 from limelight.text import one_line
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runt
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.sampling import Game
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, checked_text_or_pair
 

@@ -50,7 +50,7 @@ from limelight.models.protocol import (
     Weigh,
     class_probabilities,
 )
-from limelight.sampling import Game
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, Given, check_listed, few_names, one_line
 

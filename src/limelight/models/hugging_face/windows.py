@@ -21,7 +21,7 @@ from limelight.models.protocol import (
     Weigh,
     class_probabilities,
 )
-from limelight.sampling import Game, in_parts
+from limelight.sampling.sample import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Windows
 
