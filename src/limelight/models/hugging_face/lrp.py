@@ -270,17 +270,8 @@ _LINEAR = frozenset(
 _CHOICES = frozenset(("Amax", "AdaptiveMaxPool2D", "Max", "MaxPool2DWithIndices", "Sort", "Topk"))
 # Which operands of a product may not both depend on the input.
 _AFFINE_PRODUCTS = {
-    "Addbmm": (1, 2),
-    "Addmm": (1, 2),
-    "Addmv": (1, 2),
-    "Baddbmm": (1, 2),
-    "Bmm": (0, 1),
-    "Convolution": (0, 1),
-    "Dot": (0, 1),
-    "GroupedMm": (0, 1),
-    "Mm": (0, 1),
-    "Mul": (0, 1),
-    "Mv": (0, 1),
+    **dict.fromkeys(("Addbmm", "Addmm", "Addmv", "Baddbmm"), (1, 2)),
+    **dict.fromkeys(("Bmm", "Convolution", "Dot", "GroupedMm", "Mm", "Mul", "Mv"), (0, 1)),
 }
 # Operands that may not depend on the input at all.
 _FIXED = {"Div": (1,)}
