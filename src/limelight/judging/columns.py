@@ -11,8 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.candidates import TextScores
-from limelight.judging.orders import strongest_first
-from limelight.judging.removals import Removals
+from limelight.judging.removals import Removals, strongest_first
 from limelight.results.comparison import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float, Int

@@ -13,10 +13,16 @@ from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.judging.agreement import rounding, strengths
 from limelight.judging.candidates import Candidate, Scored
-from limelight.judging.orders import tied_groups
 from limelight.judging.precision import expected_precision
-from limelight.judging.statistics import Resampled, means, pair_rows, table_of
-from limelight.judging.verdict import plausible_notices, plausible_verdict
+from limelight.judging.removals import tied_groups
+from limelight.judging.statistics import (
+    Resampled,
+    means,
+    pair_rows,
+    plausible_notices,
+    plausible_verdict,
+    table_of,
+)
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
