@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -167,11 +167,10 @@ class _Measured(NamedTuple):
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
 
-    def shares(self, *, seed: int) -> Resampled | None:
-        """Return the share of every method; None where no text has the measure."""
-        if not np.isfinite(self.chance).any():
-            return None
-        return resampled(self.areas - self.chance[:, None], self.room, seed=seed)
+    def shares(self, areas: Float[np.ndarray, "n c"], *, seed: int) -> Resampled | None:
+        """Return what ``areas`` have of the room; None where no text has the measure."""
+        gain = areas - self.chance[:, None]
+        return resampled(gain, self.room, seed=seed) if np.isfinite(gain).any() else None
 
     def won(self, i: int) -> float | None:
         """Return the part of the texts on which no method has a larger area than method ``i``."""
@@ -182,39 +181,40 @@ class _Measured(NamedTuple):
         return float(np.mean(self.areas[known, i] >= best))
 
 
+# The fields of a method that hold its share of each measure, and the interval of that.
+_SHARES = {
+    "deletion": ("share", "interval"),
+    "insertion": ("insertion", "insertion_interval"),
+    "change": ("change", "change_interval"),
+}
+
+
 def judged_rows(
     candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
 ) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...]]:
     """Return one row per method and one per pair of them, over the texts that have room."""
     measures = {
         name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
-        for name in ("deletion", "insertion", "change")
+        for name in _SHARES
     }
-    shares = {name: measured.shares(seed=seed) for name, measured in measures.items()}
+    shares = {name: one.shares(one.areas, seed=seed) for name, one in measures.items()}
     deletion = measures["deletion"]
     columns = _columns(texts, len(candidates), seed=seed)
     methods = []
     for i, one in enumerate(candidates):
         count = int(np.isfinite(deletion.areas[:, i]).sum())
-        numbers = {
-            name: (None, None) if found is None else found.number(i, texts=count)
-            for name, found in shares.items()
-            if name != "change" or not one.signed
-        }
-        (share, interval), (insertion, inserted) = numbers["deletion"], numbers["insertion"]
-        change, changed = numbers.get("change", (None, None))
+        own: dict[str, Any] = {}
+        for name, (field, ends) in _SHARES.items():
+            if (found := shares[name]) is not None and (name != "change" or not one.signed):
+                own[field], own[ends] = found.number(i, texts=count)
+        share = own.get("share")
         reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
                 method=one.name,
                 label=one.label,
                 signed=one.signed,
-                share=share,
-                interval=interval,
-                insertion=insertion,
-                insertion_interval=inserted,
-                change=change,
-                change_interval=changed,
+                **own,
                 won=deletion.won(i),
                 texts=count,
                 tied=sum(text.ties[i] > 0 for text in texts),
@@ -238,20 +238,15 @@ def _columns(
         errors = table_of([() if c is None else c.errors for c in own], count)
         result = means(values, seed=seed)
         for i, columns in enumerate(found):
-            texts_with = int(np.isfinite(values[:, i]).sum())
-            value, interval = result.number(i, texts=texts_with)
+            n = int(np.isfinite(values[:, i]).sum())
+            value, interval = result.number(i, texts=n)
             if value is None:
                 continue
             known = errors[np.isfinite(errors[:, i]), i]
+            # Texts are sampled independently, so the errors of their mean add in squares.
+            error = float(np.sqrt(known @ known)) / n if len(known) else None
             columns.append(
-                MethodColumn(
-                    name=name,
-                    value=value,
-                    interval=interval,
-                    texts=texts_with,
-                    # Texts are sampled independently, so the errors of their mean add in squares.
-                    sampling=float(np.sqrt(known @ known)) / texts_with if len(known) else None,
-                )
+                MethodColumn(name=name, value=value, interval=interval, texts=n, sampling=error)
             )
     return [tuple(columns) for columns in found]
 
@@ -261,9 +256,9 @@ def greedy_share(texts: Sequence[JudgedText], *, seed: int) -> Number:
     greedy = table_of([(text.greedy,) for text in texts], 1)
     if not np.isfinite(greedy).any():
         return None, None
-    found = _Measured.of([text.deletion for text in texts], len(texts[0].ties))
-    gain = greedy - found.chance[:, None]
-    return resampled(gain, found.room, seed=seed).number(0, texts=len(texts))
+    measured = _Measured.of([text.deletion for text in texts], len(texts[0].ties))
+    found = measured.shares(greedy, seed=seed)
+    return (None, None) if found is None else found.number(0, texts=len(texts))
 
 
 def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:

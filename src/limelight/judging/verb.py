@@ -154,7 +154,7 @@ def judge(
         # People marked a pair as the one text that it is when both are joined.
         rationales=None if rationales is None else Rationales.of(rationales, whole),
         curves=curves,
-        budget=seconds_of(budget),
+        budget=None if budget is None else seconds_of(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:
