@@ -6,8 +6,6 @@ here, once: the words where no script runs, tables, legends, and the fragments.
 
 import base64
 import json
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -45,7 +43,7 @@ from limelight.pages.wording import (
 from limelight.results import Comparison, Explanation, Pairs
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
-from limelight.shapes import Float, Num
+from limelight.shapes import Float
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -56,8 +54,6 @@ FRAGMENT_TEXTS = 20
 SHOWN_WORDS = 12  # in the table of pairs
 SHOWN_PAIRS = 12
 LONG = 300  # characters of a text that is set smaller where every method shows it
-LABELLED = 16  # more tokens than this leave no room for their names
-INK = (58, 70, 186)
 CELLS = 128  # a finer picture than this is only bytes
 _WORD = Column("word", words=True)
 
@@ -271,39 +267,23 @@ def _correlations(c: Comparison) -> "Markup":
     return table_html(table, label="Rank correlations of all pairs", kind="numbers matrix")
 
 
-def attention_section(c: Comparison) -> "Markup | str":
-    """Return one picture per head; the first row, of [cls], is all that the classifier reads."""
+def attention_data(c: Comparison) -> dict[str, Any] | None:
+    """Return the matrix of each head, where they are known, as ``<limelight-attention>`` has it."""
     matrices = c.attention
     if matrices is None or not matrices.size:
-        return ""
+        return None
     T = matrices.shape[-1]
     block = -(-T // CELLS)
     tokens = (token_strings_of(c.explanations[0]) + ["·"] * T)[:T]
-    note = (
-        "Row: the token that asks; column: the token attended to. The classifier reads only the "
-        "first row, that of [cls]. Each head has its own scale; opacity is the square root."
-    )
-    if block > 1:
-        note += f" A cell shows the largest of {block} × {block} values."
-    heads = [_head_picture(head, matrix, tokens, block) for head, matrix in enumerate(matrices)]
-    known = data_block("limelight-tokens", json.dumps({"tokens": tokens, "block": block}))
-    return part("attention", note, heads, tokens, T <= LABELLED, known)
+    heads = [_head_data(matrix, block) for matrix in matrices]
+    return {"tokens": [writable(token) for token in tokens], "block": block, "heads": heads}
 
 
-def _head_picture(
-    head: int, matrix: Float[np.ndarray, "T T"], tokens: list[str], block: int
-) -> dict[str, Any]:
-    peak, strongest = float(matrix.max()) or 1.0, int(matrix[0].argmax())
-    # The root keeps small weights visible; the script squares the opacity to read the value.
-    pixels = np.round(np.sqrt(pooled(matrix, block) / peak) * 255).astype(np.uint8)
-    return {
-        "number": head + 1,
-        "peak": f"{peak:.2f}",
-        "exact_peak": f"{peak:.6g}",
-        "image": "data:image/png;base64," + base64.b64encode(matrix_png(pixels)).decode(),
-        "said": f"Head {head + 1}. [cls] attends most to “{tokens[strongest]}” "
-        f"({matrix[0][strongest]:.2f}); largest value {peak:.2f}.",
-    }
+def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
+    peak, most = float(matrix.max()) or 1.0, int(matrix[0].argmax())
+    cells = np.round(np.sqrt(pooled(matrix, block) / peak) * 255).astype(np.uint8)
+    content = base64.b64encode(cells.tobytes()).decode()
+    return {"peak": peak, "most": most, "weight": float(matrix[0][most]), "cells": content}
 
 
 def pooled(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
@@ -312,28 +292,6 @@ def pooled(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S
     padded = np.pad(matrix, (0, -T % block))
     size = len(padded) // block
     return padded.reshape(size, block, size, block).max(axis=(1, 3))
-
-
-def matrix_png(pixels: Num[np.ndarray, "S S"]) -> bytes:
-    """Return an image whose opacity is the value, so that it lies on light and dark paper."""
-    height, width = pixels.shape
-    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row starts with its filter: none
-    rows[:, 1:] = pixels
-    return b"".join(
-        (
-            b"\x89PNG\r\n\x1a\n",
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", bytes(INK) * 256),
-            _chunk(b"tRNS", bytes(range(256))),
-            _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
-            _chunk(b"IEND", b""),
-        )
-    )
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    checksum = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + checksum
 
 
 def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -371,23 +329,24 @@ def comparison_page(c: Comparison) -> str:
         several=True,
         told=[*c.notices, *notices(c)],
         disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
-        attention=attention_section(c),
+        attention=attention_data(c),
     )
 
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
     first, known = found[0], outcomes(found[0])
     rest = first.text[first.explained_end :]
+    view = {"outcomes": [asdict(one) for one in known], "attention": shown.get("attention")}
     body = rendered(
         "explanations.html",
-        **{"disagreement": "", "attention": ""} | shown,
+        **{"disagreement": "", "attention": None} | shown,
         explanations=found,
         first=first,
         outcomes=known,
         unread=rest if len(rest) > SHOWN_REST else "",
         every=_all_scores(found),
         settings=_settings(found),
-        view=data_block("limelight-view", json.dumps({"outcomes": [asdict(o) for o in known]})),
+        view=data_block("limelight-view", json.dumps(view)),
         **_CALLED,
     )
     return whole_page(
@@ -397,7 +356,6 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
         script="page.js",
         data=data,
         by=by,
-        images=True,
     )
 
 

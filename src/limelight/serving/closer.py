@@ -15,7 +15,7 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.pages.html import attention_section, disagreement_section, head_tables
+from limelight.pages.html import attention_data, disagreement_section, head_tables
 from limelight.pages.markup import part
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
@@ -85,8 +85,7 @@ def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
     if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
-    shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
-    return {"html": str(shown)}
+    return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
 def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:

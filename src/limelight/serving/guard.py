@@ -35,7 +35,9 @@ WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'non
 class GuardedApp:
     """An application behind a token and a check of the host."""
 
-    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str], any_address: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str, hosts: Collection[str], any_address: bool
+    ) -> None:
         self._app, self._token = app, token
         self._hosts, self._any_address = frozenset(hosts), any_address
 

@@ -90,7 +90,9 @@ class QuestionQueue:
             is_new = key not in self._waiting[quick]
             waiting = sum(map(len, self._waiting.values()))
             if self._closed or (is_new and waiting >= _MOST_WAITING):
-                question.tell(Event(failed="too many questions are waiting; try again in a moment."))
+                question.tell(
+                    Event(failed="too many questions are waiting; try again in a moment.")
+                )
             elif self._lost >= _MOST_LOST:
                 stuck = "the model does not come back; stop the server and look at it."
                 question.tell(Event(failed=stuck))
