@@ -7,7 +7,7 @@ here, once: the words where no script runs, tables, legends, and the fragments.
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,12 +23,21 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pieces import SHOWN_REST, Piece, pieces, shortened, token_strings_of, writable
+from limelight.pages.pieces import (
+    SHOWN_REST,
+    Piece,
+    pieces,
+    shortened,
+    token_strings_of,
+    writable,
+    writable_explanation,
+)
 from limelight.pages.wording import (
     aims,
     all_occurrences,
     anchor_sentence,
     disagreement_table,
+    hues,
     minus,
     notices,
     outcomes,
@@ -119,12 +128,8 @@ def _room(cut: Sequence[Piece]) -> list[str]:
 def legend(explanations: Sequence[Explanation]) -> "Markup":
     """Say what the colours mean; they are told apart by colour-blind readers too."""
     first = explanations[0]
-    keys: list[tuple[str, str]] = []
-    if any(e.signed for e in explanations):
-        other = f"against {first.target}" if first.against is None else f"for {first.against}"
-        keys += [("f", f"for {first.target}"), ("a", other)]
-    if not all(e.signed for e in explanations):
-        keys.append(("n", "size only: the method gives no sign"))
+    known = hues(explanations, unsigned="size only: the method gives no sign")
+    keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         note += " Each method has its own scale: the number after its words is the deepest colour."
@@ -315,13 +320,13 @@ def _setting(value: object) -> str:
 
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
-    e = _writable(e)
+    e = writable_explanation(e)
     return _page([e], e.to_json(), by=e.label, several=False, told=notices([e]))
 
 
 def comparison_page(c: Comparison) -> str:
     """Return a comparison as a page that needs no network."""
-    c = replace(c, explanations=tuple(map(_writable, c)))
+    c = replace(c, explanations=tuple(map(writable_explanation, c)))
     return _page(
         c.explanations,
         c.to_json(),
@@ -336,7 +341,7 @@ def comparison_page(c: Comparison) -> str:
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
     first, known = found[0], outcomes(found[0])
     rest = first.text[first.explained_end :]
-    view = {"outcomes": [asdict(one) for one in known], "attention": shown.get("attention")}
+    view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
         "explanations.html",
         **{"disagreement": "", "attention": None} | shown,
@@ -399,8 +404,3 @@ def comparison_fragment(c: Comparison) -> str:
     """Return a comparison for the same places: every method, then where they disagree."""
     apart = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
     return fragment("comparison_fragment.html", c=c, disagreement=apart, **_CALLED)
-
-
-def _writable(e: Explanation) -> Explanation:
-    """Replace lone surrogates, which no file and no JSON can hold."""
-    return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))

@@ -17,14 +17,10 @@ from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
 from limelight.pages.html import attention_data, disagreement_section, head_tables
 from limelight.pages.markup import part
+from limelight.pages.pieces import writable_explanation
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
-from limelight.serving.texts import (
-    TextQuestion,
-    changed_reading,
-    question_reading,
-    writable_explanation,
-)
+from limelight.serving.texts import TextQuestion, changed_reading, question_reading
 from limelight.shapes import Float
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.pages.pieces import visible
-from limelight.serving.texts import writable_explanation
+from limelight.pages.pieces import visible, writable_explanation
 from limelight.shapes import Float
 
 if TYPE_CHECKING:
