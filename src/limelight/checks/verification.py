@@ -16,7 +16,6 @@ from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, class_probabilities, why_not
 from limelight.models.attention import AttentionClassifier, encoded
-from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.weights import wide_weights
 from limelight.models.protocol import document_by
 from limelight.results import Explanation, Pairs
@@ -102,11 +101,6 @@ def classifier(reading: Reading) -> AttentionClassifier:
     return cast(AttentionClassifier, reading.model)
 
 
-def arrays_of(reading: Reading) -> CollapsedDocuments:
-    """Return the arrays of the classifier with its weights, for the oracles that need them."""
-    return cast(CollapsedDocuments, reading.collapsed)
-
-
 def base_value(reading: Reading) -> float:
     """Return the explained output of the one text with every word removed."""
     return cast(float, reading.base_values[0])
@@ -131,8 +125,8 @@ PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 def gradient_checks(reading: Reading) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
-    e = arrays_of(reading).embedded[0]
-    G = arrays_of(reading).gradient(reading.target_weights)[0]
+    e = reading.collapsed.embedded[0]
+    G = reading.collapsed.gradient(reading.target_weights)[0]
     places = range(1, 1 + min(len(reading.documents[0].tokens), POSITIONS))
     norm = np.linalg.norm(G, axis=1, keepdims=True)
     directions = {
@@ -182,9 +176,9 @@ def _integrated(reading: Reading) -> Iterator[Check]:
     change = reading.targets.value(reading.outputs)[0] - base_value(reading)
     total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
     yield _compared("ig", "the change of the output", total, change, allowed=allowed)
-    words = arrays_of(reading).embedded[0]
+    words = reading.collapsed.embedded[0]
     model = classifier(reading)
-    base = model.embedding[arrays_of(reading).base_ids[0]].astype(np.float64) + model.positions
+    base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
     weights = np.tile(weights / 2 / PANELS, PANELS)
@@ -395,7 +389,7 @@ def _by_sentence(v: Float[np.ndarray, " n"], sentences: list[int]) -> Float[np.n
 def _attention(reading: Reading) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
-    e = arrays_of(reading).embedded[0, 1 : 1 + rows.shape[1]]
+    e = reading.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
     _, _, W_v, W_l = wide_weights(m).values()
     v = np.einsum("koe,te->kot", W_v, e)
     values = np.einsum("kco,kot->ckt", W_l, v if m.b_v is None else v + m.b_v[..., None])

@@ -63,8 +63,8 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
         raise DomainError("interactions need at least 2 words; this document has 1.")
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    p = of_each_head(game, stacked([one.p for one in mixtures], fill=0.5))
-    omega = of_each_head(game, stacked([one.omega for one in mixtures], fill=0.0))
+    at, weights = [one.p for one in mixtures], [one.omega for one in mixtures]
+    p, omega = of_each_head(game, stacked(at, fill=0.5), stacked(weights, fill=0.0))
     scores: list[Array] = [None] * len(form.delta)
     errors = np.zeros((len(scores), 2))
     for rule, rows in grouped_by_rule(form, share):
@@ -80,14 +80,12 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
     # φ may be as small as p or 1 − p, which makes ζ and θ larger than what they add up to: rounding
     # errors are counted with 1/(p (1 − p)).
     table = np.asarray([[one.missed, one.mass, one.terms] for one in mixtures])
-    missed, mass, terms = (of_each_head(game, table[:, i : i + 1]) for i in range(3))
+    missed, mass, terms = of_each_head(game, *np.split(table, 3, axis=1))
     epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
-    pairs = heads_mean(game, xp.stack(scores, axis=0))
-    return Pairs(
-        scores=pairs * apart * real[..., None] * real[..., None, :], bound=heads_mean(game, error)
-    )
+    pairs, bound = heads_mean(game, xp.stack(scores, axis=0), error)
+    return Pairs(scores=pairs * apart * real[..., None] * real[..., None, :], bound=bound)
 
 
 def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:
