@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
-import msgspec
 import pyarrow as pa
 
 from limelight.explainers.budget import duration
@@ -77,7 +76,7 @@ def _quicker(
         if name not in usable or name in (one.method.id for one in work.chosen):
             continue
         chosen = configured(name, work.model, {})
-        record = msgspec.structs.replace(work.record, methods=[method_record(chosen)])
+        record = replace(work.record, methods=[method_record(chosen)])
         other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
         if other < seconds / 10:
             return name, other
