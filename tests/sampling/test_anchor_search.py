@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from limelight.errors import InputError
-from limelight.sampling import (
+from limelight.sampling.anchors import (
     AnchorSearch,
+    bernoulli_kl,
     clopper_pearson,
     find_anchor,
     kl_high,
     kl_low,
     sign_bracket,
 )
-from limelight.sampling.anchors import bernoulli_kl
 
 
 @settings(deadline=None)

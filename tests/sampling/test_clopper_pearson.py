@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import betainccinv, betaincinv
 
 from limelight.errors import InputError
-from limelight.sampling import clopper_pearson
+from limelight.sampling.anchors import clopper_pearson
 
 DELTAS = (1 - 1e-12, 0.9, 0.5, 0.1, 0.05, 0.01, 1e-6, 1e-10)
 

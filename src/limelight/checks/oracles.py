@@ -12,7 +12,6 @@ import numpy as np
 from limelight.explainers import Reading, read
 from limelight.models import Model, class_probabilities
 from limelight.models.attention import AttentionClassifier, encoded
-from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.weights import wide_weights
 from limelight.results import Explanation
 from limelight.shapes import Bool, Float
@@ -49,11 +48,6 @@ def classifier(reading: Reading) -> AttentionClassifier:
     return cast(AttentionClassifier, reading.model)
 
 
-def arrays_of(reading: Reading) -> CollapsedDocuments:
-    """Return the arrays of the classifier with its weights, for the oracles that need them."""
-    return cast(CollapsedDocuments, reading.collapsed)
-
-
 def base_value(reading: Reading) -> float:
     """Return the explained output of the one text with every word removed."""
     return cast(float, reading.base_values[0])
@@ -78,8 +72,8 @@ PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
 
 def gradient_checks(reading: Reading) -> Iterator[Check]:
     """The derivative along the direction that each method sums up, by a complex step."""
-    e = arrays_of(reading).embedded[0]
-    G = arrays_of(reading).gradient(reading.target_weights)[0]
+    e = reading.collapsed.embedded[0]
+    G = reading.collapsed.gradient(reading.target_weights)[0]
     places = range(1, 1 + min(len(reading.documents[0].tokens), POSITIONS))
     norm = np.linalg.norm(G, axis=1, keepdims=True)
     directions = {
@@ -139,9 +133,9 @@ def _integrated(reading: Reading) -> Iterator[Check]:
         error=abs(float(e.scores.sum() - change)),
         allowed=(e.bound or 0) + 1e-10,
     )
-    words = arrays_of(reading).embedded[0]
+    words = reading.collapsed.embedded[0]
     model = classifier(reading)
-    base = model.embedding[arrays_of(reading).base_ids[0]].astype(np.float64) + model.positions
+    base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
     weights = np.tile(weights / 2 / PANELS, PANELS)

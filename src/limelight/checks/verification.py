@@ -7,7 +7,6 @@ import numpy as np
 from limelight.checks.oracles import (
     ROUNDING,
     Check,
-    arrays_of,
     base_value,
     classifier,
     explained,
@@ -62,7 +61,7 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
 def _attention(reading: Reading) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
-    e = arrays_of(reading).embedded[0, 1 : 1 + rows.shape[1]]
+    e = reading.collapsed.embedded[0, 1 : 1 + rows.shape[1]]
     _, _, W_v, W_l = wide_weights(m).values()
     v = np.einsum("koe,te->kot", W_v, e)
     values = np.einsum("kco,kot->ckt", W_l, v if m.b_v is None else v + m.b_v[..., None])

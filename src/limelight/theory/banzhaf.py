@@ -43,16 +43,17 @@ def mean_changes(
     # The difference E[f X] − v E[f] is p (1 − p) times what is wanted and cancels accordingly. The
     # weights carry that factor, so their absolute sum says what rounding can do (``terms``).
     spread = omega / (p * (1 - p))
-    sums = expectations(form, of_each_head(game, p), of_each_head(game, spread), tolerance=share)
+    weights = np.sum(np.abs(omega), axis=1) + residual
+    table = np.stack([residual, weights, np.sum(np.abs(spread), axis=1)], axis=-1)
+    p, spread, table = of_each_head(game, p, spread, table)
+    sums = expectations(form, p, spread, tolerance=share)
     heavy = form.kept_is_heavy[:, None, :]
     total, total_p = sums.total[..., None], sums.total_p[..., None]
     scores = xp.where(heavy, sums.heavy - (total - total_p), total_p - sums.heavy)
     if game.sizes is not None:
         real = xp.repeat(xp.reshape(word_mask(game), (-1, 1, game.d)), game.K, axis=0)
         scores = xp.where(real, scores, xp.zeros_like(scores))
-    weights = np.sum(np.abs(omega), axis=1) + residual
-    table = np.stack([residual, weights, np.sum(np.abs(spread), axis=1)], axis=-1)
-    missed, mass, terms = (of_each_head(game, table[:, i : i + 1]) for i in range(3))
+    missed, mass, terms = (table[:, i : i + 1] for i in range(3))
     error = 2 * form.half_range * (missed + sums.error[:, None] * mass)
     error = error + 2 * form.magnitude * sums.rounding[:, None] * terms + 2 * form.error
-    return Valued(scores=heads_mean(game, scores), bound=heads_mean(game, error))
+    return Valued(*heads_mean(game, scores, error))

@@ -91,7 +91,7 @@ def certified_value(game: RatioGame) -> Certified:
     _need_one(game)
     form = heavy_form(game)
     error = form.error + form.magnitude * _ROUNDING * (8 + 2 * game.d)
-    bound = heads_mean(game, error)[0]
+    ((bound,),) = heads_mean(game, error)
     if not bool(bound < array_namespace(game.a).inf):
         raise DomainError(
             "double precision cannot bound the outputs of this model, so that no order of words "
@@ -109,18 +109,16 @@ def mean_removed_value(game: RatioGame, *, tolerance: float = 1e-9) -> Certified
     """
     _need_one(game)
     need_tolerance(tolerance)
-    xp = array_namespace(game.a)
     form, d = heavy_form(game), game.d
     p, omega, residual = _uniform_sizes(d, tolerance)
-    nodes, weights = (of_each_head(game, x[None]) for x in (p, omega))
+    nodes, weights = of_each_head(game, p[None], omega[None])
     sums = expectations(form, nodes, weights, tolerance=0.5 * tolerance)
     mass = float(np.sum(np.abs(omega)))
     error = form.half_range * (residual + sums.error[:, None] * mass)
     error = error + form.magnitude * _ROUNDING * (8 + 2 * d)  # of c, f(N) and their sum
     error = error + form.magnitude * sums.rounding[:, None] * mass + form.error
-    mean = sums.total + form.c * ((d + 1) / d)
-    found = heads_mean(game, mean)[0] - full_value(game)[0] / d
-    return Certified(value=found, bound=xp.asarray(heads_mean(game, error)[0]))
+    (mean,), (bound,) = heads_mean(game, sums.total + form.c * ((d + 1) / d), error)
+    return Certified(value=mean - full_value(game)[0] / d, bound=bound)
 
 
 @lru_cache(maxsize=4096)

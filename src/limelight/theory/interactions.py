@@ -70,8 +70,8 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
         raise DomainError("interactions need at least 2 words; this document has 1.")
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    p = of_each_head(game, stacked([x[0] for x in nodes], fill=0.5))
-    omega = of_each_head(game, stacked([x[1] for x in nodes], fill=0.0))
+    at, weights = ([x[i] for x in nodes] for i in (0, 1))
+    p, omega = of_each_head(game, stacked(at, fill=0.5), stacked(weights, fill=0.0))
     scores: list[Array] = [None] * len(form.delta)
     errors = np.zeros((len(scores), 2))
     for rule, rows in grouped_by_rule(form, share):
@@ -90,14 +90,12 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
         [missed, float(np.sum(np.abs(w))), float(np.sum(np.abs(w) / (p * (1 - p))))]
         for p, w, missed in nodes
     ]
-    missed, mass, terms = (of_each_head(game, np.asarray(table)[:, i : i + 1]) for i in range(3))
+    missed, mass, terms = of_each_head(game, *np.split(np.asarray(table), 3, axis=1))
     epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
-    pairs = heads_mean(game, xp.stack(scores, axis=0))
-    return Pairs(
-        scores=pairs * apart * real[..., None] * real[..., None, :], bound=heads_mean(game, error)
-    )
+    pairs, bound = heads_mean(game, xp.stack(scores, axis=0), error)
+    return Pairs(scores=pairs * apart * real[..., None] * real[..., None, :], bound=bound)
 
 
 def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:

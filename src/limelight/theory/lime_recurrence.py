@@ -53,7 +53,7 @@ def lime_by_recurrence(
         for i in heads:
             results[i] = _head(HeavyForm(*(x[i] for x in form)), by_head[i], rule)
     columns = zip(*(results[i] for i in sorted(results)), strict=True)
-    scores, bound, base, base_bound = (heads_mean(game, xp.stack(x, axis=0)) for x in columns)
+    scores, bound, base, base_bound = heads_mean(game, *(xp.stack(x, axis=0) for x in columns))
     return scores, bound, base, base_bound
 
 

@@ -70,7 +70,7 @@ def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1
     terms = max(between.mass * one.terms for one in within)
     error = 2 * form.half_range * (missed + epsilon * mass)
     error = error + 2 * form.magnitude * rounding * terms + 2 * form.error
-    return Valued(scores=heads_mean(game, xp.stack(scores, axis=0)), bound=heads_mean(game, error))
+    return Valued(*heads_mean(game, xp.stack(scores, axis=0), error))
 
 
 def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndarray, " _"]]:
