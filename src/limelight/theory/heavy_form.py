@@ -75,15 +75,14 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     light = xp.where(kept_is_heavy[..., None, :, :], game.B, game.A)
     n0 = (game.N0 + xp.sum(light, axis=-1)) * inverse[..., None, :, 0]
     G, d = math.prod(low.shape), game.d
-    delta, step, n0 = xp.reshape(delta, (G, d)), _by_head(game, step), _by_head(game, n0)
-    u_low, u_high = (_by_head(game, u) for u in value_range(game))
     # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
     # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
-    magnitude = xp.minimum(
-        _by_head(game, terms * inverse[..., None, :, 0]),
-        xp.maximum(xp.abs(u_low), xp.abs(u_high)),
-    )
+    terms, meant = terms * inverse[..., None, :, 0], game.error
+    meant = xp.zeros_like(terms) if meant is None else meant
+    delta = xp.reshape(delta, (G, d))
+    step, n0, u_low, u_high, terms, error = _by_head(step, n0, *value_range(game), terms, meant)
+    magnitude = xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high)))
     if not bool(xp.all(magnitude < xp.inf)):
         raise DomainError("a ratio game needs finite values N_0, A, B.")
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
@@ -102,16 +101,34 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         c=c,
         half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
-        error=xp.zeros_like(magnitude) if game.error is None else _by_head(game, game.error),
+        error=error,
     )
 
 
-def _by_head(game: RatioGame, x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """One row per head of every document; axes after K stay."""
-    xp = array_namespace(x)
-    depth = len(game.batch)
-    axes = (*range(depth), depth + 1, depth, *range(depth + 2, x.ndim))
-    return xp.reshape(xp.permute_dims(x, axes), (-1, game.C, *x.shape[depth + 2 :]))
+def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
+    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
+    xp = array_namespace(nodes)
+    E = xp.exp(-nodes[:, None] * form.delta)
+    heavy = form.kept_is_heavy
+    return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
+
+
+def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
+    """What a kept and a removed word add to N, above the lighter state."""
+    xp = array_namespace(form.step)
+    zero = xp.zeros_like(form.step)
+    heavy = form.kept_is_heavy[None, :]
+    return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
+
+
+def _by_head(
+    step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
+) -> list[Float[Array, "G C *d"]]:
+    """One row per head of every document."""
+    xp, axis = array_namespace(step), step.ndim - 3
+    head, tail = (*range(axis), axis + 1, axis), range(axis + 2, axis + 3)
+    rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in others)]
+    return [xp.reshape(x, (-1, *x.shape[axis + 1 :])) for x in rows]
 
 
 def _extremes(
