@@ -18,7 +18,8 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
-from limelight.models.protocol import CollapsedArrays, Collapses, collapsing, document_by
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.protocol import Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -35,7 +36,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
-        self.collapsed: CollapsedArrays | None = None
+        self.collapsed: CollapsedDocuments | None = None
 
 
 @final
@@ -97,7 +98,7 @@ class Reading:
         return has_exact_game(self.model, self.targets.scale)
 
     @property
-    def collapsed(self) -> CollapsedArrays:
+    def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
             model = cast(Collapses, self._tables)
