@@ -347,7 +347,9 @@ def _features(document: Document, question: Question, protect: frozenset[str]) -
     return features_of(document, question.features, protect=kept, side=question.side)
 
 
-def mean_of_heads(arrays: CollapsedArrays, scores: Float[np.ndarray, "n K T_max"]) -> list[Finding]:
+def mean_of_heads(
+    arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
+) -> list[Finding]:
     """Score every feature by the mean over heads of what each gives to its places."""
     parts = arrays.pooled(scores[..., 1:])
     return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
