@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -37,7 +37,7 @@ from limelight.theory.faithfulness import (
 )
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.ratio_game import RatioGame, mapped, value
 
 _TIE_ORDERS = 8  # drawn where words are tied, and each order costs questions
 _EXACT_TIE_ORDERS = 16  # where |change| of tied words is wanted, of which no mean is known
@@ -335,5 +335,4 @@ def removals_of(
 
 def _on_host(game: RatioGame) -> RatioGame:
     """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    parts = {one.name: getattr(game, one.name) for one in fields(game)}
-    return RatioGame(**{name: None if x is None else host_array(x) for name, x in parts.items()})
+    return mapped(game, host_array)

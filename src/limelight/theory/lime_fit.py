@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import device
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import product
+from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime import ends, lime, lime_plan
 from limelight.theory.namespace import array_namespace
@@ -103,7 +103,8 @@ def _second_moment(
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
     # One sum of exponentials for all pairs; a product of two has relative error ε (2 + ε).
-    rule = reciprocal_sum(max(1.0, float(xp.max(form.ratio))), tolerance / 4)
+    widest = max(1.0, float(xp.max(form.ratio)))
+    rule = reciprocal_sum(widest, tolerance / 4, float(form.power[0]))
     total = xp.zeros_like(form.n0[0])
     for k in range(K):
         for other in range(k, K):
@@ -133,8 +134,8 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
     """Σ_m ω_m E_p[f f'] of two heads."""
     xp = array_namespace(one.delta)
     like = {"dtype": one.delta.dtype, "device": device(one.delta)}
-    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
-    w = w * xp.exp(-nodes)
+    nodes = xp.asarray(rule.nodes, **like)
+    w = light_terms(one.base, rule)[:, None] * light_terms(two.base, rule)
     (k1, r1), (k2, r2) = _factors(one, nodes), _factors(two, nodes)
     (A1, B1), (A2, B2) = _states(one), _states(two)
     # One word can be heavier kept in one head and removed in the other, so neither state's factor
@@ -147,7 +148,7 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
         # Where both states underflow (heavy in one head each) P is 0 as well, whatever t and τ are.
         safe = xp.where(phi > 0, phi, xp.ones_like(phi))
         t, tau = (1 - p) * keep / safe, p * drop / safe
-        P = omega * w[:, None] * w * product(phi)
+        P = omega * w * product(phi)
         R1 = t @ xp.matrix_transpose(A1) + tau @ xp.matrix_transpose(B1) + one.n0
         R2 = t @ xp.matrix_transpose(A2) + tau @ xp.matrix_transpose(B2) + two.n0
         values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import device
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import grouped_by_rule
+from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
@@ -94,7 +94,7 @@ def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums
     at_once = max(1, _CELLS // (d * d))
     for i in range(0, len(rule.nodes), at_once):
         nodes = xp.asarray(rule.nodes[i : i + at_once], **like)
-        w = xp.asarray(rule.weights[i : i + at_once], **like) * xp.exp(-nodes)
+        w = light_terms(form.base, rule)[i : i + at_once]
         E = xp.exp(-nodes[:, None] * delta)
         # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
         steps = Steps(

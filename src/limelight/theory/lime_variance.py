@@ -20,7 +20,7 @@ from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import product
+from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime import Lime, ends, lime
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
@@ -126,13 +126,13 @@ def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
     like = {"dtype": form.delta.dtype, "device": device(form.delta)}
     K = form.delta.shape[0]
     for i, ratio in enumerate(form.ratio.tolist()):
-        rule = reciprocal_sum(max(1.0, ratio), tolerance)
+        rule = reciprocal_sum(max(1.0, ratio), tolerance, float(form.power[i]))
         nodes = xp.asarray(rule.nodes, **like)
         E = xp.exp(-nodes[:, None] * form.delta[i])
         one, heavy = xp.ones_like(E), form.kept_is_heavy[i]
         zero = xp.zeros_like(form.step[i])
         yield _Head(
-            weights=xp.asarray(rule.weights, **like) * xp.exp(-nodes) / K,
+            weights=light_terms(form.base[i], rule) / K,
             keep=xp.where(heavy, E, one),
             drop=xp.where(heavy, one, E),
             A=xp.where(heavy[None], form.step[i], zero),

@@ -19,7 +19,7 @@ from array_api_compat import device
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.theory.conditionals import grouped_by_rule
+from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean
@@ -105,10 +105,10 @@ def _head(
     """Owen values of one head."""
     xp = array_namespace(form.delta)
     like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    nodes = xp.asarray(rule.nodes, **like)
     index = [xp.asarray(words, device=device(form.delta)) for words in members]
     parts = [_part(form, words) for words in index]
-    outside = _outside(form, parts, nodes, w * xp.exp(-nodes), between)
+    outside = _outside(form, parts, nodes, light_terms(form.base, rule), between)
     found = [
         _inside(part, nodes, *sums, one)
         for part, sums, one in zip(parts, outside, within, strict=True)
