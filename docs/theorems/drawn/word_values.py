@@ -7,7 +7,7 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review, review_game
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.pages.figures import canvas, colour_map
-from limelight.sampling import ShapleySample, permutation_shapley
+from limelight.sampling.orders import ShapleySample, permutation_shapley
 from limelight.theory.banzhaf import banzhaf, mean_changes
 from limelight.theory.enumeration import shapley_interactions_by_enumeration
 from limelight.theory.interactions import shapley_interactions

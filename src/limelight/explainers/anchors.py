@@ -12,19 +12,18 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import refusal_notice, steadiness_notice
 from limelight.models import CAPABILITIES, why_not
 from limelight.results import Anchor, Finding
-from limelight.sampling import (
+from limelight.sampling.all_masks import affordable
+from limelight.sampling.anchors import (
     AnchorSearch,
     FoundAnchor,
     Holds,
-    affordable,
     anchor_of_all_masks,
     clopper_pearson,
-    coin_masks,
-    expect,
     find_anchor,
     sign_bracket,
-    text_rng,
 )
+from limelight.sampling.masks import coin_masks, text_rng
+from limelight.sampling.sample import expect
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.namespace import host_array

@@ -21,19 +21,11 @@ from limelight.explainers.method import (
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, semivalue, unseen_effects
 from limelight.results import Finding, Pairs
-from limelight.sampling import (
-    INDICES,
-    CoinDraws,
-    PairDraws,
-    PairFit,
-    Sample,
-    banzhaf_of_all_masks,
-    fitted_lime,
-    fitted_pairs,
-    pairs_of_all_masks,
-    text_rng,
-    until,
-)
+from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
+from limelight.sampling.fits import fitted_lime
+from limelight.sampling.masks import text_rng
+from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
+from limelight.sampling.sample import CoinDraws, Sample, until
 from limelight.shapes import Bool, Float
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions

@@ -14,7 +14,7 @@ from limelight.errors import InputError
 from limelight.explainers.method import Allowance, Chosen, Counted, setting_defaults
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import TextGame
-from limelight.sampling import affordable
+from limelight.sampling.all_masks import affordable
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
 # 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs

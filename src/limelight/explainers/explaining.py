@@ -15,7 +15,7 @@ from limelight.models import Freezes, Model, checked_model
 from limelight.models.protocol import collapsing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
-from limelight.sampling import watched
+from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair
 
 _UNBOUNDED = (

@@ -29,17 +29,10 @@ from limelight.explainers.target_game import (
 )
 from limelight.models import why_not
 from limelight.results import Finding
-from limelight.sampling import (
-    SELECTIONS,
-    LimeDraws,
-    LimeFit,
-    Sample,
-    fitted_lime,
-    lime_of_all_masks,
-    text_rng,
-    until,
-)
-from limelight.sampling.masks import SIZES
+from limelight.sampling.all_masks import lime_of_all_masks
+from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
+from limelight.sampling.masks import SIZES, text_rng
+from limelight.sampling.sample import LimeDraws, Sample, until
 from limelight.shapes import Array, Float
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime

@@ -18,7 +18,8 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
-from limelight.models.protocol import CollapsedArrays, Collapses, collapsing, document_by
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.protocol import Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
@@ -34,7 +35,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
-        self.collapsed: CollapsedArrays | None = None
+        self.collapsed: CollapsedDocuments | None = None
 
 
 @final
@@ -104,7 +105,7 @@ class Reading:
             )
 
     @property
-    def collapsed(self) -> CollapsedArrays:
+    def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
             model = cast(Collapses, self._tables)

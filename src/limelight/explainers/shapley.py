@@ -27,13 +27,9 @@ from limelight.explainers.target_game import (
     unseen_effects,
 )
 from limelight.results import Finding
-from limelight.sampling import (
-    FEWEST,
-    ShapleySample,
-    permutation_shapley,
-    shapley_of_all_masks,
-    text_rng,
-)
+from limelight.sampling.all_masks import shapley_of_all_masks
+from limelight.sampling.masks import text_rng
+from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
 from limelight.shapes import Float, Int
 from limelight.text import Features, features_of, one_line
 from limelight.theory.leave_one_out import leave_one_out

@@ -26,13 +26,13 @@ from limelight.explainers.target_game import TargetGame, unseen_effects
 from limelight.models import Model, checked_model
 from limelight.question import Asked, question_of, spelled_out
 from limelight.results import Finding, Pairs
-from limelight.sampling import (
+from limelight.sampling.masks import text_rng
+from limelight.sampling.ratio_games import (
     CrossFits,
     LeftOut,
     cross_fits,
     pair_errors,
     paired_masks,
-    text_rng,
     word_errors,
 )
 from limelight.shapes import Float

@@ -10,7 +10,8 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.results import Finding, Pairs
-from limelight.sampling import SPIKE, watched
+from limelight.sampling.sample import watched
+from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, of_heads

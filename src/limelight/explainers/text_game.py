@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import joint_answers, out_of_memory
-from limelight.sampling import Game, answered, watched
+from limelight.sampling.sample import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
 

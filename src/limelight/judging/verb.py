@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any, Unpack, overload
 
 from limelight import __version__
+from limelight.data.columns import read_texts
+from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
@@ -188,10 +190,6 @@ def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | N
 
 
 def _read(data: Any) -> list[Given]:
-    # The reader brings msgspec, which a machine that only judges texts need not have.
-    from limelight.data import read_texts
-    from limelight.data.files import is_table
-
     stored = isinstance(data, os.PathLike) or is_table(data)
     return read_texts(data) if stored else listed(data)
 

@@ -13,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
-from limelight.sampling import Game
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,

@@ -94,18 +94,19 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     if vanishes:
         _check_empty(low, delta, step, n0)
     G, d = math.prod(low.shape), game.d
-    delta, step, n0 = xp.reshape(delta, (G, d)), _by_head(game, step), _by_head(game, n0)
     # At least Σ|terms of N|/D^p, and infinite where values are.
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
-    magnitude = _by_head(game, terms * scale[..., None, :, 0])
-    base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
-    centred = game.power == 1 and not vanishes and game.offset is None
-    if centred:
-        c, half_range, magnitude = _centred(game, n0, step, delta, magnitude)
+    terms, meant = terms * scale[..., None, :, 0], game.error
+    meant = xp.zeros_like(terms) if meant is None else meant
+    delta = xp.reshape(delta, (G, d))
+    step, n0, terms, error = _by_head(step, n0, terms, meant)
+    if game.power == 1 and not vanishes and game.offset is None:
+        c, half_range, magnitude = _centred(game, n0, step, delta, terms)
         # N − cD word by word. What this cancels is a rounding of |c|, which ``magnitude`` covers.
         step, n0 = step - c[..., None] * delta[:, None, :], n0 - c
     else:
-        c, half_range, magnitude = _as_it_stands(game, magnitude)
+        c, half_range, magnitude = _as_it_stands(game, terms)
+    base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
     return HeavyForm(
         delta=delta,
         step=step,
@@ -115,7 +116,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         c=c,
         half_range=half_range + _ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
-        error=xp.zeros_like(magnitude) if game.error is None else _by_head(game, game.error),
+        error=error,
         base=base,
         power=xp.full_like(base, game.power),
     )
@@ -136,14 +137,13 @@ def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
 _Range = tuple[Float[Array, "G C"], Float[Array, "G C"], Float[Array, "G C"]]
 
 
-def _centred(game: RatioGame, n0: Array, step: Array, delta: Array, magnitude: Array) -> _Range:
+def _centred(game: RatioGame, n0: Array, step: Array, delta: Array, terms: Array) -> _Range:
     """The middle c of a proven range of f, half its length, and the magnitude."""
     xp = array_namespace(n0)
-    u_low, u_high = (_by_head(game, u) for u in value_range(game))
+    _, u_low, u_high = _by_head(game.A, *value_range(game))
     # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
     # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
-    magnitude = xp.minimum(magnitude, xp.maximum(xp.abs(u_low), xp.abs(u_high)))
-    _need_finite(magnitude)
+    magnitude = _finite(xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high))))
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
     # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
     # for c: no other shift makes max|f − c| as small.
@@ -153,28 +153,23 @@ def _centred(game: RatioGame, n0: Array, step: Array, delta: Array, magnitude: A
     return (f_low + f_high) / 2, xp.abs(f_high - f_low) / 2, magnitude
 
 
-def _as_it_stands(game: RatioGame, magnitude: Float[Array, "G C"]) -> _Range:
+def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
     """The offset as c, which a power cannot take into N, a bound on |f − c|, and the magnitude.
 
     By Hölder's inequality Σ N_j ≤ (Σ (N_j/g_j^p)^q)^{1/q} (Σ g_j)^p, q = 1/(1 − p): the Euclidean
     norm of N_j/√g_j for p = ½, the largest of them for p = 1.
     """
-    xp = array_namespace(magnitude)
+    xp = array_namespace(terms)
     sides = [(game.N0[..., None], game.D0[..., None]), (game.A, game.a), (game.B, game.b)]
 
     def norm(part: Callable[[Array], Array]) -> Array:
         fixed, kept, removed = (_per_weight(part(N), g, game.power) for N, g in sides)
         return _norm(xp.concat([fixed, xp.maximum(kept, removed)], axis=-1), game.power)
 
-    positive, negative, both = (
-        _by_head(game, norm(part))
-        for part in (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
-    )
-    magnitude = xp.minimum(magnitude, both)
-    _need_finite(magnitude)
-    c = xp.zeros_like(magnitude)
-    if game.offset is not None:
-        c = c + _by_head(game, xp.broadcast_to(game.offset[..., None], game.N0.shape))
+    offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
+    parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
+    _, c, positive, negative, both = _by_head(game.A, offset, *(norm(part) for part in parts))
+    magnitude = _finite(xp.minimum(terms, both))
     half_range = xp.minimum(xp.maximum(positive, negative), magnitude)
     return c, half_range, xp.maximum(magnitude, xp.abs(c))
 
@@ -198,18 +193,37 @@ def _norm(u: Array, power: float) -> Array:
     return most * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
 
 
-def _need_finite(magnitude: Array) -> None:
+def _finite(magnitude: Float[Array, "G C"]) -> Float[Array, "G C"]:
     xp = array_namespace(magnitude)
     if not bool(xp.all(magnitude < xp.inf)):
         raise DomainError("a ratio game needs finite values N_0, A, B.")
+    return magnitude
 
 
-def _by_head(game: RatioGame, x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """One row per head of every document; axes after K stay."""
-    xp = array_namespace(x)
-    depth = len(game.batch)
-    axes = (*range(depth), depth + 1, depth, *range(depth + 2, x.ndim))
-    return xp.reshape(xp.permute_dims(x, axes), (-1, game.C, *x.shape[depth + 2 :]))
+def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
+    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
+    xp = array_namespace(nodes)
+    E = xp.exp(-nodes[:, None] * form.delta)
+    heavy = form.kept_is_heavy
+    return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
+
+
+def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
+    """What a kept and a removed word add to N, above the lighter state."""
+    xp = array_namespace(form.step)
+    zero = xp.zeros_like(form.step)
+    heavy = form.kept_is_heavy[None, :]
+    return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
+
+
+def _by_head(
+    step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
+) -> list[Float[Array, "G C *d"]]:
+    """One row per head of every document."""
+    xp, axis = array_namespace(step), step.ndim - 3
+    head, tail = (*range(axis), axis + 1, axis), range(axis + 2, axis + 3)
+    rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in others)]
+    return [xp.reshape(x, (-1, *x.shape[axis + 1 :])) for x in rows]
 
 
 def _extremes(

@@ -24,8 +24,7 @@ def leave_one_out(game: RatioGame) -> Valued:
     scores = full[..., None] - form.value(less_N, less_D)
     # Four sums of d terms, N and D of both texts, and the few operations that put them together.
     rounding = 2.0**-52 * (4 * game.d + 16) * 4 * form.magnitude
-    bound = heads_mean(game, rounding + 2 * form.error)
-    return Valued(scores=heads_mean(game, scores), bound=bound)
+    return Valued(*heads_mean(game, scores, rounding + 2 * form.error))
 
 
 def _without(x: Float[Array, "*G d"]) -> Float[Array, "*G d"]:

@@ -32,21 +32,20 @@ def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, 
     return out
 
 
-def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "G *n"]:
-    """A NumPy table with a row per document as an array like the game's, with a row per head."""
-    xp = array_namespace(game.a)
-    if len(table) > 1:
-        table = np.repeat(table, game.K, axis=0)
-    else:
-        table = np.broadcast_to(table, (game.K, *table.shape[1:]))
-    return xp.asarray(np.ascontiguousarray(table), device=device(game.a))
+def of_each_head(game: RatioGame, *tables: Float[Array, "B _"]) -> list[Float[Array, "G _"]]:
+    """NumPy tables with a row per document as arrays like the game's, with a row per head."""
+    xp, K, here = array_namespace(game.a), game.K, device(game.a)
+    rows = (
+        np.repeat(x, K, axis=0) if len(x) > 1 else np.broadcast_to(x, (K, *x.shape[1:]))
+        for x in tables
+    )
+    return [xp.asarray(np.ascontiguousarray(x), device=here) for x in rows]
 
 
-def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "..."]:
-    """The mean over the heads of each document."""
-    xp = array_namespace(game.a)
-    batch = game.batch
-    return xp.mean(xp.reshape(x, (*batch, game.K, *x.shape[1:])), axis=len(batch))
+def heads_mean(game: RatioGame, *parts: Float[Array, "..."]) -> list[Float[Array, "..."]]:
+    """The mean of each part, with a row per head, over the heads of each document."""
+    xp, shape = array_namespace(game.a), game.D0.shape
+    return [xp.mean(xp.reshape(x, (*shape, *x.shape[1:])), axis=len(shape) - 1) for x in parts]
 
 
 def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:

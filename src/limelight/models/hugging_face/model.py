@@ -44,11 +44,13 @@ from limelight.models.protocol import (
     Capability,
     Differentiated,
     Link,
+    Points,
+    Slopes,
     TimesInput,
     Weigh,
     class_probabilities,
 )
-from limelight.sampling import Game
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, Given, check_listed, few_names, one_line
 
@@ -235,22 +237,12 @@ class HuggingFace:
         with self._naming(document):
             return embedded(self.network, ids)
 
-    def differentiated(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
         with self._naming(document):
             return differentiated(self.network, ids_read(document), points, weigh)
 
-    def frozen_gradient(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         with self._naming(document):
             return frozen_gradient(self.network, ids_read(document), points, weigh)
@@ -266,9 +258,7 @@ class HuggingFace:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
 
-    def outputs_at(
-        self, document: Document, points: Float[np.ndarray, "n T d_e"]
-    ) -> Float[np.ndarray, "n C"]:
+    def outputs_at(self, document: Document, points: Points) -> Float[np.ndarray, "n C"]:
         """Return the outputs at embedded ``points``."""
         with self._naming(document):
             return outputs_at(self.network, ids_read(document), points)

@@ -15,11 +15,13 @@ from limelight.models.protocol import (
     Capability,
     Differentiated,
     Link,
+    Points,
+    Slopes,
     TimesInput,
     Weigh,
     class_probabilities,
 )
-from limelight.sampling import Game, in_parts
+from limelight.sampling.sample import Game, in_parts
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Windows
 
@@ -183,21 +185,11 @@ class Windowed:
         found = [self.inner.embedded(part, features, replacement) for part in _windows(document)]
         return np.concatenate(found)
 
-    def differentiated(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
         return self._of_windows(self.inner.differentiated, document, points, weigh)
 
-    def frozen_gradient(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self._of_windows(self.inner.frozen_gradient, document, points, weigh)
 
@@ -222,8 +214,8 @@ class Windowed:
         self,
         gradient: Callable[..., Differentiated],
         document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
+        points: Points,
+        weigh: Slopes,
     ) -> Differentiated:
         """Return the gradients of all windows, one after the other.
 
