@@ -21,6 +21,7 @@ from limelight.models import (
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
+from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
@@ -95,14 +96,6 @@ class Reading:
     def exact(self) -> bool:
         """Whether ``ratio_game`` is the game itself; see :func:`has_exact_game`."""
         return has_exact_game(self.model, self.targets.scale)
-
-    def need_logit(self, method: str) -> None:
-        """Refuse probabilities, on which no exact formula is known."""
-        if self.targets.scale != "logit":
-            raise InputError(
-                f"method {method!r} has a formula for logits only; ask for the logit, or use "
-                "'lime-sampled', which samples probabilities."
-            )
 
     @property
     def collapsed(self) -> CollapsedDocuments:
@@ -352,6 +345,14 @@ def _features(document: Document, question: Question, protect: frozenset[str]) -
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)
+
+
+def mean_of_heads(
+    arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
+) -> list[Finding]:
+    """Score every feature by the mean over heads of what each gives to its places."""
+    parts = arrays.pooled(scores[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:

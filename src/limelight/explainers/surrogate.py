@@ -1,7 +1,7 @@
 """A ratio game fitted to a model around one text: its values, and how far it is the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any, NamedTuple, Unpack, final
 
@@ -9,16 +9,14 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.explainers.banzhaf import of_words, strongest
-from limelight.explainers.budget import Draws, calls_of_draws, counted_draws
+from limelight.explainers.budget import Draws, by_draws
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
     Method,
     OneOf,
-    Way,
     at_least,
     between,
     chosen,
-    each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -254,10 +252,6 @@ def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
     return _Valued(of_words(own), of_words(stderr), pairs=pairs)
 
 
-def _fitted(settings: Surrogate, d: int, calls: int) -> Surrogate:
-    return replace(settings, samples=min(settings.draws.within(calls, d), MOST_MASKS))
-
-
 ROWS = (
     Method(
         id="surrogate",
@@ -268,22 +262,18 @@ ROWS = (
         cost="one call of the model per sample, and seconds to fit",
         settings=Surrogate,
         ways=(
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(_by_surrogate),
-                settings={
+            by_draws(
+                _by_surrogate,
+                {
                     "values": 'which values of the fitted game: "shapley", "lime", "banzhaf" or '
                     '"interactions"',
                     "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                     "least 1000",
                     "heads": "ratios to add up; None: one to three, by masks left out",
                     "top": "pairs to keep, strongest first, of interactions; None: all d(d−1)/2",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws(own=_OWN)._replace(counts=("samples",), fitted=_fitted),
+                most=MOST_MASKS,
+                own=_OWN,
                 feasible=_check_enough,
             ),
         ),

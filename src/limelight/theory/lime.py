@@ -206,9 +206,9 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     heavy = form.kept_is_heavy
     full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
     full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
-    full = (form.n0 + xp.sum(full_N, axis=-1)) / (1 + xp.sum(full_D, axis=-1))[:, None]
-    empty_N = form.n0 + xp.sum(form.step - full_N, axis=-1)
-    return full, empty_N / (1 + xp.sum(empty_D, axis=-1))[:, None]
+    full = form.value(xp.sum(full_N, axis=-1), xp.sum(full_D, axis=-1))
+    empty_N = xp.sum(form.step - full_N, axis=-1)
+    return full, form.value(empty_N, xp.sum(empty_D, axis=-1))
 
 
 def _errors(
