@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.shapes import Float
 
 _DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
 _WORDS = {math.inf: "inf", -math.inf: "-inf"}
@@ -92,6 +93,17 @@ def _name(key: Any, where: str) -> str:
     if not isinstance(key, str):
         raise InputError(f"{where} must be named by texts; got {key!r}.")
     return whole_text(key, where)
+
+
+def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarray, "..."]:
+    """Return a frozen copy of one number per feature: freezing must not freeze the caller's."""
+    own = np.array(given, dtype=np.float64)
+    if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
+        raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
+    if not np.isfinite(own).all():
+        raise InputError(f"{name} must be finite; got {own}.")
+    own.setflags(write=False)
+    return own
 
 
 class EqualByFields:
