@@ -12,12 +12,12 @@ import hashlib
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec.structs import replace
 
 import limelight
 from limelight.runs import Run

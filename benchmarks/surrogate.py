@@ -21,8 +21,14 @@ import numpy as np
 
 import limelight
 from judging import device_of, short_texts
-from limelight.sampling import LeftOut, cross_fits, paired_masks, permutation_shapley, word_errors
-from limelight.sampling.ratio_games import fitted_ratios
+from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.ratio_games import (
+    LeftOut,
+    cross_fits,
+    fitted_ratios,
+    paired_masks,
+    word_errors,
+)
 from limelight.theory.ratio_game import RatioGame, value
 from limelight.theory.shapley import shapley
 from results import Measure, command_line, report

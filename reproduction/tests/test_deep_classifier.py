@@ -10,7 +10,7 @@ import torch
 
 import limelight
 from limelight.models import CAPABILITIES, Attends, Differentiates
-from limelight.sampling import text_rng
+from limelight.sampling.masks import text_rng
 from limelight.text import CLS, UNK, Vocabulary, token_strings
 from limelight.theory.enumeration import all_keeps
 from limelight_reproduction.deep import deep_classifier

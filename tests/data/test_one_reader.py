@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -202,7 +203,7 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
         ),
         "judge": (
-            "limelight.data.read_texts",
+            "limelight.judging.verb.read_texts",
             read_texts,
             lambda: limelight.judge(model, data, ["loo"]),
         ),
@@ -235,6 +236,13 @@ def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
     run = limelight.explain_data(model, data, "loo", output=tmp_path / "run")
     assert run.texts().column("data.scores").to_pylist() == [1, 2, 3]  # "scores" is taken
     assert [e.text for e in run] == TEXTS
+
+
+def test_a_list_of_texts_asks_the_disk_about_each_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Path, "exists", lambda path: bool(asked.append(str(path))))
+    opened_data(["a b", "c.csv d", "e"])
+    assert asked == ["a b", "c.csv d", "e"]
 
 
 def test_lists_are_texts_pairs_or_paths(tmp_path):

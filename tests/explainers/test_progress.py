@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.sampling import answered, expect
+from limelight.sampling.sample import answered, expect
 
 from tiny_models import tiny_model
 

@@ -10,7 +10,9 @@ from rich.console import Console
 
 import limelight
 from limelight.errors import DomainError
-from limelight.sampling import CoinDraws, PairDraws, Sample, fitted_lime, fitted_pairs
+from limelight.sampling.fits import fitted_lime
+from limelight.sampling.pairs import PairDraws, fitted_pairs
+from limelight.sampling.sample import CoinDraws, Sample
 
 WORDS = [f"w{i}" for i in range(20)]
 

@@ -10,7 +10,9 @@ import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import Surrogate, SurrogateGame
 from limelight.explainers.surrogate import _fidelity
-from limelight.sampling import cross_fits, paired_masks, permutation_shapley, shapley_of_all_masks
+from limelight.sampling.all_masks import shapley_of_all_masks
+from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.ratio_games import cross_fits, paired_masks
 from limelight.theory.faithfulness import deletion_curves, greedy_order, size_extremes
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, full_value

@@ -8,7 +8,7 @@ import pytest
 
 from limelight.errors import MissingExtraError
 from limelight.explainers.attention import largest_flows
-from limelight.sampling import clopper_pearson
+from limelight.sampling.anchors import clopper_pearson
 
 LAYERS = np.full((2, 3, 3), 1 / 3)
 

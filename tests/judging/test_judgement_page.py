@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from limelight import InputError, Judgement, judge
-from limelight.pages.figures import curve_figure, judgement_figure
+from limelight.pages.figures import judgement_figure
 from limelight.pages.judgement_html import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import RemovalCurve
@@ -167,10 +167,6 @@ def test_a_figure_has_a_dot_and_a_line_for_every_method(judged):
     axes = judgement_figure(judged).axes[0]
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert [line.get_xdata()[0] for line in dots] == [m.share for m in judged.ranked()]
-    curves = curve_figure(judged.texts[1], tuple(m.method for m in judged.methods)).axes[0]
-    assert len([line for line in curves.lines if len(line.get_xdata()) > 2]) == 3
-    with pytest.raises(InputError, match="no curves"):
-        curve_figure(judged.texts[0], ())
 
 
 def test_the_command_draws_figures(limelight, tmp_path):

@@ -667,7 +667,8 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     """The package's regression on our masks and answers, probabilities as it takes them."""
     from lime.lime_base import LimeBase
 
-    from limelight.sampling import LimeDraws, cosine_distance, kernel_weight, text_rng
+    from limelight.sampling.masks import cosine_distance, kernel_weight, text_rng
+    from limelight.sampling.sample import LimeDraws
 
     model = paper_as_function()
     options = {"samples": 300, "scale": "probability", "target": 1, "num_features": 5}

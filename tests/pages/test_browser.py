@@ -131,10 +131,10 @@ def test_the_page_never_scrolls_sideways(opened, text, width):
 def test_attention_is_read_at_the_pointer(opened):
     c = comparison()
     page = opened(c)
-    box = page.locator("img.head").first.bounding_box()
+    box = page.locator("canvas.head").first.bounding_box()
     cell = box["width"] / c.attention.shape[-1]
-    page.locator("img.head").first.hover(position={"x": 2.5 * cell, "y": 0.5 * cell})
-    said = page.inner_text("#attention-readout")
+    page.locator("canvas.head").first.hover(position={"x": 2.5 * cell, "y": 0.5 * cell})
+    said = page.inner_text("limelight-attention .readout")
     assert said.startswith("Head 1: “[cls]” attends to “based”, about ")
     assert float(said.rsplit(" ", 1)[1]) == pytest.approx(c.attention[0, 0, 2], abs=0.01)
 
@@ -148,7 +148,7 @@ def test_the_page_reads_without_its_script(opened):
 def test_every_control_has_a_name(opened):
     page = opened(comparison())
     unnamed = page.eval_on_selector_all(
-        "button, [role=tab], [role=region], [role=group], img, summary",
+        "button, [role=tab], [role=region], [role=group], [role=img], summary",
         "nodes => nodes.filter(n => !(n.ariaLabel || n.alt || n.innerText)).length",
     )
     assert unnamed == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import limelight
-from limelight.pages.html import explanation_fragment, matrix_png, pooled
+from limelight.pages.html import attention_data, explanation_fragment, pooled
 from limelight.pages.markup import data_block, table_html
 from limelight.pages.pieces import writable
 from limelight.pages.wording import against_reference, strongest_disagreements
@@ -194,7 +194,7 @@ def test_a_long_review_makes_a_small_page():
 
 def test_a_comparison_without_attention_has_no_heads():
     assert "What the heads attend to" not in comparison(attention=False).as_html()
-    assert comparison().as_html().count('class="head"') == 6
+    assert comparison().as_html().count('"cells"') == 6
 
 
 def test_pooling_keeps_the_largest_value_of_each_square():
@@ -203,13 +203,14 @@ def test_pooling_keeps_the_largest_value_of_each_square():
     np.testing.assert_array_equal(pooled(matrix, 1), matrix)
 
 
-def test_the_opacity_of_the_image_is_the_value():
-    image = pytest.importorskip("PIL.Image")
-    import io
-
-    pixels = np.arange(9, dtype=np.uint8).reshape(3, 3) * 31
-    read = image.open(io.BytesIO(matrix_png(pixels))).convert("RGBA")
-    np.testing.assert_array_equal(np.array(read)[..., 3], pixels)
+def test_cells_are_the_roots_of_the_weights():
+    c = comparison()
+    found = attention_data(c)
+    assert found["block"] == 1
+    for matrix, head in zip(c.attention, found["heads"], strict=True):
+        cells = np.frombuffer(base64.b64decode(head["cells"]), np.uint8).reshape(matrix.shape)
+        np.testing.assert_allclose((cells / 255) ** 2 * head["peak"], matrix, atol=0.005)
+        assert (head["most"], head["weight"]) == (matrix[0].argmax(), matrix[0].max())
 
 
 def test_heads_have_a_table_of_their_own():

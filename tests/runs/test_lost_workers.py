@@ -10,7 +10,7 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.runs.engines import finished_by_workers
+from limelight.runs.engines import Worker, finished_by_workers
 from limelight.runs.work import Finished, LostWorkerError, Task
 
 
@@ -28,7 +28,7 @@ class Workers:
             return _Worker(self, self.begun)
 
 
-class _Worker:
+class _Worker(Worker):
     def __init__(self, started, number):
         self.started, self.number, self.closed = started, number, False
 

@@ -1,16 +1,18 @@
 """A run goes on where it was left, whatever ended it, and refuses to mix two questions."""
 
 import errno
+import functools
 import inspect
 import json
+import operator
 import os
 import shutil
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -147,13 +149,19 @@ def test_another_version_is_refused(model, whole, tmp_path):
         explained(model, tmp_path / "run")
 
 
-def test_a_question_that_asks_for_more_than_this_version_knows_is_refused(model, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [(["question"], "question"), (["data", "files", 0], r"data\.files\[0\]"), (["model"], "model")],
+)
+def test_a_plan_that_says_more_than_this_version_knows_is_refused(
+    model, whole, tmp_path, part, place
+):
     shutil.copytree(whole, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text())
-    record["question"]["mood"] = "good"
+    functools.reduce(operator.getitem, part, record)["mood"] = "good"
     plan.write_text(json.dumps(record))
-    with pytest.raises(InputError, match=r"unknown field `mood` - at `\$\.question`"):
+    with pytest.raises(InputError, match=rf"unknown field `mood` - at `\$\.{place}`"):
         explained(model, tmp_path / "run")
 
 
@@ -397,11 +405,9 @@ def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path)
     record = Run(whole).record
     sizes = []
     for rows in (10_000, 10_000_000):  # in as many shards
-        file = msgspec.structs.replace(record.data.files[0], rows=rows)
-        data = msgspec.structs.replace(record.data, files=[file])
-        plan = msgspec.structs.replace(
-            record, data=data, shards=ShardPlan(texts=rows // 100, count=100)
-        )
+        file = replace(record.data.files[0], rows=rows)
+        data = replace(record.data, files=[file])
+        plan = replace(record, data=data, shards=ShardPlan(texts=rows // 100, count=100))
         job = RunJob(folder=RunFolder(tmp_path), record=plan, data=opened_data(DATA))
         tracemalloc.start()
         assert job.texts == rows

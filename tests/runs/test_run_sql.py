@@ -59,6 +59,13 @@ def test_texts_have_one_row_each_with_what_the_model_says(run):
         assert one["confidence"] == pytest.approx(odds.max() / odds.sum())
 
 
+def test_columns_that_differ_by_case_only_are_two(tmp_path):
+    columns = {"price": [1, 2], "Price": [3, 4], "PRICE": [5, 6]}
+    run = run_of(tmp_path, ["w1 w2", "w2"], columns=columns)
+    found = run.sql('SELECT price, "data.Price", "data.data.PRICE" FROM texts ORDER BY row')
+    assert [tuple(one.values()) for one in found.to_pylist()] == [(1, 3, 5), (2, 4, 6)]
+
+
 def test_the_same_query_gives_the_same_numbers_to_the_last_bit(run):
     query = "SELECT word, sum(score * score) AS size FROM words GROUP BY word ORDER BY word"
     assert run.sql(query) == run.sql(query)

@@ -217,6 +217,13 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
 
 
+def test_slices_by_length_count_every_position_of_a_word(tmp_path):
+    texts = ["w1 w1 w1", "w1 w2", "w2 w2 w1"] * 4
+    run = run_of(tmp_path, texts, features="positions")
+    found = {one["slice"]: one["texts"] for one in run.slices("length").to_pylist()}
+    assert found == {"2": 4, "3": 8}
+
+
 def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
     rest = random_texts(80, seed=9, longest=2)
     texts = [

@@ -4,8 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.errors import InputError
-from limelight.sampling import LimeDraws, coin_masks, cosine_distance, kernel_weight, lime_masks
-from limelight.sampling.masks import SIZES, size_probabilities
+from limelight.sampling.masks import (
+    SIZES,
+    coin_masks,
+    cosine_distance,
+    kernel_weight,
+    lime_masks,
+    size_probabilities,
+)
+from limelight.sampling.sample import LimeDraws
 from limelight.theory.lime_weights import size_weight
 
 seeds = st.integers(0, 2**32)

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import limelight
-from limelight.sampling import permutation_shapley
-from limelight.sampling.orders import _draws, _orders
+from limelight.sampling.orders import _draws, _orders, permutation_shapley
 
 
 def all_of(words):

@@ -7,23 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.sampling import (
-    LeftOut,
-    cross_fits,
-    pair_errors,
-    paired_masks,
-    shapley_of_all_masks,
-    word_errors,
-)
+from limelight.sampling.all_masks import shapley_of_all_masks
 from limelight.sampling.ratio_games import (
+    LeftOut,
     RatioFit,
     _coefficients,
     _derivatives,
     _point,
     _Rows,
+    cross_fits,
     fitted_game,
     fitted_ratios,
     fitted_values,
+    pair_errors,
+    paired_masks,
+    word_errors,
 )
 from limelight.theory.enumeration import (
     all_keeps,

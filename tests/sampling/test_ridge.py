@@ -9,8 +9,9 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
-from limelight.sampling import LimeDraws, Sample, fitted_lime, ridge_fit, until
-from limelight.sampling.fits import forward_selection, selected
+from limelight.sampling.fits import fitted_lime, forward_selection, selected
+from limelight.sampling.regression import ridge_fit
+from limelight.sampling.sample import LimeDraws, Sample, until
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):

@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 from limelight.errors import InputError
 from limelight.serving.app import lines_of
-from limelight.serving.queue import Alike, Answer, Failure, Progress, QuestionQueue, Replaced
+from limelight.serving.queue import Alike, Event, QuestionQueue
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def end(question):
     """Return the last event; shares are passed over."""
     while True:
         event = await asyncio.wait_for(question.events.get(), 20)
-        if not isinstance(event, Progress):
+        if event.share is None:
             return event
 
 
@@ -58,9 +58,9 @@ def test_what_a_job_returns_is_found_and_what_it_raises_is_a_sentence(queue):
         return [await end(question) for question in asked]
 
     assert run(scenario()) == [
-        Answer(7),
-        Failure("a text must have words."),
-        Failure("the model failed with ZeroDivisionError: by nothing"),
+        Event(found=7),
+        Event(failed="a text must have words."),
+        Event(failed="the model failed with ZeroDivisionError: by nothing"),
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_newer_question_drops_the_older_whether_it_waits_or_is_under_way(queue
         waiting = [queue.ask("tab", lambda _, k=k: ran.append(k), quick=False) for k in range(3)]
         return [await end(question) for question in (begun, *waiting)]
 
-    assert run(scenario()) == [Replaced()] * 3 + [Answer(None)]
+    assert run(scenario()) == [Event(superseded=True)] * 3 + [Event(found=None)]
     assert ran == [2]
 
 
@@ -89,7 +89,7 @@ def test_a_newer_question_keeps_the_place_in_the_line(queue):
         gate.set()
         return [await end(question) for question in questions]
 
-    assert run(scenario()) == [Answer(None)] * 3
+    assert run(scenario()) == [Event(found=None)] * 3
     assert ran == ["first", "second", "third"]
 
 
@@ -98,7 +98,7 @@ def test_questions_of_other_askers_are_all_answered(queue):
         asked = [queue.ask(k, lambda _, k=k: k, quick=bool(k % 2)) for k in range(20)]
         return [await end(question) for question in asked]
 
-    assert run(scenario()) == [Answer(k) for k in range(20)]
+    assert run(scenario()) == [Event(found=k) for k in range(20)]
 
 
 def test_something_quick_does_not_wait_for_something_slow(queue):
@@ -112,7 +112,7 @@ def test_something_quick_does_not_wait_for_something_slow(queue):
         gate.set()
         return quick, still, await end(slow)
 
-    assert run(scenario()) == (Answer("quick"), True, Answer("slow"))
+    assert run(scenario()) == (Event(found="quick"), True, Event(found="slow"))
 
 
 def test_a_pause_does_not_drop_what_the_last_key_asked(queue):
@@ -126,7 +126,7 @@ def test_a_pause_does_not_drop_what_the_last_key_asked(queue):
         gate.set()
         return await end(quick), await end(slow)
 
-    assert run(scenario()) == (Answer("quick"), Answer("slow"))
+    assert run(scenario()) == (Event(found="quick"), Event(found="slow"))
 
 
 def test_a_key_drops_what_a_pause_had_asked(queue):
@@ -138,7 +138,7 @@ def test_a_key_drops_what_a_pause_had_asked(queue):
         quick = queue.ask("tab", lambda _: "quick", quick=True)
         return await end(slow), await end(quick)
 
-    assert run(scenario()) == (Replaced(), Answer("quick"))
+    assert run(scenario()) == (Event(superseded=True), Event(found="quick"))
 
 
 def test_only_one_thread_asks_the_model(queue):
@@ -171,7 +171,7 @@ def test_a_model_that_does_not_come_back_is_left_and_others_are_answered(queue):
         gate.set()
         return found
 
-    assert run(scenario()) == Answer("answered")
+    assert run(scenario()) == Event(found="answered")
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["the reader leaves", "a newer question"])
@@ -193,7 +193,7 @@ def test_a_model_that_hangs_on_what_nobody_waits_for_is_left_all_the_same(queue,
         gate.set()
         return found
 
-    assert run(scenario()) == Answer("answered")
+    assert run(scenario()) == Event(found="answered")
 
 
 def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queue):
@@ -216,7 +216,7 @@ def test_a_question_that_takes_too_long_but_comes_back_keeps_the_one_thread(queu
 
     told, found = run(scenario())
     assert b"took longer than 2 seconds" in told
-    assert found == Answer(None)
+    assert found == Event(found=None)
     assert (max(most), queue._generation) == (1, 1)
 
 
@@ -233,7 +233,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun_and_the_newer_one_is(queue)
         gate.set()
         return await end(newer)
 
-    assert run(scenario()) == Answer(None)
+    assert run(scenario()) == Event(found=None)
     assert ran == ["yes"]
 
 
@@ -253,8 +253,8 @@ def test_a_model_that_never_comes_back_is_not_asked_for_ever(queue):
         return refused, await end(queue.ask("other", lambda _: 1, quick=True))
 
     refused, found = run(scenario())
-    assert refused == Failure("the model does not come back; stop the server and look at it.")
-    assert found == Answer(1)
+    assert refused == Event(failed="the model does not come back; stop the server and look at it.")
+    assert found == Event(found=1)
 
 
 def test_a_queue_that_is_too_long_refuses(queue):
@@ -268,8 +268,8 @@ def test_a_queue_that_is_too_long_refuses(queue):
         return [await end(question) for question in asked]
 
     found = run(scenario())
-    assert found[:200] == [Answer(1)] * 200
-    assert found[200] == Failure("too many questions are waiting; try again in a moment.")
+    assert found[:200] == [Event(found=1)] * 200
+    assert found[200] == Event(failed="too many questions are waiting; try again in a moment.")
 
 
 def test_a_reader_who_left_ends_the_job(queue):
@@ -281,7 +281,7 @@ def test_a_reader_who_left_ends_the_job(queue):
         slow.dropped = True
         return await end(queue.ask("other", lambda _: "next", quick=False))
 
-    assert run(scenario()) == Answer("next")
+    assert run(scenario()) == Event(found="next")
 
 
 def asked_together(queue, answers):
@@ -309,10 +309,10 @@ def test_questions_of_one_kind_that_wait_are_answered_together(queue):
         return [f"together {k}" for k in asked]
 
     assert asked_together(queue, answers) == [
-        Answer("together 0"),
-        Answer("alone 1"),
-        Answer("together 2"),
-        Answer("together 3"),
+        Event(found="together 0"),
+        Event(found="alone 1"),
+        Event(found="together 2"),
+        Event(found="together 3"),
     ]
     assert calls == [[0, 2, 3]]
 
@@ -321,4 +321,4 @@ def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
     def answers(asked):
         raise InputError("one of these texts has no words.")
 
-    assert asked_together(queue, answers) == [Answer(f"alone {k}") for k in range(4)]
+    assert asked_together(queue, answers) == [Event(found=f"alone {k}") for k in range(4)]

@@ -354,7 +354,7 @@ def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
     page.wait_for_selector("#part-curves limelight-curve svg")
-    page.wait_for_selector("#part-attention img.head")
+    page.wait_for_selector("#part-attention canvas.head")
     assert page.locator("#part-pairs limelight-arcs").count() == 0
     for name in ("closer", "pairs", "disagreement", "heads"):
         page.click(f"#part-{name} summary >> nth=0")
@@ -363,7 +363,7 @@ def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     page.wait_for_selector("#part-disagreement table")
     until(page, "document.querySelectorAll('#part-closer limelight-bars').length === 3")
     page.wait_for_function("n => location.hash.split('%22').length === 2 * n + 1", arg=len(names))
-    page.locator("#part-attention img.head").first.hover(position={"x": 30, "y": 3})
+    page.locator("#part-attention canvas.head").first.hover(position={"x": 30, "y": 3})
     assert "Head 1: “[cls]” attends to" in page.inner_text("#part-attention .readout")
     page.fill("#text", "a dull film")
     page.wait_for_function(

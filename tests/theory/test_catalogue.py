@@ -3,8 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from limelight.theory.catalogue import THEOREMS
+from catalogue import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[2]
 rows = pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.id)

@@ -5,8 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
-from limelight.theory.catalogue import THEOREMS
+from catalogue import THEOREMS
 
 pytest.importorskip("matplotlib", reason="figures are an extra")
 

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, final
 
-import msgspec
 import numpy as np
 
 from limelight.data.files import Batch, Source, is_text, sources_of
@@ -43,11 +43,9 @@ _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
 
 
-class _Record(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class DataFileRecord(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class DataFileRecord:
     """A data file: where it was, and the digest of its bytes, which is what it is known by."""
 
     path: str
@@ -56,7 +54,9 @@ class DataFileRecord(_Record, frozen=True):
     sha256: str
 
 
-class DataColumns(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class DataColumns:
     """Columns of the data; ``carried`` ones are stored as they are.
 
     Where a text is a pair, ``pair`` is the column of its second side.
@@ -80,7 +80,9 @@ class DataColumns(_Record, frozen=True):
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 
-class DataRecord(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class DataRecord:
     """The data files, in order; with a ``limit``, only so many rows from the first on."""
 
     files: list[DataFileRecord]
@@ -131,7 +133,7 @@ def _chosen(
     alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
     # A name that is not UTF-8 could not be stored.
     carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
-    return msgspec.structs.replace(columns, carried=carried)
+    return replace(columns, carried=carried)
 
 
 def _by_lower_name(names: Iterable[str]) -> dict[str, str]:

@@ -303,12 +303,12 @@ def sources_of(data: Any) -> list[Source]:
     if isinstance(data, str | os.PathLike):
         return _sources_at(Path(data))
     given = list(data) if isinstance(data, list | tuple) else (_lister(data) or list)()
-    others = [one for one in given if not _is_path(one)]
-    there = [one for one in given if _is_there(one)]
+    there = {i for i, one in enumerate(given) if _is_there(one)}
+    others = [one for i, one in enumerate(given) if i not in there and not _names_file(one)]
     if there and others:  # a mistyped path among others is no text
         raise InputError(
             f"there is no data at {others[0]!r}; check the path. If these are texts, though there "
-            f"is a file {os.fspath(there[0])!r}, write {{'text': […]}}."
+            f"is a file {os.fspath(given[min(there)])!r}, write {{'text': […]}}."
         )
     if given and not others:
         return [source for one in given for source in _sources_at(Path(one))]
@@ -329,11 +329,9 @@ def _lister(data: Any) -> Callable[[], list[Any]] | None:
     return getattr(data, "tolist", None) or getattr(data, "to_list", None)
 
 
-def _is_path(given: Any) -> bool:
-    """Return whether an entry of a list names a file: by its type or ending, or being there."""
-    if not isinstance(given, str):
-        return isinstance(given, os.PathLike)
-    return given.endswith(_ENDINGS) or _is_there(given)
+def _names_file(given: Any) -> bool:
+    """Return whether an entry of a list can only be meant as a file, whether it is there or not."""
+    return given.endswith(_ENDINGS) if isinstance(given, str) else isinstance(given, os.PathLike)
 
 
 def _is_there(given: Any) -> bool:

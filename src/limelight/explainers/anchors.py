@@ -1,6 +1,7 @@
 """Anchors: a few words that hold the prediction, with how often they do."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, NamedTuple, cast, final
 
@@ -12,19 +13,18 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import refusal_notice, steadiness_notice
 from limelight.models import CAPABILITIES, why_not
 from limelight.results import Anchor, Finding
-from limelight.sampling import (
+from limelight.sampling.all_masks import affordable
+from limelight.sampling.anchors import (
     AnchorSearch,
     FoundAnchor,
     Holds,
-    affordable,
     anchor_of_all_masks,
     clopper_pearson,
-    coin_masks,
-    expect,
     find_anchor,
     sign_bracket,
-    text_rng,
 )
+from limelight.sampling.masks import coin_masks, text_rng
+from limelight.sampling.sample import expect
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.namespace import host_array
@@ -149,15 +149,7 @@ class Anchors:
     @property
     def search(self) -> AnchorSearch:
         """What steers the search."""
-        return AnchorSearch(
-            threshold=self.threshold,
-            delta=self.delta,
-            slack=self.slack,
-            batch=cast(int, self.batch),
-            beam=self.beam,
-            max_size=self.max_size,
-            max_samples=cast(int, self.max_samples),
-        )
+        return AnchorSearch(**{one.name: getattr(self, one.name) for one in fields(AnchorSearch)})
 
 
 class _Precision(NamedTuple):

@@ -15,7 +15,7 @@ from limelight.models import Freezes, Model, checked_model
 from limelight.models.protocol import collapsing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
-from limelight.sampling import watched
+from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair
 
 _UNBOUNDED = (
@@ -31,6 +31,11 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
     """
     if chosen.allowance is not None:
         chosen = chosen.fitted(len(reading.features[0]))
+    if chosen.way.logits and reading.targets.scale != "logit":
+        raise InputError(
+            f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
+            "'lime-sampled', which samples probabilities."
+        )
     try:
         found = chosen.way.explain(chosen.settings, reading)
     except DomainError:

@@ -18,8 +18,10 @@ from limelight.models import (
     resolved_replacement,
     why_not,
 )
-from limelight.models.protocol import CollapsedArrays, Collapses, collapsing, document_by
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.protocol import Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
+from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
@@ -34,7 +36,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
-        self.collapsed: CollapsedArrays | None = None
+        self.collapsed: CollapsedDocuments | None = None
 
 
 @final
@@ -95,16 +97,8 @@ class Reading:
         """Whether ``ratio_game`` is the game itself; see :func:`has_exact_game`."""
         return has_exact_game(self.model, self.targets.scale)
 
-    def need_logit(self, method: str) -> None:
-        """Refuse probabilities, on which no exact formula is known."""
-        if self.targets.scale != "logit":
-            raise InputError(
-                f"method {method!r} has a formula for logits only; ask for the logit, or use "
-                "'lime-sampled', which samples probabilities."
-            )
-
     @property
-    def collapsed(self) -> CollapsedArrays:
+    def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
             model = cast(Collapses, self._tables)
@@ -351,6 +345,14 @@ def _features(document: Document, question: Question, protect: frozenset[str]) -
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)
+
+
+def mean_of_heads(
+    arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
+) -> list[Finding]:
+    """Score every feature by the mean over heads of what each gives to its places."""
+    parts = arrays.pooled(scores[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:

@@ -12,10 +12,9 @@ from limelight.explainers.budget import duration
 from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.judging.orders import EVERY_WORD, STEPS
-from limelight.judging.removals import read_at
+from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
-from limelight.sampling import watched
+from limelight.sampling.sample import watched
 
 _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes

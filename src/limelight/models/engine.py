@@ -3,12 +3,12 @@
 import contextlib
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling import Game, answered
+from limelight.sampling.sample import Game, answered
 from limelight.shapes import Bool, Float, Int
 from limelight.text import one_line
 
@@ -179,27 +179,17 @@ def _error(ask: Callable[[Any], object], items: Any) -> Exception | None:
     return None
 
 
-@runtime_checkable
-class JointGame(Protocol):
-    """A game whose questions may be asked together with those about other texts."""
-
-    @property
-    def joins(self) -> object:
-        """What games that may be asked together have in common."""
-
-    def joint(
-        self, games: Sequence[Game], masks: Sequence[Bool[np.ndarray, "_ _d"]]
-    ) -> list[Float[np.ndarray, "_ C"]]:
-        """Return the outputs for the masks of each game."""
-
-
 def joint_answers(
     games: Sequence[Game], masks: Sequence[Bool[np.ndarray, "_ _d"]]
 ) -> list[Float[np.ndarray, "_ C"]] | None:
-    """Return the outputs of each game in one question; None where they cannot be joined."""
-    first = games[0]
-    if not isinstance(first, JointGame):
+    """Return the outputs of each game in one question; None where they cannot be joined.
+
+    Games that may be asked together have in common what they call ``joins``, and the first asks
+    for all: ``joint(games, masks)``.
+    """
+    first: Any = games[0]
+    common = getattr(first, "joins", None)
+    if common is None or any(getattr(one, "joins", None) is not common for one in games):
         return None
-    if not all(isinstance(one, JointGame) and one.joins is first.joins for one in games):
-        return None
-    return first.joint(games, masks)
+    answers: list[Float[np.ndarray, "_ C"]] = first.joint(games, masks)
+    return answers

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runt
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.sampling import Game
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, checked_text_or_pair
-from limelight.theory.deletion import DeletionGame
-from limelight.theory.logit_path import LogitPath
-from limelight.theory.ratio_game import RatioGame
+
+if TYPE_CHECKING:
+    from limelight.models.attention.collapsed import CollapsedDocuments
+else:
+    CollapsedDocuments = Any  # which is made by a model of this protocol
 
 # How outputs become probabilities: softmax over the classes, sigmoid of each, or not at all.
 Link = Literal["softmax", "sigmoid", "none"]
@@ -46,6 +48,9 @@ CAPABILITIES: Mapping[Capability, str] = {
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
 Weigh = Callable[[Float[np.ndarray, "n C"]], Float[np.ndarray, "n C"]]
+# ∂F/∂f as such a function, or its values where F depends on more than f.
+Slopes = Weigh | Float[np.ndarray, "n C"]
+Points = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
 
 
 @runtime_checkable
@@ -139,28 +144,15 @@ class Differentiates(Protocol):
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def differentiated(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
-        """Return the gradient of the explained number at embedded ``points``.
-
-        ``weigh`` is ∂F/∂f as a function of f, or its values where F depends on more than f.
-        """
+    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+        """Return the gradient of the explained number at embedded ``points``."""
 
 
 @runtime_checkable
 class Freezes(Differentiates, Protocol):
     """Capability "freezes": a model that also differentiates with its weights frozen."""
 
-    def frozen_gradient(
-        self,
-        document: Document,
-        points: Float[np.ndarray, "n T d_e"],
-        weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return what ``differentiated`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
@@ -201,106 +193,10 @@ class Shuffles(Protocol):
         """
 
 
-@runtime_checkable
-class Withdraws(Protocol):
-    """A model that found, when it was tried out, that a replacement of its kind does not work."""
-
-    @property
-    def withdrawn(self) -> Mapping[str, str]:
-        """Replacements that cannot be used, and a clause that says why."""
-
-
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
-
-
-@runtime_checkable
-class Collapsed(Protocol):
-    """Some documents of a model that collapses, as arrays that are computed once and shared.
-
-    Letters are those of the notation table; ``base_`` is the text with every feature removed.
-    ``weights`` are ∂F/∂f_c, one row for each document.
-    """
-
-    @property
-    def alpha(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention of [cls] to every position."""
-
-    @property
-    def logit(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention logits."""
-
-    @property
-    def u(self) -> Float[np.ndarray, "n C K T_max"]:
-        """What every position would contribute alone."""
-
-    @property
-    def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention logits with every feature removed."""
-
-    @property
-    def base_u(self) -> Float[np.ndarray, "n C K T_max"]:
-        """Values with every feature removed."""
-
-    def path(self, some: slice) -> LogitPath:
-        """Return the logits of some documents on the way there from every feature removed."""
-
-    @property
-    def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
-        """The slopes of the logits along the embedded tokens, e_t · ∇ℓ_t."""
-
-    @property
-    def logit_error(self) -> Float[np.ndarray, "n K"]:
-        """A bound on the errors of all these logits."""
-
-    @property
-    def value_error(self) -> Float[np.ndarray, "n C K"]:
-        """A bound on the errors of all these values."""
-
-    @property
-    def base_outputs(self) -> Float[np.ndarray, "n C"]:
-        """The model's outputs with every feature removed."""
-
-    @property
-    def game(self) -> RatioGame:
-        """The games of all documents, one class for each output of the model."""
-
-    def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
-        """Return the game of document ``i`` when removed words vanish and later ones move up."""
-
-    def target_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
-        """Return the values seen by the target, Σ_c ∂F/∂f_c u_c."""
-
-    @property
-    def attention(self) -> Float[np.ndarray, "n K T_max"]:
-        """Attention of the heads; ``alpha`` may hold more, such as a skip connection."""
-
-    def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
-        """Return the values of these heads, seen by the target."""
-
-    def read_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
-        """Return the values of ``target_u`` without what biases add to all of them."""
-
-    def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
-        """Return, for every document, scores of tokens summed over each feature's places."""
-
-    def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
-        """Return the gradient at every token of the documents, [cls] left out."""
-
-    def head_gradients(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T d_e"]:
-        """Return every head's own gradient at every position, [cls] included."""
-
-    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
-        """Return every head's attention of every token to every token, for each document."""
-
-
-# A protocol checked while tests run would compute every array to see that it is there.
-if TYPE_CHECKING:
-    CollapsedArrays = Collapsed
-else:
-    CollapsedArrays = Any
 
 
 @runtime_checkable
@@ -313,7 +209,7 @@ class Collapses(Protocol):
 
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]
-    ) -> CollapsedArrays:
+    ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
 
 
@@ -351,7 +247,8 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
-        if isinstance(model, Withdraws) and (why := model.withdrawn.get(name)) is not None:
+        # A model may have found, when it was tried out, that one of its kind does not work.
+        if (why := getattr(model, "withdrawn", {}).get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")

@@ -29,9 +29,9 @@ from limelight.files import write_whole
 from limelight.pages import palette
 from limelight.pages.palette import hex_colour, level, marked, ramp, side, strengths, strongest
 from limelight.pages.pieces import Piece, pieces, shortened, visible
-from limelight.pages.wording import aims, hues, scale_note
+from limelight.pages.wording import aims, hues, scale_note, share_ends
 from limelight.results import Comparison, Explanation
-from limelight.results.judgement import JudgedText, Judgement
+from limelight.results.judgement import Judgement
 from limelight.shapes import Float
 from limelight.text import one_line
 
@@ -330,7 +330,7 @@ def _name_tokens(axis: Any, tokens: Sequence[str], rotation: int = 0) -> None:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], step: int = 1, **style: Any) -> None:
-    shown = list(map(_shown, names))
+    shown = [one_line(visible(name), 24) for name in names]
     axis.set_ticks(np.arange(len(shown)) * step, labels=shown, parse_math=False, **style)
 
 
@@ -339,12 +339,6 @@ def _bare_rows(axes: Any) -> None:
     axes.invert_yaxis()
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-
-
-def _shown(text: str) -> str:
-    """Return one short line of ``text``."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= 24 else line[:23] + "…"
 
 
 def _heat_map(axes: Any, matrix: Float[np.ndarray, "n m"], peak: float, **style: Any) -> Any:
@@ -376,27 +370,10 @@ def judgement_figure(j: Judgement) -> Any:
         if m.share is None:
             axes.text(0.02, y, "not judged", va="center", color=SOFT, fontsize=8)
             continue
-        low, high = m.interval or (m.share, m.share)
-        axes.plot([low, high], [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(share_ends(m), [y, y], color=INK, linewidth=1.6, solid_capstyle="butt")
         axes.plot([m.share], [y], "o", color=INK, markersize=5)
     _name_ticks(axes.yaxis, [m.method for m in rows])
     _bare_rows(axes)
     of = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
     axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
-    return figure
-
-
-def curve_figure(text: JudgedText, methods: tuple[str, ...]) -> Any:
-    """Return how the explained number falls on one text, a line for each of the methods' names."""
-    if not text.curves:
-        raise InputError("this text has no curves; judge with curves=True to keep them.")
-    figure, axes = canvas(6.0, 3.6)
-    for name, curve in zip(methods, text.curves, strict=True):
-        if curve is not None:
-            axes.plot(curve.removed, curve.points, linewidth=1.4, label=_shown(name))
-    axes.axhline(0, color=SOFT, linewidth=0.8)
-    axes.set_xlabel("words removed")
-    axes.set_ylabel(_shown(text.target), parse_math=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
     return figure

@@ -6,10 +6,8 @@ here, once: the words where no script runs, tables, legends, and the fragments.
 
 import base64
 import json
-import struct
-import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,12 +23,21 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pieces import SHOWN_REST, Piece, pieces, shortened, token_strings_of, writable
+from limelight.pages.pieces import (
+    SHOWN_REST,
+    Piece,
+    pieces,
+    shortened,
+    token_strings_of,
+    writable,
+    writable_explanation,
+)
 from limelight.pages.wording import (
     aims,
     all_occurrences,
     anchor_sentence,
     disagreement_table,
+    hues,
     minus,
     notices,
     outcomes,
@@ -45,7 +52,7 @@ from limelight.pages.wording import (
 from limelight.results import Comparison, Explanation, Pairs
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
-from limelight.shapes import Float, Num
+from limelight.shapes import Float
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -56,8 +63,6 @@ FRAGMENT_TEXTS = 20
 SHOWN_WORDS = 12  # in the table of pairs
 SHOWN_PAIRS = 12
 LONG = 300  # characters of a text that is set smaller where every method shows it
-LABELLED = 16  # more tokens than this leave no room for their names
-INK = (58, 70, 186)
 CELLS = 128  # a finer picture than this is only bytes
 _WORD = Column("word", words=True)
 
@@ -123,12 +128,8 @@ def _room(cut: Sequence[Piece]) -> list[str]:
 def legend(explanations: Sequence[Explanation]) -> "Markup":
     """Say what the colours mean; they are told apart by colour-blind readers too."""
     first = explanations[0]
-    keys: list[tuple[str, str]] = []
-    if any(e.signed for e in explanations):
-        other = f"against {first.target}" if first.against is None else f"for {first.against}"
-        keys += [("f", f"for {first.target}"), ("a", other)]
-    if not all(e.signed for e in explanations):
-        keys.append(("n", "size only: the method gives no sign"))
+    known = hues(explanations, unsigned="size only: the method gives no sign")
+    keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         note += " Each method has its own scale: the number after its words is the deepest colour."
@@ -271,39 +272,23 @@ def _correlations(c: Comparison) -> "Markup":
     return table_html(table, label="Rank correlations of all pairs", kind="numbers matrix")
 
 
-def attention_section(c: Comparison) -> "Markup | str":
-    """Return one picture per head; the first row, of [cls], is all that the classifier reads."""
+def attention_data(c: Comparison) -> dict[str, Any] | None:
+    """Return the matrix of each head, where they are known, as ``<limelight-attention>`` has it."""
     matrices = c.attention
     if matrices is None or not matrices.size:
-        return ""
+        return None
     T = matrices.shape[-1]
     block = -(-T // CELLS)
     tokens = (token_strings_of(c.explanations[0]) + ["·"] * T)[:T]
-    note = (
-        "Row: the token that asks; column: the token attended to. The classifier reads only the "
-        "first row, that of [cls]. Each head has its own scale; opacity is the square root."
-    )
-    if block > 1:
-        note += f" A cell shows the largest of {block} × {block} values."
-    heads = [_head_picture(head, matrix, tokens, block) for head, matrix in enumerate(matrices)]
-    known = data_block("limelight-tokens", json.dumps({"tokens": tokens, "block": block}))
-    return part("attention", note, heads, tokens, T <= LABELLED, known)
+    heads = [_head_data(matrix, block) for matrix in matrices]
+    return {"tokens": [writable(token) for token in tokens], "block": block, "heads": heads}
 
 
-def _head_picture(
-    head: int, matrix: Float[np.ndarray, "T T"], tokens: list[str], block: int
-) -> dict[str, Any]:
-    peak, strongest = float(matrix.max()) or 1.0, int(matrix[0].argmax())
-    # The root keeps small weights visible; the script squares the opacity to read the value.
-    pixels = np.round(np.sqrt(pooled(matrix, block) / peak) * 255).astype(np.uint8)
-    return {
-        "number": head + 1,
-        "peak": f"{peak:.2f}",
-        "exact_peak": f"{peak:.6g}",
-        "image": "data:image/png;base64," + base64.b64encode(matrix_png(pixels)).decode(),
-        "said": f"Head {head + 1}. [cls] attends most to “{tokens[strongest]}” "
-        f"({matrix[0][strongest]:.2f}); largest value {peak:.2f}.",
-    }
+def _head_data(matrix: Float[np.ndarray, "T T"], block: int) -> dict[str, Any]:
+    peak, most = float(matrix.max()) or 1.0, int(matrix[0].argmax())
+    cells = np.round(np.sqrt(pooled(matrix, block) / peak) * 255).astype(np.uint8)
+    content = base64.b64encode(cells.tobytes()).decode()
+    return {"peak": peak, "most": most, "weight": float(matrix[0][most]), "cells": content}
 
 
 def pooled(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S S"]:
@@ -312,28 +297,6 @@ def pooled(matrix: Float[np.ndarray, "T T"], block: int) -> Float[np.ndarray, "S
     padded = np.pad(matrix, (0, -T % block))
     size = len(padded) // block
     return padded.reshape(size, block, size, block).max(axis=(1, 3))
-
-
-def matrix_png(pixels: Num[np.ndarray, "S S"]) -> bytes:
-    """Return an image whose opacity is the value, so that it lies on light and dark paper."""
-    height, width = pixels.shape
-    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row starts with its filter: none
-    rows[:, 1:] = pixels
-    return b"".join(
-        (
-            b"\x89PNG\r\n\x1a\n",
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", bytes(INK) * 256),
-            _chunk(b"tRNS", bytes(range(256))),
-            _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
-            _chunk(b"IEND", b""),
-        )
-    )
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    checksum = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + checksum
 
 
 def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -357,13 +320,13 @@ def _setting(value: object) -> str:
 
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
-    e = _writable(e)
+    e = writable_explanation(e)
     return _page([e], e.to_json(), by=e.label, several=False, told=notices([e]))
 
 
 def comparison_page(c: Comparison) -> str:
     """Return a comparison as a page that needs no network."""
-    c = replace(c, explanations=tuple(map(_writable, c)))
+    c = replace(c, explanations=tuple(map(writable_explanation, c)))
     return _page(
         c.explanations,
         c.to_json(),
@@ -371,23 +334,24 @@ def comparison_page(c: Comparison) -> str:
         several=True,
         told=[*c.notices, *notices(c)],
         disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
-        attention=attention_section(c),
+        attention=attention_data(c),
     )
 
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
     first, known = found[0], outcomes(found[0])
     rest = first.text[first.explained_end :]
+    view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
         "explanations.html",
-        **{"disagreement": "", "attention": ""} | shown,
+        **{"disagreement": "", "attention": None} | shown,
         explanations=found,
         first=first,
         outcomes=known,
         unread=rest if len(rest) > SHOWN_REST else "",
         every=_all_scores(found),
         settings=_settings(found),
-        view=data_block("limelight-view", json.dumps({"outcomes": [asdict(o) for o in known]})),
+        view=data_block("limelight-view", json.dumps(view)),
         **_CALLED,
     )
     return whole_page(
@@ -397,7 +361,6 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
         script="page.js",
         data=data,
         by=by,
-        images=True,
     )
 
 
@@ -441,8 +404,3 @@ def comparison_fragment(c: Comparison) -> str:
     """Return a comparison for the same places: every method, then where they disagree."""
     apart = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
     return fragment("comparison_fragment.html", c=c, disagreement=apart, **_CALLED)
-
-
-def _writable(e: Explanation) -> Explanation:
-    """Replace lone surrogates, which no file and no JSON can hold."""
-    return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight.pages.markup import Section, fragment, plain_table, rendered, whole_page
 from limelight.pages.pieces import visible
+from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
@@ -147,8 +148,7 @@ def _meaning(j: Judgement) -> str:
 
 def _figure(j: Judgement) -> dict[str, Any]:
     """Return where a dot and its interval stand for each method, between chance and ceiling."""
-    rows = j.ranked()
-    low = min([0.0, *(_ends(m)[0] for m in rows if m.share is not None)])
+    rows, low = j.ranked(), lowest_share(j)
 
     def x(share: float) -> str:
         place = (min(share, 1.0) - low) / (1.0 - low)
@@ -165,17 +165,13 @@ def _figure(j: Judgement) -> dict[str, Any]:
                 "name": m.method[:20],
                 "y": _ROW * i + 18,
                 "dot": "" if m.share is None else x(m.share),
-                "from": x(_ends(m)[0]),
-                "to": x(_ends(m)[1]),
+                "from": x(share_ends(m)[0]),
+                "to": x(share_ends(m)[1]),
                 "hint": "" if m.share is None else f"{m.method}: {_number(m.share, m.interval)}",
             }
             for i, m in enumerate(rows)
         ],
     }
-
-
-def _ends(m: JudgedMethod) -> Interval:
-    return m.interval or (m.share or 0.0, m.share or 0.0)
 
 
 def _sections(j: Judgement) -> list[Section]:
@@ -310,4 +306,4 @@ def _number(x: float | None, interval: Interval | None, *, digits: int = 3) -> s
     if x is None:
         return ""
     ends = "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
-    return f"{x:.{digits}f}{ends}".replace("-", "−")
+    return minus(f"{x:.{digits}f}{ends}")

@@ -134,15 +134,14 @@ def whole_page(
     script: str | Path,
     data: str,
     by: str = "",
-    images: bool = False,
     above: "Markup | str" = "",
 ) -> str:
     """Return the page; ``data`` is JSON for the shipped ``script``, ``sheets`` its styles.
 
     Both are names in ``elements/``, or paths; a script may import modules, which become part of it.
     ``by`` follows the title in the name of the window. Its policy lets only these styles and this
-    script run, by their digests, and with ``images`` pictures that the page itself holds. ``above``
-    ends the header: the way to other pages, where there are any.
+    script run, by their digests. ``above`` ends the header: the way to other pages, where there are
+    any.
     """
     from markupsafe import Markup
 
@@ -150,7 +149,7 @@ def whole_page(
     program = "\n".join(bundled(_HERE / "elements" / name) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
-        f"{'img-src data:; ' if images else ''}base-uri 'none'; form-action 'none'"
+        "base-uri 'none'; form-action 'none'"
     )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
     page = rendered(

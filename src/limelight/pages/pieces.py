@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from limelight.results import Explanation
@@ -105,3 +105,8 @@ def _symbol(match: re.Match[str]) -> str:
 def writable(text: str) -> str:
     """Return ``text`` with lone surrogates, which UTF-8 cannot hold, replaced one for one."""
     return LONE_SURROGATE.sub("\ufffd", text)
+
+
+def writable_explanation(e: Explanation) -> Explanation:
+    """Return ``e`` without lone surrogates, which no file and no JSON can hold."""
+    return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))

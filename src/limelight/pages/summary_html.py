@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from limelight.pages.html import Bar, legend, whisker, words
-from limelight.pages.markup import Section, plain_table, rendered, whole_page
+from limelight.pages.markup import Section, plain_table, rendered, table_html, whole_page
 from limelight.pages.pieces import visible
-from limelight.pages.wording import minus, percent, sureness, written
+from limelight.pages.wording import minus, part_in_words, slice_table, sureness, written
 from limelight.results.summary import (
     DifferingWord,
-    Part,
     RunDifference,
     RunSummary,
     SummarizedView,
@@ -39,7 +38,7 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         sureness=sureness,
         bar=_bar,
         peak_of=_peak,
-        share=_share,
+        share=part_in_words,
         differing=_differing,
         slices=_slices,
     )
@@ -114,20 +113,7 @@ def _difference_table(
 
 
 def _slices(view: SummarizedView) -> "Markup":
-    labelled = any(one.right is not None for one in view.slices)
-    heads = [str(view.sliced_by), "texts", f"called {view.target}"]
-    heads += ["right"] * labelled + ["words that score otherwise there"]
-    rows = []
-    for one in view.slices:
-        cells = [one.name, f"{one.texts:,}", _share(one.target)]
-        cells += ["" if one.right is None else _share(one.right)] * labelled
-        changes = [f"{word.word} {minus(f'{word.difference:+.3f}')}" for word in one.differing]
-        rows.append([*cells, ", ".join(changes)])
-    return plain_table(heads, rows, label=f"Texts by {view.sliced_by}")
-
-
-def _share(found: Part) -> str:
-    return f"{percent(found.share)} [{found.low:.1%}, {found.high:.1%}]"
+    return table_html(slice_table(view), label=f"Texts by {view.sliced_by}")
 
 
 def difference_page(d: RunDifference) -> str:
@@ -135,7 +121,7 @@ def difference_page(d: RunDifference) -> str:
     said = (
         f"{d.texts:,} explanations of the same texts: {d.methods[0]} in “{d.first}”, then "
         f"{d.methods[1]} in “{d.second}”. {d.predictions.count:,} predictions changed, "
-        f"{_share(d.predictions)}. {d.apart[0]:,} texts are "
+        f"{part_in_words(d.predictions)}. {d.apart[0]:,} texts are "
         f"only in the first run, {d.apart[1]:,} only in the second."
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."

@@ -7,8 +7,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.terminal import Look, View, table_text
+from limelight.pages.wording import lowest_share, share_ends
 from limelight.results.judgement import (
-    Interval,
     JudgedMethod,
     Judgement,
     MethodAgreement,
@@ -64,7 +64,7 @@ def _names(heading: str = "method") -> Column:
 
 def _shares(j: Judgement) -> Table:
     """Return the share of each method, and where it lies between chance and ceiling."""
-    low = min([0.0, *(_ends(m)[0] for m in j.methods if m.share is not None)])
+    low = lowest_share(j)
 
     def heading(letters: int, _: Look) -> Text:
         """Return the names of the ends; chance stands where 0 is."""
@@ -83,11 +83,6 @@ def _shares(j: Judgement) -> Table:
     return Table(columns, rows)
 
 
-def _ends(m: JudgedMethod) -> Interval:
-    share = m.share or 0.0
-    return m.interval or (share, share)
-
-
 def _place(share: float, low: float, letters: int) -> int:
     return round((min(share, 1.0) - low) / (1.0 - low) * (letters - 1))
 
@@ -97,7 +92,7 @@ def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
     drawn = [" "] * letters
     drawn[_place(0.0, low, letters)] = drawn[-1] = mark
     if m.share is not None:
-        start, end = (_place(x, low, letters) for x in _ends(m))
+        start, end = (_place(x, low, letters) for x in share_ends(m))
         drawn[start : end + 1] = line * (end + 1 - start)
         drawn[_place(m.share, low, letters)] = dot
     return Text("".join(drawn))

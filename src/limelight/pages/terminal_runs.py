@@ -9,9 +9,8 @@ from rich.text import Text
 
 from limelight.pages.palette import Side
 from limelight.pages.terminal import Look, View, bar, table_text
-from limelight.pages.wording import percent, sureness, written
+from limelight.pages.wording import part_in_words, slice_table, sureness, written
 from limelight.results.summary import (
-    Part,
     RunDifference,
     RunSummary,
     SummarizedView,
@@ -37,7 +36,7 @@ def _summary(summary: RunSummary, look: Look, width: int) -> Iterator[Renderable
     yield from _lines(view, look, width)
     if view.slices:
         yield Text()
-        yield table_text(_slices(view), look, width)
+        yield table_text(slice_table(view), look, width)
     if others:
         also = ", ".join(f"{one.method} ({one.aim})" for one in others)
         said = f"Also in this run: {also}; --method shows one, --output page.html all."
@@ -50,16 +49,10 @@ def _heading(view: SummarizedView, look: Look) -> Text:
     said = f"{texts}, {view.label}: what drives {view.aim}"
     text = Text(look.safe(said), "bold", overflow="fold")
     if view.right is not None:
-        text.append(
-            look.safe(f"\nright on {_share(view.right)} of {view.right.of:,} labelled texts"),
-            "not bold",
-        )
+        right = f"\nright on {part_in_words(view.right)} of {view.right.of:,} labelled texts"
+        text.append(look.safe(right), "not bold")
     note = "means over texts, 95 % intervals, shrunken for rare words"
     return text.append(look.safe(f"\n{note}; {view.vocabulary:,} words\n"), "not bold dim")
-
-
-def _share(part: Part) -> str:
-    return f"{percent(part.share)} [{part.low:.1%}, {part.high:.1%}]"
 
 
 def _words(view: SummarizedView) -> Table:
@@ -138,23 +131,6 @@ def _titled(title: str, said: str, look: Look, width: int) -> Text:
     return line.append(look.safe(one_line(said, max(20, width - 16))), "not dim")
 
 
-def _slices(view: SummarizedView) -> Table:
-    labelled = any(one.right is not None for one in view.slices)
-    columns = [
-        Column(one_line(f"by {view.sliced_by}", 24), widest=24),
-        Column("texts", ","),
-        Column(one_line(f"called {view.target}", 22)),
-        *[Column("right")] * labelled,
-        Column("words that score otherwise", wide=_WIDE),
-    ]
-    rows = []
-    for one in view.slices:
-        right = [_share(one.right) if one.right is not None else ""] * labelled
-        changes = ", ".join(f"{word.word} {word.difference:+.2f}" for word in one.differing)
-        rows.append((one.name, one.texts, _share(one.target), *right, changes))
-    return Table(columns, rows)
-
-
 _SHOWN_CHANGES = 12
 
 
@@ -169,12 +145,10 @@ def _difference(d: RunDifference, look: Look, width: int) -> Iterator[Renderable
         f"{d.methods[1]} in '{d.second}'",
         "bold",
     )
-    turned = d.predictions
-    yield look.line(
-        f"predictions that changed: {turned.count:,}, {_share(turned)}; texts in one run only: "
-        f"{d.apart[0]:,} and {d.apart[1]:,}",
-        "dim",
-    )
+    turned = f"{d.predictions.count:,}, {part_in_words(d.predictions)}"
+    apart = f"{d.apart[0]:,} and {d.apart[1]:,}"
+    said = f"predictions that changed: {turned}; texts in one run only: {apart}"
+    yield look.line(said, "dim")
     if d.shares:
         unit = "scores are shares of a text's total size: methods have no common unit"
         yield look.line(unit, "dim")

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
 from limelight.results.comparison import TOP
+from limelight.results.judgement import Interval, JudgedMethod, Judgement
+from limelight.results.summary import Part, SummarizedView
 from limelight.results.table import Cell, Column, Table
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
@@ -40,7 +41,9 @@ def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
     return f"{'±' if e.signed else zero_to}{written(peak, peak=peak, signed=False)}"
 
 
-def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
+def hues(
+    explanations: Sequence[Explanation], *, unsigned: str = "size only, no sign"
+) -> dict[Side, str]:
     """Return what each colour in these explanations means."""
     target, other = explanations[0].target, explanations[0].against
     found: dict[Side, str] = {}
@@ -48,7 +51,7 @@ def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
         found["for"] = f"for {target}"
         found["against"] = f"against {target}" if other is None else f"for {other}"
     if not all(e.signed for e in explanations):
-        found["neutral"] = "size only, no sign"
+        found["neutral"] = unsigned
     return found
 
 
@@ -64,14 +67,27 @@ def sureness(confidence: float, *, margin: bool) -> str:
     return f"by a margin of {confidence:.3g}" if margin else f"at {percent(confidence)}"
 
 
+def part_in_words(found: Part) -> str:
+    """Return a share of texts and its interval: "88.0% [86.1%, 89.7%]"."""
+    return f"{percent(found.share)} [{found.low:.1%}, {found.high:.1%}]"
+
+
+def share_ends(m: JudgedMethod) -> Interval:
+    """Return from where to where the share of a method reaches; the share alone, twice."""
+    return m.interval or (m.share or 0.0, m.share or 0.0)
+
+
+def lowest_share(j: Judgement) -> float:
+    """Return where the axis of shares begins: at chance, or below it where an interval reaches."""
+    return min([0.0, *(share_ends(m)[0] for m in j.methods if m.share is not None)])
+
+
 def minus(number: str) -> str:
     """Return the number with a true minus sign, for print; terminals keep the hyphen."""
     return number.replace("-", "−")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What the model says about one class; the most probable one is ``chosen``.
 
     ``logit`` is what the model answered, and without a probability only a score.
@@ -182,9 +198,7 @@ def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
 REFERENCES = ("lime", "shapley", "ig")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(NamedTuple):
     """Two methods: rank correlation, features of opposite sign, features in both top threes.
 
     The first two are None where they are not defined (constant scores, scores without sign), all
@@ -284,3 +298,21 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
         values.append(pairs.stderr.tolist())
     rows = list(zip(*values, strict=True))
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
+
+
+def slice_table(view: SummarizedView) -> Table:
+    """Return how often the class of a view is predicted in each slice, and what differs there."""
+    labelled = any(one.right is not None for one in view.slices)
+    columns = [
+        Column(f"by {view.sliced_by}", widest=24),
+        Column("texts", ","),
+        Column(f"called {view.target}", widest=22),
+        *[Column("right")] * labelled,
+        Column("words that score otherwise", wide=110),
+    ]
+    rows = []
+    for one in view.slices:
+        right = ["" if one.right is None else part_in_words(one.right)] * labelled
+        changes = ", ".join(f"{word.word} {word.difference:+.2f}" for word in one.differing)
+        rows.append((one.name, one.texts, part_in_words(one.target), *right, changes))
+    return Table(columns, rows)

@@ -5,11 +5,19 @@ import multiprocessing as mp
 import os
 import signal
 import threading
-from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from functools import partial
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, final
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
@@ -24,12 +32,10 @@ from limelight.runs.work import (
     finished_by,
 )
 
-_EXECUTOR_PATIENCE = 5.0  # seconds; a task of somebody's executor cannot be ended from here
 _TRIES = 3  # workers that a shard may lose, and that may be lost in a row before they start
 
 
-@runtime_checkable
-class Worker(Protocol):
+class Worker:
     """A worker, held from here: called with a task, it answers when the shard is finished."""
 
     def get_ready(self) -> None:
@@ -37,151 +43,100 @@ class Worker(Protocol):
 
     def __call__(self, task: Task) -> Finished:
         """Return the finished shard, or raise ``LostWorkerError``."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Let the worker go, also in the middle of a task; another thread may be waiting for it."""
+        raise NotImplementedError
 
 
 def finished_by_workers(
     start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
-    """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each.
-
-    Workers run ahead of the one who takes the shards, but not far: memory stays flat.
-    """
-    tasks_left = _Tasks(tasks, ahead=workers)
-    threads = [
-        threading.Thread(target=_keep_busy, args=(start, tasks_left), daemon=True)
-        for _ in range(workers)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        while (shard := tasks_left.shard()) is not None:
-            yield shard
-    finally:
-        tasks_left.stop()
-        for thread in threads:  # some still hear that their worker was let go
-            thread.join(_EXECUTOR_PATIENCE)
-
-
-def _keep_busy(start: Callable[[], Worker], tasks_left: "_Tasks") -> None:
-    lost = 0
-    try:
-        while tasks_left.open and lost < _TRIES:
-            with contextlib.closing(tasks_left.started(start())) as worker:
-                try:
-                    worker.get_ready()
-                except LostWorkerError:
-                    lost += 1
-                    continue
-                lost = 0
-                if _all_done(worker, tasks_left):
-                    return
-        raise InputError(
-            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
-        )
-    except BaseException as error:
-        tasks_left.fail(error)
-
-
-def _all_done(worker: Worker, tasks_left: "_Tasks") -> bool:
-    """Let the worker do tasks; return whether none is left, or it was lost over one."""
-    while (task := tasks_left.task()) is not None:
+    """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each."""
+    held = _Workers(start)
+    with ThreadPoolExecutor(workers) as threads:
         try:
-            shard = worker(task)
-        except LostWorkerError as error:
-            tasks_left.give_back(task, error)
-            return False
-        tasks_left.finish(shard)
-    return True
+            # Twice as many: nobody waits for the one who takes the shards.
+            yield from _in_flight(
+                lambda task: threads.submit(held.finished, task), 2 * workers, tasks
+            )
+        finally:
+            held.close()
+
+
+def _in_flight(
+    submit: Callable[[Task], Future[Finished]], most: int, tasks: Iterator[Task]
+) -> Generator[Finished, None, None]:
+    """Yield shards as they are finished, ``most`` of them at a time: memory stays flat."""
+    running: set[Future[Finished]] = set()
+    try:
+        for task in tasks:
+            running.add(submit(task))
+            if len(running) == most:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (shard.result() for shard in done)
+        yield from (shard.result() for shard in as_completed(running))
+    finally:
+        for shard in running:
+            shard.cancel()
 
 
 @final
-class _Tasks:
-    """Tasks to do, tasks being done and shards to be taken, for threads."""
+class _Workers:
+    """Workers for any thread that has a task; one that is lost is replaced by a new one."""
 
-    def __init__(self, tasks: Iterator[Task], *, ahead: int) -> None:
-        self._tasks, self._ahead = tasks, ahead
-        self._change = threading.Condition()
-        self._again: deque[Task] = deque()
-        self._shards: deque[Finished] = deque()
-        self._tries: Counter[int] = Counter()
-        self._workers: list[Worker] = []
-        self._doing, self._exhausted, self.open = 0, False, True
-        self._failure: BaseException | None = None
+    def __init__(self, start: Callable[[], Worker]) -> None:
+        self._start, self._open, self._lock = start, True, threading.Lock()
+        self._all: list[Worker] = []
+        self._idle: list[Worker] = []
 
-    def started(self, worker: Worker) -> Worker:
-        with self._change:
-            self._workers.append(worker)
-            if not self.open:
+    def finished(self, task: Task) -> Finished:
+        """Return the shard of ``task``, in which a few workers may be lost."""
+        reason = None
+        for _ in range(_TRIES):
+            worker = self._ready()
+            try:
+                shard = worker(task)
+            except LostWorkerError as error:
                 worker.close()
-        return worker
+                reason = error
+            else:
+                self._idle.append(worker)
+                return shard
+        raise InputError(
+            f"shard {task.number} has ended {_TRIES} workers ({reason}); they may lack memory: use "
+            "fewer of them. What is finished is kept."
+        )
 
-    def task(self) -> Task | None:
-        """Return a task when there is one; None when there never will be."""
-        with self._change:
-            while self.open:
-                if len(self._shards) <= self._ahead and (task := self._next()) is not None:
-                    self._doing += 1
-                    return task
-                if self._exhausted and not self._doing and not self._again:
-                    return None
-                self._change.wait()  # a worker may be lost yet, and its task come back
-        return None
+    def _ready(self) -> Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        for _ in range(_TRIES):
+            worker = self._started()
+            try:
+                worker.get_ready()
+            except LostWorkerError:
+                worker.close()
+            else:
+                return worker
+        raise InputError(
+            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
+        )
 
-    def _next(self) -> Task | None:
-        if self._again:
-            return self._again.popleft()
-        task = None if self._exhausted else next(self._tasks, None)
-        if task is None and not self._exhausted:
-            self._exhausted = True
-            self._change.notify_all()  # who waits for the last shard may have it already
-        return task
+    def _started(self) -> Worker:
+        with self._lock:
+            if not self._open:
+                raise CancelledError
+            self._all.append(worker := self._start())
+            return worker
 
-    def finish(self, shard: Finished) -> None:
-        with self._change:
-            self._doing -= 1
-            self._shards.append(shard)
-            self._change.notify_all()
-
-    def give_back(self, task: Task, error: LostWorkerError) -> None:
-        with self._change:
-            self._doing -= 1
-            self._tries[task.number] += 1
-            if self._tries[task.number] >= _TRIES and self.open:
-                raise InputError(
-                    f"shard {task.number} has ended {_TRIES} workers ({error}); they may lack "
-                    "memory: use fewer of them. What is finished is kept."
-                )
-            self._again.append(task)
-            self._change.notify_all()
-
-    def shard(self) -> Finished | None:
-        """Return a finished shard when there is one; None when all are taken."""
-        with self._change:
-            while True:
-                if self._shards:
-                    self._change.notify_all()
-                    return self._shards.popleft()
-                if self._failure is not None:
-                    raise self._failure
-                if self._exhausted and not self._doing and not self._again:
-                    return None
-                self._change.wait()
-
-    def fail(self, error: BaseException) -> None:
-        with self._change:
-            if self.open and self._failure is None:
-                self._failure = error
-            self._change.notify_all()
-
-    def stop(self) -> None:
-        with self._change:
-            self.open = False
-            self._change.notify_all()
-            workers = list(self._workers)
-        for worker in workers:
+    def close(self) -> None:
+        """Let all workers go; no more are started."""
+        with self._lock:
+            self._open = False
+        for worker in self._all:
             worker.close()
 
 
@@ -225,7 +180,7 @@ class SpawnedProcesses:
 
 
 @final
-class _Process:
+class _Process(Worker):
     def __init__(self, job: Job, workers: int) -> None:
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -233,9 +188,6 @@ class _Process:
         with _threads_shared(workers):
             self._process.start()
         theirs.close()
-
-    def get_ready(self) -> None:
-        pass  # it loads the model with its first task
 
     def __call__(self, task: Task) -> Finished:
         try:
@@ -302,35 +254,16 @@ class ExecutorEngine:
     def finished(self, orders: Orders) -> Generator[Finished, None, None]:
         """Yield the shards as they are finished."""
         explain = self._here or partial(explain_shard, orders.job)
-        workers = min(self.workers, orders.length)
-        return finished_by_workers(
-            lambda: _ExecutorWorker(self._executor, explain), workers, orders.tasks
-        )
-
-
-@final
-class _ExecutorWorker:
-    def __init__(self, executor: Executor, explain: Callable[[Task], Finished]) -> None:
-        self._executor, self._explain = executor, explain
-        self._future: Future[Finished] | None = None
-
-    def get_ready(self) -> None:
-        pass
-
-    def __call__(self, task: Task) -> Finished:
         try:
-            self._future = self._executor.submit(self._explain, task)
-            return self._future.result()
+            yield from _in_flight(
+                lambda task: self._executor.submit(explain, task), self.workers, orders.tasks
+            )
         except (BrokenExecutor, CancelledError) as error:
             name = type(self._executor).__name__
             raise InputError(
                 f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
                 "finished is kept. Start the run again with a new one."
             ) from None
-
-    def close(self) -> None:
-        if self._future is not None:
-            self._future.cancel()
 
 
 @final
@@ -392,7 +325,7 @@ class _Explainer:
 
 
 @final
-class _Actor:
+class _Actor(Worker):
     def __init__(self, ray: Any, actors: Any, job: Job) -> None:
         self._ray, self._job = ray, job
         self._actor = actors.remote()

@@ -2,16 +2,14 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
-import msgspec
 import pyarrow as pa
 
 from limelight.explainers.budget import duration
 from limelight.explainers.registry import configured, usable_methods
-from limelight.runs.record import MethodRecord
-from limelight.runs.work import Finished, ShardWork
+from limelight.runs.work import Finished, ShardWork, method_record
 
 _SAMPLED = 5  # texts
 _LONG = 3600.0  # seconds
@@ -78,10 +76,7 @@ def _quicker(
         if name not in usable or name in (one.method.id for one in work.chosen):
             continue
         chosen = configured(name, work.model, {})
-        method = MethodRecord(
-            id=name, label=chosen.method.label, signed=chosen.method.signed, settings=chosen.asked()
-        )
-        record = msgspec.structs.replace(work.record, methods=[method])
+        record = replace(work.record, methods=[method_record(chosen)])
         other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
         if other < seconds / 10:
             return name, other
@@ -116,53 +111,35 @@ class Meter:
     """Counts texts and tells a callback; shards that were there before count as done."""
 
     def __init__(self, watcher: Watcher | None, *, total: int, done: int, failed: int) -> None:
-        self._watcher, self._total = watcher, total
+        self.watcher, self._total = watcher, total
         self._before, self._done, self._failed = done, done, failed
         self._start = time.perf_counter()
-        self._part = (0, 0)  # of a shard in the making
 
-    @property
-    def watched(self) -> bool:
-        """Whether anybody listens."""
-        return self._watcher is not None
-
-    def heard(self, texts: int, failed: int) -> None:
-        """Take note of a shard in the making: so many of its texts are done."""
-        self._part = texts, failed
-        self._tell()
-
-    def stored(self, shard: Finished) -> None:
-        """Take note of a shard on the disk."""
-        self._done += shard.texts
-        self._failed += shard.failed
-        self._part = 0, 0
-        self._tell(shard=shard)
-
-    def estimated(self, estimate: Estimate) -> None:
-        """Pass on how long it will take."""
-        self._tell(estimate=estimate)
-        self._start = time.perf_counter()
-
-    def noticed(self, notice: str) -> None:
-        """Pass on what the user should know."""
-        self._tell(notice=notice)
-
-    def _tell(
+    def __call__(
         self,
+        texts: int = 0,
+        failed: int = 0,
         *,
         shard: Finished | None = None,
         estimate: Estimate | None = None,
         notice: str | None = None,
     ) -> None:
-        if self._watcher is None:
+        """Tell of so many texts of a shard in the making, or of a shard that is on the disk now.
+
+        An estimate and a notice are passed on.
+        """
+        if shard is not None:
+            self._done += shard.texts
+            self._failed += shard.failed
+        if self.watcher is None:
             return
-        done, failed = self._done + self._part[0], self._failed + self._part[1]
+        done = self._done + texts
         taken, new = time.perf_counter() - self._start, done - self._before
         speed = new / taken if new and taken else None
-        self._watcher(
+        self.watcher(
             RunProgress(
                 done=done,
-                failed=failed,
+                failed=self._failed + failed,
                 total=self._total,
                 per_second=speed,
                 left=None if speed is None else (self._total - done) / speed,
@@ -171,3 +148,5 @@ class Meter:
                 notice=notice,
             )
         )
+        if estimate is not None:
+            self._start = time.perf_counter()

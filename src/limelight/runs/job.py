@@ -25,10 +25,9 @@ from limelight.explainers.registry import configured, default_method, several_me
 from limelight.models import Model, checked_model
 from limelight.models.loading import ModelSource, source_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
-from limelight.results.values import plain_value, written_value
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Meter, Watcher, estimate
-from limelight.runs.record import MethodRecord, ModelRecord, RunRecord, ShardPlan
+from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_name
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
@@ -40,6 +39,7 @@ from limelight.runs.work import (
     Task,
     data_texts,
     finished_by,
+    method_record,
 )
 
 _FEW = 20  # texts, which are not worth an estimate
@@ -104,7 +104,7 @@ class RunJob:
         kept = [rows for number, rows in self._stored.failed.items() if number not in self.to_do]
         meter = Meter(watcher, total=total, done=total - texts, failed=sum(map(len, kept)))
         for sentence in self._stored.damaged:
-            meter.noticed(sentence)
+            meter(notice=sentence)
         return meter
 
     def do(self, engine: Engine, work: ShardWork, source: ModelSource | None, meter: Meter) -> None:
@@ -113,15 +113,16 @@ class RunJob:
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
-        if meter.watched and self.texts >= _FEW:
+        if meter.watcher and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))
-            meter.estimated(estimate(work, first.table(), count=self.texts, workers=workers))
+            found = estimate(work, first.table(), count=self.texts, workers=workers)
+            meter(estimate=found)
         job = Job(msgspec.json.encode(self.record), source)
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
                 self._store(shard)
-                meter.stored(shard)
+                meter(shard=shard)
 
     def _tasks(self) -> Iterator[Task]:
         size = self.record.shards.texts
@@ -190,7 +191,7 @@ def plan_run(
             link=model.link,
             source=None if source is None else source.path,
         ),
-        methods=[_method_record(one, spent) for one in chosen],
+        methods=[method_record(one, spent) for one in chosen],
         question=replace(question.to(model), protect=sorted(question.protect)),
         data=found,
         shards=ShardPlan(texts=size, count=-(-found.rows // size)),
@@ -213,17 +214,6 @@ def _calls(budget: Budget | None) -> Budget | None:
             f'give calls of the model, such as "400 calls"; got "{budget}".'
         )
     return budget
-
-
-def _method_record(one: Chosen, budget: Budget | None) -> MethodRecord:
-    """Return the method with its settings, less those that follow from a budget text by text."""
-    counted = one.way.counted
-    left_out = () if budget is None or counted is None else counted.counts
-    settings = {name: value for name, value in one.asked().items() if name not in left_out}
-    asked = written_value(plain_value(settings, "settings"))
-    return MethodRecord(
-        id=one.method.id, label=one.method.label, signed=one.method.signed, settings=asked
-    )
 
 
 def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | None) -> int:
@@ -357,7 +347,7 @@ def _engine(
     meter: Meter,
 ) -> Engine:
     if executor is None and workers in (None, 1):
-        return ThisProcess(work, meter.heard)
+        return ThisProcess(work, meter)
     if isinstance(executor, ThreadPoolExecutor):
         return ExecutorEngine(executor, workers or usable_cores(), partial(finished_by, work))
     if source is None:

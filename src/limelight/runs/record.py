@@ -1,9 +1,9 @@
 """``run.json``: what a run is about, so that only the same question may go on with it."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import msgspec
 
@@ -17,15 +17,9 @@ _MOST_BYTES = 1 << 28  # a data set may have many files
 _SHOWN = 16  # characters of a fingerprint
 
 
-class _Record(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class _AnyQuestion(msgspec.Struct):
-    question: dict[str, Any]
-
-
-class ModelRecord(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
     """The model; ``source`` is where it was loaded from, null for one that was in memory."""
 
     fingerprint: str
@@ -34,7 +28,9 @@ class ModelRecord(_Record, frozen=True):
     source: str | None
 
 
-class MethodRecord(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class MethodRecord:
     """A method with the settings that this model uses."""
 
     id: str
@@ -43,14 +39,18 @@ class MethodRecord(_Record, frozen=True):
     settings: dict[str, Any]
 
 
-class ShardPlan(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class ShardPlan:
     """``texts`` consecutive texts to a shard, the last one may have fewer."""
 
     texts: int
     count: int
 
 
-class RunRecord(_Record, frozen=True):
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
     """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
 
     schema: Literal["limelight.run/1"]
@@ -83,7 +83,7 @@ def read_record(path: Path) -> RunRecord:
     content = bounded_bytes(path, _MOST_BYTES)
     try:
         record = msgspec.json.decode(content, type=RunRecord)
-        _check_question(content)
+        _check_known(msgspec.json.decode(content), _fields(record), "$")
         return record
     except RecursionError:
         raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None
@@ -91,11 +91,16 @@ def read_record(path: Path) -> RunRecord:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
 
 
-def _check_question(content: bytes) -> None:
-    """Refuse a question with fields that nobody asks here: a dataclass would let them pass."""
-    known = {field.name for field in fields(Question)}
-    for name in msgspec.json.decode(content, type=_AnyQuestion).question.keys() - known:
-        raise msgspec.ValidationError(f"Object contains unknown field `{name}` - at `$.question`")
+def _check_known(given: Any, read: Any, at: str) -> None:
+    """Refuse fields that were not read: msgspec lets them pass where records are dataclasses."""
+    if isinstance(given, list):
+        for i, pair in enumerate(zip(given, read, strict=True)):
+            _check_known(*pair, f"{at}[{i}]")
+    elif isinstance(given, dict):
+        for name, value in given.items():
+            if name not in read:
+                raise msgspec.ValidationError(f"Object contains unknown field `{name}` - at `{at}`")
+            _check_known(value, read[name], f"{at}.{name}")
 
 
 def write_record(path: Path, record: RunRecord) -> None:
@@ -154,7 +159,7 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
             yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
 
 
-def _fields(record: msgspec.Struct | Question) -> dict[str, Any]:
+def _fields(record: Any) -> dict[str, Any]:
     """Return the fields as they are written."""
     return msgspec.json.decode(msgspec.json.encode(record), type=dict[str, Any])
 

@@ -180,8 +180,8 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """The number of rows that hold an error; it is read from the ends of the shards."""
-        return sum(self._failed_rows(number) for number in self.shards)
+        """The number of rows that hold an error."""
+        return sum(len(table) - table["error"].null_count for table in self.tables(["error"]))
 
     @property
     def dataset(self) -> ds.Dataset:
@@ -354,21 +354,6 @@ class Run:
         if given is not None and text_hash(text) != row["text_hash"]:
             raise InputError(f"this is not text {row['row']} of the run: its hash is another.")
         return explanation_of(row, self.record, text=text)
-
-    def _failed_rows(self, number: int) -> int:
-        with self._folder.opened(number) as file:
-            place = file.schema_arrow.get_field_index("error")
-            count = 0
-            for group in range(file.metadata.num_row_groups):
-                name = file.schema_arrow.field(place).name
-                columns = file.metadata.row_group(group)
-                chunk = next(
-                    columns.column(i)
-                    for i in range(columns.num_columns)
-                    if columns.column(i).path_in_schema == name
-                )
-                count += columns.num_rows - chunk.statistics.null_count
-        return count
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

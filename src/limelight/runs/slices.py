@@ -55,8 +55,8 @@ def sliced(words: "RunWords", by: str) -> tuple[Slices, pa.Table]:
     if by not in choices:
         raise InputError(nearest("column to slice by", by, choices))
     if by == LENGTH:
-        slices = _slices(by, pa.chunked_array([words.lengths()]))
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS words FROM {words.rows}")
+        slices = _slices(by, table["words"])
         return slices, _numbered(table["n"], slices.numbers(table["words"].combine_chunks()))
     column, several = by if by == "label" else stored_name(by), run.record.rows_per_text
     parts = [_plain(table[column].combine_chunks()) for table in run.tables([column])]

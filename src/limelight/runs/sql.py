@@ -249,11 +249,13 @@ def _views(record: RunRecord, source: str, names: Sequence[str]) -> Iterator[str
     yield """CREATE VIEW words AS SELECT row, method, target, against, word, score,
         times AS occurrences FROM entries"""
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
-    carried = zip(names[len(own) :], map(stored_name, data.carried), strict=False)
-    more = ""
-    for name, called in carried:
-        free = called.lower() not in _OF_TEXT
-        more += f", {_quoted(name)} AS {_quoted(called if free else f'data.{called}')}"
+    # Two that differ by case only would be one to it.
+    more, taken = "", {*_OF_TEXT}
+    for name, called in zip(names[len(own) :], map(stored_name, data.carried), strict=False):
+        while called.lower() in taken:
+            called = f"data.{called}"
+        taken.add(called.lower())
+        more += f", {_quoted(name)} AS {_quoted(called)}"
     made = {
         "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
         "confidence": confidence(record.model.link),

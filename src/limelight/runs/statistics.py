@@ -1,11 +1,11 @@
 """Means over texts, their intervals, and tests of their differences; all words at once."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from limelight.data.evaluation import wilson_interval
 from limelight.errors import MissingExtraError
 from limelight.judging.statistics import holm
 from limelight.results.summary import DifferingWord, Part
@@ -17,20 +17,14 @@ except ImportError:
     raise MissingExtraError("questions about a whole run need SciPy", "data") from None
 
 FEWEST = 5  # texts on either side of a comparison, or a variance means little
-_Z = 1.959963984540054
 _PRIOR = 4  # ν₀: the texts that the common variance stands for
 _SURE = 0.05
 
 
 def share_of(count: int, of: int) -> Part:
     """Return ``count`` of ``of`` with Wilson's 95 % interval; of nothing it is all of [0, 1]."""
-    if not of:
-        return Part(count=0, of=0, low=0.0, high=1.0)
-    p, z2 = count / of, _Z * _Z
-    middle = (p + z2 / (2 * of)) / (1 + z2 / of)
-    reach = _Z / (1 + z2 / of) * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of))
-    low = 0.0 if count == 0 else middle - reach
-    return Part(count=count, of=of, low=low, high=1.0 if count == of else middle + reach)
+    low, high = wilson_interval(count, of) if of else (0.0, 1.0)
+    return Part(count=count, of=of, low=low, high=high)
 
 
 class Moments(NamedTuple):

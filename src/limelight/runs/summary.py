@@ -243,31 +243,39 @@ def _slices(words: RunWords, slices: Slices, v: int) -> tuple[RunSlice, ...]:
     return tuple(found)
 
 
+_ROW = {"method": pa.string(), "target": pa.string(), "row": pa.int64(), "id": pa.string()}
+_MISTAKES = pa.schema(
+    _ROW
+    | {"predicted": pa.string(), "label": pa.string(), "confidence": pa.float64()}
+    | {"words": pa.list_(pa.string())}
+)
+_REPRESENTATIVES = pa.schema(_ROW | {"covered": pa.float64(), "text": pa.string()})
+_PREDICTED = {
+    "predicted": pa.int64(),
+    "predicted_low": pa.float64(),
+    "predicted_high": pa.float64(),
+}
+_RIGHT = {"labelled": pa.int64(), "right_low": pa.float64(), "right_high": pa.float64()}
+_SLICES = pa.schema(
+    {"method": pa.string(), "target": pa.string(), "slice": pa.string(), "texts": pa.int64()}
+    | _PREDICTED
+    | {"right": pa.int64(), **_RIGHT, "differing": pa.list_(pa.string())}
+)
+
+
 def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
     _check_count("most", most)
     with _words(run, method) as words:
-        found = _mistakes(words, most)
+        found = sorted(_mistakes(words, most), key=lambda one: one["v"])
         stored = _stored(words, [one["n"] for one in found])
-        told = [(words.views[one["v"]], _mistake(words, one, stored)) for one in found]
-    rows = [
-        {
-            "method": view.method,
-            "target": view.aim,
-            "row": one.row,
-            "id": one.id,
-            "predicted": one.predicted,
-            "label": one.label,
-            "confidence": one.confidence,
-            "words": [word for word, _ in one.explanation.top(_STRONGEST)]
-            if one.explanation
-            else [],
-        }
-        for view, one in sorted(told, key=lambda pair: words.views.index(pair[0]))
-    ]
-    kinds = {"row": pa.int64(), "confidence": pa.float64(), "words": pa.list_(pa.string())}
-    names = ("method", "target", "row", "id", "predicted", "label", "confidence", "words")
-    return _table(rows, names, kinds)
+    rows = []
+    for view, one in ((words.views[one["v"]], _mistake(words, one, stored)) for one in found):
+        shown = one.explanation.top(_STRONGEST) if one.explanation else []
+        about = {name: getattr(one, name) for name in _MISTAKES.names[2:-1]}
+        told = {"method": view.method, "target": view.aim, "words": [word for word, _ in shown]}
+        rows.append(about | told)
+    return pa.Table.from_pylist(rows, _MISTAKES)
 
 
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
@@ -289,8 +297,7 @@ def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
         for view, several in zip(words.views, picked, strict=True)
         for n, covered in several
     ]
-    kinds = {"row": pa.int64(), "covered": pa.float64()}
-    return _table(rows, ("method", "target", "row", "id", "covered", "text"), kinds)
+    return pa.Table.from_pylist(rows, _REPRESENTATIVES)
 
 
 def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
@@ -302,31 +309,15 @@ def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
         {"method": view.method, "target": view.aim, "slice": one.name, "texts": one.texts}
         | _part("predicted", one.target)
         | _part("right", one.right)
+        | {"labelled": one.right and one.right.of}
         | {"differing": [word.word for word in one.differing]}
         for v, view in enumerate(words.views)
         for one in _slices(words, slices, v)
     ]
-    counts = dict.fromkeys(("texts", "predicted", "right", "labelled"), pa.int64())
-    shares = [f"{name}_{end}" for name in ("predicted", "right") for end in ("low", "high")]
-    kinds = counts | dict.fromkeys(shares, pa.float64()) | {"differing": pa.list_(pa.string())}
-    names = ("method", "target", "slice", "texts", "predicted", *shares[:2], "right", "labelled")
-    return _table(rows, (*names, *shares[2:], "differing"), kinds)
+    return pa.Table.from_pylist(rows, _SLICES)
 
 
 def _part(name: str, part: Part | None) -> dict[str, Any]:
     if part is None:
         return {}
-    own = {"labelled": part.of} if name == "right" else {}
-    return own | {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
-
-
-def _table(
-    rows: Iterable[dict[str, Any]], names: tuple[str, ...], kinds: dict[str, Any]
-) -> pa.Table:
-    own = list(rows)
-    return pa.table(
-        {
-            name: pa.array([row.get(name) for row in own], kinds.get(name, pa.string()))
-            for name in names
-        }
-    )
+    return {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}

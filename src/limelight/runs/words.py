@@ -101,13 +101,6 @@ class RunWords:
         np.add.at(found, place, self._outcomes["texts"][here])
         return found
 
-    def lengths(self) -> Int[np.ndarray, " n"]:
-        """Return how many words each row has; the same word twice counts once."""
-        count = (
-            "len(named)" if self.run.record.question.features == "words" else "list_unique(named)"
-        )
-        return self.tables.columns(f"SELECT {count} AS words FROM {self.rows}")["words"].astype(int)
-
     def leading(self, view: int, top: int, *, signed: bool) -> dict[int, int]:
         """Return the words furthest from 0 for certain, with the side they are on."""
         moments = self.moments(view)

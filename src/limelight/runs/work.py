@@ -19,14 +19,25 @@ from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.models.loading import ModelSource
 from limelight.results import Explanation
-from limelight.results.values import read_value
-from limelight.runs.record import RunRecord
+from limelight.results.values import plain_value, read_value, written_value
+from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
 from limelight.text import Given, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
 Found = Explanation | str  # a sentence where there is no explanation
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
+
+
+def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
+    """Return the method with its settings, less those that follow from a budget text by text."""
+    counted = one.way.counted
+    left_out = () if budget is None or counted is None else counted.counts
+    settings = {name: value for name, value in one.asked().items() if name not in left_out}
+    asked = written_value(plain_value(settings, "settings"))
+    return MethodRecord(
+        id=one.method.id, label=one.method.label, signed=one.method.signed, settings=asked
+    )
 
 
 @final

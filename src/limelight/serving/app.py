@@ -25,17 +25,7 @@ from limelight.pages.summary_html import summary_page
 from limelight.serving.closer import compared_parts, made_file
 from limelight.serving.guard import WHOLE_PAGE_POLICY
 from limelight.serving.pages import navigation, texts_page, trouble_page, typing_page, waiting_page
-from limelight.serving.queue import (
-    Alike,
-    Answer,
-    Event,
-    Failure,
-    Progress,
-    QuestionQueue,
-    QueuedQuestion,
-    Replaced,
-    Report,
-)
+from limelight.serving.queue import Alike, Event, QuestionQueue, QueuedQuestion, Report
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served
 from limelight.serving.texts import (
@@ -134,35 +124,25 @@ async def lines_of(
     question: QueuedQuestion, queue: QuestionQueue, *, seconds: float
 ) -> AsyncIterator[bytes]:
     """Yield one line per event; a reader who leaves, or ``seconds`` gone, ends the job."""
-    event: Event = Progress(0.0)
+    event = Event(share=0.0)
     until = time.monotonic() + seconds
     try:
-        while isinstance(event, Progress):
+        while event.share is not None:
             left = max(until - time.monotonic(), 0.0)
             event = await asyncio.wait_for(question.events.get(), left)
             yield _line(event)
     except TimeoutError:
-        yield _line(
-            Failure(f"the model took longer than {seconds:g} seconds; the question was given up.")
-        )
+        late = f"the model took longer than {seconds:g} seconds; the question was given up."
+        yield _line(Event(failed=late))
     finally:
-        if not isinstance(event, Answer | Failure) and queue.leave(question):
+        if (event.share is not None or event.superseded) and queue.leave(question):
             # It ends at its next step, or never: others wait, and then get another thread.
             left = max(until - time.monotonic(), min(_GRACE, seconds / 4))
             asyncio.get_running_loop().call_later(left, queue.give_up, question)
 
 
 def _line(event: Event) -> bytes:
-    match event:
-        case Progress(done):
-            line: dict[str, Any] = {"share": round(done, 4)}
-        case Answer(value):
-            line = {"found": value}
-        case Failure(sentence):
-            line = {"failed": sentence}
-        case Replaced():
-            line = {"superseded": True}
-    return msgspec.json.encode(line) + b"\n"
+    return msgspec.json.encode(event) + b"\n"
 
 
 def _run_routes(served: Served) -> list[Route]:
@@ -171,22 +151,17 @@ def _run_routes(served: Served) -> list[Route]:
     views = RunViews(served.run)
     views.columns.now()  # it is read while the reader opens the page
 
-    async def table(_: Request) -> Response:
-        found = await asyncio.to_thread(views.table)
-        body = msgspec.json.encode({"share": views.columns.share}) if found is None else found
-        return Response(body, media_type=_JSON)
+    def table(_: Request) -> Any:
+        return views.table() or {"share": views.columns.share}
 
-    async def with_word(request: Request) -> Response:
-        word = request.query_params.get("word", "")[:200]
-        places = await asyncio.to_thread(views.with_word, word)
-        return Response(msgspec.json.encode({"places": places}), media_type=_JSON)
+    def with_word(request: Request) -> Any:
+        return {"places": views.with_word(request.query_params.get("word", "")[:200])}
 
-    async def one(request: Request) -> Response:
+    def one(request: Request) -> Any:
         given = request.query_params.get("row", "")
         if not re.fullmatch("[0-9]{1,15}", given):
             raise InputError(f"a text is named by its number; got {given[:20]!r}.")
-        found = await asyncio.to_thread(views.text, int(given))
-        return Response(msgspec.json.encode(found), media_type=_JSON)
+        return views.text(int(given))
 
     async def summary(_: Request) -> Response:
         try:
@@ -199,11 +174,21 @@ def _run_routes(served: Served) -> list[Route]:
 
     return [
         Route("/texts", _page(texts_page(served))),
-        Route("/texts.json", table),
-        Route("/texts/word", with_word),
-        Route("/texts/one", one),
+        Route("/texts.json", _json(table)),
+        Route("/texts/word", _json(with_word)),
+        Route("/texts/one", _json(one)),
         Route("/summary", summary),
     ]
+
+
+def _json(found: Callable[[Request], Any]) -> Handler:
+    """Return what answers with JSON that is made in a thread, since others must not wait for it."""
+
+    async def answer(request: Request) -> Response:
+        made = await asyncio.to_thread(lambda: msgspec.json.encode(found(request)))
+        return Response(made, media_type=_JSON)
+
+    return answer
 
 
 def _judgement_routes(served: Served) -> list[Route]:

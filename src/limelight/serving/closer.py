@@ -15,16 +15,12 @@ from limelight.judging.candidates import Candidate
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import ScoredText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.pages.html import attention_section, disagreement_section, head_tables
+from limelight.pages.html import attention_data, disagreement_section, head_tables
 from limelight.pages.markup import part
+from limelight.pages.pieces import writable_explanation
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
-from limelight.serving.texts import (
-    TextQuestion,
-    changed_reading,
-    question_reading,
-    writable_explanation,
-)
+from limelight.serving.texts import TextQuestion, changed_reading, question_reading
 from limelight.shapes import Float
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
@@ -85,8 +81,7 @@ def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
     if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
     one = _explained([configured("alpha-avg", reading.model, {})], reading)
-    shown = attention_section(Comparison(explanations=(one[0],), attention=matrices))
-    return {"html": str(shown)}
+    return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
 def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:

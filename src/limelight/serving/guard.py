@@ -5,16 +5,14 @@ import contextlib
 import ipaddress
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any, final
+from collections.abc import Collection
+from typing import final
 
 import h11
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _SECURITY = {
     "x-content-type-options": "nosniff",
@@ -37,7 +35,9 @@ WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'non
 class GuardedApp:
     """An application behind a token and a check of the host."""
 
-    def __init__(self, app: App, *, token: str, hosts: Collection[str], any_address: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str, hosts: Collection[str], any_address: bool
+    ) -> None:
         self._app, self._token = app, token
         self._hosts, self._any_address = frozenset(hosts), any_address
 
@@ -48,20 +48,19 @@ class GuardedApp:
             return
         if scope["type"] != "http":
             return
-        if not self._is_known(scope):
-            await _refused(send, 421, "This server answers only to the address that it printed.")
-            return
         given, slash, rest = scope["path"].removeprefix("/").partition("/")
-        if not secrets.compare_digest(given.encode(), self._token.encode()):
-            await _refused(
-                send, 403, "Open the whole address that limelight printed: it ends in a token."
-            )
-            return
-        if not slash:  # the page's own addresses begin where its address ends
-            await _refused(send, 307, "", (b"location", f"/{self._token}/".encode()))
-            return
-        inside = {**scope, "path": f"/{rest}", "raw_path": None}
-        await self._app(inside, receive, _with_headers(send))
+        answer: ASGIApp
+        if not self._is_known(scope):
+            answer = _refusal(421, "This server answers only to the address that it printed.")
+        elif not secrets.compare_digest(given.encode(), self._token.encode()):
+            sentence = "Open the whole address that limelight printed: it ends in a token."
+            answer = _refusal(403, sentence)
+        elif not slash:  # the page's own addresses begin where its address ends
+            answer = _refusal(307, "", location=f"/{self._token}/")
+        else:
+            scope = {**scope, "path": f"/{rest}", "raw_path": None}
+            answer, send = self._app, _with_policy(send)
+        await answer(scope, receive, send)
 
     def _is_known(self, scope: Scope) -> bool:
         """Say whether the request was sent to us, and not to a name that leads here.
@@ -79,30 +78,21 @@ class GuardedApp:
         return False
 
 
-def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+def _with_policy(send: Send) -> Send:
+    """Return ``send`` with the headers of our own pages, where an answer has not others."""
+
+    async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = {key for key, _ in message.get("headers", ())}
-            own = {**_SECURITY, "content-security-policy": POLICY}
-            message["headers"] = [
-                *message.get("headers", ()),
-                *((k.encode(), v.encode()) for k, v in own.items() if k.encode() not in given),
-            ]
+            headers = MutableHeaders(scope=message)
+            for name, value in {**_SECURITY, "content-security-policy": POLICY}.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sending
 
 
-async def _refused(send: Send, status: int, sentence: str, *more: tuple[bytes, bytes]) -> None:
-    body = f"{sentence}\n".encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        *more,
-        *((key.encode(), value.encode()) for key, value in _SECURITY.items()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _refusal(status: int, sentence: str, **more: str) -> PlainTextResponse:
+    return PlainTextResponse(f"{sentence}\n", status, headers=_SECURITY | more)
 
 
 @final

@@ -17,6 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, final
 
+import msgspec
+
 from limelight.errors import InputError
 
 Report = Callable[[int | float, int], None]
@@ -28,29 +30,16 @@ _MOST_TOGETHER = 16
 _MOST_LOST = 4  # threads that a model has swallowed
 
 
-class Progress(NamedTuple):
-    """How much of a job is done, 0 to 1."""
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of the answer to a question: how much is done (0 to 1), what was found, or why not.
 
-    done: float
+    ``superseded`` says that a newer question of the same asker took the place of this one.
+    """
 
-
-class Answer(NamedTuple):
-    """What a job returned."""
-
-    value: Any
-
-
-class Failure(NamedTuple):
-    """Why a job returned nothing, in a sentence."""
-
-    sentence: str
-
-
-class Replaced(NamedTuple):
-    """A newer question of the same asker took the place of this one."""
-
-
-Event = Progress | Answer | Failure | Replaced
+    share: float | None = None
+    found: Any = msgspec.UNSET
+    failed: str | None = None
+    superseded: bool = False
 
 
 class Alike(NamedTuple):
@@ -95,16 +84,18 @@ class QuestionQueue:
                 for older in (self._waiting[lane].get(key), self._begun.get((key, lane))):
                     if older is not None:
                         older.dropped = True
-                        older.tell(Replaced())
+                        older.tell(Event(superseded=True))
                 if lane != quick:
                     self._waiting[lane].pop(key, None)
             is_new = key not in self._waiting[quick]
             waiting = sum(map(len, self._waiting.values()))
             if self._closed or (is_new and waiting >= _MOST_WAITING):
-                question.tell(Failure("too many questions are waiting; try again in a moment."))
+                question.tell(
+                    Event(failed="too many questions are waiting; try again in a moment.")
+                )
             elif self._lost >= _MOST_LOST:
                 stuck = "the model does not come back; stop the server and look at it."
-                question.tell(Failure(stuck))
+                question.tell(Event(failed=stuck))
             else:
                 # It takes the place of the older one: whoever types on must not stand at the end
                 # of the line for ever.
@@ -130,7 +121,7 @@ class QuestionQueue:
                 return
             for other in self._begun.values():  # a slow one that a quick one had interrupted
                 if other is not question:
-                    other.tell(Failure("the model did not come back from another question."))
+                    other.tell(Event(failed="the model did not come back from another question."))
             self._begun.clear()
             self._lost += 1
             self._start_thread()
@@ -205,7 +196,7 @@ class QuestionQueue:
         except Exception:
             return False  # whoever is at fault hears of it alone
         for question, answer in zip(questions, answers, strict=True):
-            self._end(question, Answer(answer))
+            self._end(question, Event(found=answer))
         return True
 
     def _outcome(self, question: "QueuedQuestion", generation: int) -> Event | None:
@@ -220,16 +211,16 @@ class QuestionQueue:
 
         try:
             # A fresh context: what watches a slow job must not hear of a quick one in between.
-            return Answer(contextvars.Context().run(question.job, report))
+            return Event(found=contextvars.Context().run(question.job, report))
         except _DroppedError:
             return None
         except InputError as error:
-            return Failure(str(error))
+            return Event(failed=str(error))
         except MemoryError:
-            return Failure("there is not enough memory for that.")
+            return Event(failed="there is not enough memory for that.")
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return Failure(f"the model failed with {type(error).__name__}: {error}")
+            return Event(failed=f"the model failed with {type(error).__name__}: {error}")
 
 
 @final
@@ -254,7 +245,7 @@ class QueuedQuestion:
         now = time.monotonic()
         if now - self._reported >= _BETWEEN_REPORTS:
             self._reported = now
-            self.tell(Progress(done))
+            self.tell(Event(share=round(done, 4)))
 
 
 class _DroppedError(BaseException):

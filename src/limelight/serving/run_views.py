@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.pages.pieces import visible
-from limelight.serving.texts import writable_explanation
+from limelight.pages.pieces import visible, writable_explanation
 from limelight.shapes import Float
 
 if TYPE_CHECKING:
@@ -67,12 +66,12 @@ class RunViews:
         self._run = run
         self.columns: Prepared[RunColumns] = Prepared(lambda report: run_columns(run, report))
         self.summary: Prepared[RunSummary] = Prepared(lambda _: run.summary())
-        self._table: bytes | None = None
+        self._table: msgspec.Raw | None = None
 
-    def table(self) -> bytes | None:
-        """Return all texts as columns of JSON; None while they are being read."""
+    def table(self) -> msgspec.Raw | None:
+        """Return all texts as columns, in JSON; None while they are being read."""
         if self._table is None and (columns := self.columns.now()) is not None:
-            self._table = msgspec.json.encode(self._plain(columns))
+            self._table = msgspec.Raw(msgspec.json.encode(self._plain(columns)))
         return self._table
 
     def _plain(self, columns: "RunColumns") -> dict[str, Any]:

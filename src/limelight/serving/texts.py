@@ -1,7 +1,7 @@
 """What a page may ask about a text, with limits, and what it shows of it."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -14,7 +14,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
-from limelight.pages.pieces import writable
+from limelight.pages.pieces import writable, writable_explanation
 from limelight.pages.wording import notices, outcomes
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
@@ -239,17 +239,10 @@ def _said(reading: Reading) -> dict[str, Any]:
         prediction=reading.prediction(0),
     )
     return {
-        "outcomes": [asdict(one) for one in outcomes(bare)],
+        "outcomes": [one._asdict() for one in outcomes(bare)],
         "target": bare.target,
         "against": bare.against,
         "scale": bare.scale,
         "value": _value(reading),
         "words": len(reading.features[0]),
     }
-
-
-def writable_explanation(e: Explanation) -> Explanation:
-    """Replace lone surrogates, which no JSON can hold."""
-    if (text := writable(e.text)) == e.text:
-        return e
-    return replace(e, text=text, features=tuple(map(writable, e.features)))

@@ -5,7 +5,7 @@ Let every word be in its heavier state independently, word j with probability v_
     φ_j = 1 − v_j + v_j e^{−λδ_j},    z_j = v_j e^{−λδ_j}/φ_j,
     P = e^{−λ} Π_k φ_k,               R = n_0 + Σ_k z_k Δ_k.
 
-Since 1/D = ∫ e^{−λD} dλ and words are independent,
+Since 1/D = ∫ e^{−λD} dλ, D^{−p} alike with weights of its own, and words are independent,
 
     E_p[f]       = ∫ P R dλ
     E_p[X_j f]   = ∫ P [z_j R + z_j (1 − z_j) Δ_j] dλ,
@@ -17,14 +17,16 @@ node (p, λ) for all d words.
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
 
 from limelight.shapes import Array, Float, Int
 from limelight.theory.heavy_form import HeavyForm
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
 
 _ROUNDING = 2.0**-52
@@ -53,14 +55,14 @@ def expectations(
 
     The relative error of 1/D is at most ``tolerance``, which may be one for each head.
     """
-    xp = array_namespace(form.delta)
-    ordered, back = _kept_side_first(form)
+    xp, here = array_namespace(form.delta), device(form.delta)
+    ordered, back = _kept_side_first(form, xp)
     order: list[int] = []
     parts: list[tuple[Array, Array, Array]] = []
     errors: list[tuple[float, float]] = []
     room = _Room.like(form.delta)
     for rule, rows in grouped_by_rule(form, tolerance):
-        index = _integers(rows, form.delta)
+        index = xp.asarray(rows, dtype=xp.int64, device=here)
         group = HeavyForm(*(xp.take(x, index, axis=0) for x in ordered))
         q, w = xp.take(p, index, axis=0), xp.take(omega, index, axis=0)
         parts.extend(_blocks(group, q, w, rule, room))
@@ -69,22 +71,22 @@ def expectations(
         # Measured: the error was at most 0.90 of the whole bound in 16,734 random games.
         steps = 4 * form.delta.shape[-1] + p.shape[-1] * len(rule.nodes) + 64
         errors.extend([(rule.error, _ROUNDING * steps * rule.condition)] * len(rows))
-    home = _integers(sorted(range(len(order)), key=order.__getitem__), form.delta)
+    home = sorted(range(len(order)), key=order.__getitem__)
+    home = xp.asarray(home, dtype=xp.int64, device=here)
     total, total_p, heavy = (
         xp.take(xp.concat([part[i] for part in parts], axis=0), home, axis=0) for i in range(3)
     )
-    error = xp.asarray(errors, dtype=form.delta.dtype, device=device(form.delta))
+    error = xp.asarray(errors, dtype=form.delta.dtype, device=here)
     error = xp.take(error, home, axis=0)
     heavy = xp.take_along_axis(heavy, xp.broadcast_to(back[:, None, :], heavy.shape), axis=-1)
     return Expectations(total, total_p, heavy, error[:, 0], error[:, 1])
 
 
-def _kept_side_first(form: HeavyForm) -> tuple[HeavyForm, Int[Array, "G d"]]:
+def _kept_side_first(form: HeavyForm, xp: Any) -> tuple[HeavyForm, Int[Array, "G d"]]:
     """The words that are heavier when kept before the others, so that v is one number per side.
 
     Also the index that puts the words back.
     """
-    xp = array_namespace(form.delta)
     order = xp.argsort(xp.astype(~form.kept_is_heavy, xp.int8), axis=-1, stable=True)
     back = xp.argsort(order, axis=-1)
     wide = xp.broadcast_to(order[:, None, :], form.step.shape)
@@ -103,17 +105,12 @@ def grouped_by_rule(
     # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7, where a sum has
     # nearly twice the nodes. Sums are cached, so equal ones are one object.
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
-    ratios = form.ratio.tolist()
+    ratios, powers = form.ratio.tolist(), form.power.tolist()
     shares = [tolerance] * len(ratios) if isinstance(tolerance, float) else tolerance
-    for row, (ratio, share) in enumerate(zip(ratios, shares, strict=True)):
-        rule = reciprocal_sum(max(1.0, ratio), share)
+    for row, (ratio, share, power) in enumerate(zip(ratios, shares, powers, strict=True)):
+        rule = reciprocal_sum(max(1.0, ratio), share, power)
         groups.setdefault(id(rule), (rule, []))[1].append(row)
     yield from groups.values()
-
-
-def _integers(rows: list[int], like: Array) -> Int[Array, " n"]:
-    xp = array_namespace(like)
-    return xp.asarray(rows, dtype=xp.int64, device=device(like))
 
 
 def _blocks(
@@ -132,21 +129,14 @@ def _blocks(
     heads = max(1, cells // (at_once * Q * d))
     for i in range(0, g, heads):
         some = HeavyForm(*(x[i : i + heads] for x in form))
-        sides = _sides(some, rule)
+        sides = _sides(some, rule, room.xp)
         sums = []
         for m in range(0, M, at_once):
             columns = slice(m, m + at_once)
             q, w = p[i : i + heads, columns], omega[i : i + heads, columns]
-            sums.append(_sums(some.n0, sides, q, w, rule, room))
-        total, total_p, kept, removed = (_added(column) for column in zip(*sums, strict=True))
-        yield total, total_p, _joined(some, kept, removed)
-
-
-def _added(column: tuple[Array, ...]) -> Array:
-    out = column[0]
-    for x in column[1:]:
-        out = out + x
-    return out
+            sums.append(_sums(some, sides, q, w, rule, room))
+        total, total_p, kept, removed = (reduce(add, x) for x in zip(*sums, strict=True))
+        yield total, total_p, _joined(some, kept, removed, room.xp)
 
 
 class _Room:
@@ -168,19 +158,17 @@ class _Room:
         return room
 
     def __init__(self, like: Array) -> None:
-        self._like = like
+        self._like, self.xp = like, array_namespace(like)
         self._flat: dict[int, Array] = {}
 
     def pair(self, which: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Two arrays of this shape: one of its own for each ``which``, and one that all share."""
-        return self._array(which, shape), self._array(-1, shape)
-
-    def _array(self, key: int, shape: tuple[int, ...]) -> Array:
-        xp = array_namespace(self._like)
-        size = math.prod(shape)
-        if key not in self._flat or self._flat[key].shape[0] < size:
-            self._flat[key] = xp.empty(size, dtype=self._like.dtype, device=device(self._like))
-        return xp.reshape(self._flat[key][:size], shape)
+        size, like = math.prod(shape), self._like
+        for key in (which, -1):
+            if key not in self._flat or self._flat[key].shape[0] < size:
+                self._flat[key] = self.xp.empty(size, dtype=like.dtype, device=device(like))
+        own, shared = (self.xp.reshape(self._flat[key][:size], shape) for key in (which, -1))
+        return own, shared
 
 
 class _Side(NamedTuple):
@@ -190,9 +178,8 @@ class _Side(NamedTuple):
     step: Float[Array, "g C side"]
 
 
-def _sides(form: HeavyForm, rule: ReciprocalSum) -> tuple[_Side, _Side]:
+def _sides(form: HeavyForm, rule: ReciprocalSum, xp: Any) -> tuple[_Side, _Side]:
     """The two sides, each as long as the longest of the block."""
-    xp = array_namespace(form.delta)
     d = form.delta.shape[-1]
     counts = [int(n) for n in xp.sum(xp.astype(form.kept_is_heavy, xp.int64), axis=-1).tolist()]
     nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=device(form.delta))
@@ -215,10 +202,9 @@ def _sides(form: HeavyForm, rule: ReciprocalSum) -> tuple[_Side, _Side]:
 
 
 def _joined(
-    form: HeavyForm, kept: Float[Array, "g C _"], removed: Float[Array, "g C _"]
+    form: HeavyForm, kept: Float[Array, "g C _"], removed: Float[Array, "g C _"], xp: Any
 ) -> Float[Array, "g C d"]:
     """Results of the two sides as one row per head."""
-    xp = array_namespace(kept)
     d = form.delta.shape[-1]
     more, fewer = d - kept.shape[-1], d - removed.shape[-1]
     if more + fewer == d:
@@ -229,7 +215,7 @@ def _joined(
 
 
 def _sums(
-    n0: Float[Array, "g C"],
+    form: HeavyForm,
     sides: tuple[_Side, _Side],
     p: Float[Array, "g M"],
     omega: Float[Array, "g M"],
@@ -237,12 +223,10 @@ def _sums(
     room: "_Room",
 ) -> tuple[Array, Array, Array, Array]:
     """The equations of this module's docstring, summed over the nodes (p, λ) of one block."""
-    xp = array_namespace(p)
-    (g, M), Q = p.shape, len(rule.nodes)
-    # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow; e^{−λ} is the share of D_min.
-    w = xp.asarray(rule.weights * np.exp(-rule.nodes), dtype=p.dtype, device=device(p))
-    P = xp.reshape(omega[:, :, None] * w, (g, 1, M * Q))
-    R = n0[..., None]
+    xp, (g, M), Q = room.xp, p.shape, len(rule.nodes)
+    # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow.
+    P = xp.reshape(omega[:, :, None] * light_terms(form.base[:, None, None], rule), (g, 1, M * Q))
+    R = form.n0[..., None]
     tilted: list[Array] = []
     for side, v in zip(sides, (1 - p, p), strict=True):
         row = xp.repeat(v, Q, axis=-1)[:, None, :]
@@ -274,6 +258,12 @@ def _sums(
         second = xp.matrix_transpose(z @ columns[..., -1:])
         out.append(first[:, :-1] + side.step * (first[:, -1:] - second))
     return xp.sum(by_p, axis=-1), xp.sum(by_p * p[:, None, :], axis=-1), out[0], out[1]
+
+
+def light_terms(base: Float[Array, "..."], rule: ReciprocalSum) -> Float[Array, "... Q"]:
+    """w e^{−λ base} of every node: the share of D_min, with which every word is light."""
+    nodes, weights = (array_like(x, base) for x in (rule.nodes, rule.weights))
+    return weights * array_namespace(base).exp(-nodes * base)
 
 
 def product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:

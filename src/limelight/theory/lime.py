@@ -111,16 +111,12 @@ def lime(
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
     K, rungs = game.K, [_rung(plan.by_reciprocal[0]) for plan in plans]
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
-    sums = expectations(form, of_each_head(game, p), of_each_head(game, omega), tolerance=shares)
-    table = of_each_head(game, np.asarray([_numbers(plan) for plan in plans]))
+    numbers = np.asarray([_numbers(plan) for plan in plans])
+    p, omega, table = of_each_head(game, p, omega, numbers)
+    sums = expectations(form, p, omega, tolerance=shares)
     beta, intercept = _regression(game, form, sums, table)
-    error = _errors(form, sums, table)
-    return Lime(
-        scores=heads_mean(game, beta),
-        bound=heads_mean(game, error[0]),
-        intercept=heads_mean(game, intercept),
-        intercept_bound=heads_mean(game, error[1]),
-    )
+    of_beta, of_intercept = _errors(form, sums, table)
+    return Lime(*heads_mean(game, beta, of_beta, intercept, of_intercept))
 
 
 @lru_cache(maxsize=4096)
@@ -210,9 +206,9 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     heavy = form.kept_is_heavy
     full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
     full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
-    full = (form.n0 + xp.sum(full_N, axis=-1)) / (1 + xp.sum(full_D, axis=-1))[:, None]
-    empty_N = form.n0 + xp.sum(form.step - full_N, axis=-1)
-    return full, empty_N / (1 + xp.sum(empty_D, axis=-1))[:, None]
+    full = form.value(xp.sum(full_N, axis=-1), xp.sum(full_D, axis=-1))
+    empty_N = xp.sum(form.step - full_N, axis=-1)
+    return full, form.value(empty_N, xp.sum(empty_D, axis=-1))
 
 
 def _errors(

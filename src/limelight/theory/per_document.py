@@ -1,7 +1,7 @@
 """From documents to heads and back: numbers of words, node tables, means over heads."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import replace
 
 import numpy as np
 from array_api_compat import device
@@ -9,7 +9,7 @@ from array_api_compat import device
 from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import RatioGame
+from limelight.theory.ratio_game import RatioGame, mapped
 
 
 def sizes_of(game: RatioGame) -> list[int]:
@@ -32,21 +32,20 @@ def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, 
     return out
 
 
-def of_each_head(game: RatioGame, table: Float[Array, "B *n"]) -> Float[Array, "G *n"]:
-    """A NumPy table with a row per document as an array like the game's, with a row per head."""
-    xp = array_namespace(game.a)
-    if len(table) > 1:
-        table = np.repeat(table, game.K, axis=0)
-    else:
-        table = np.broadcast_to(table, (game.K, *table.shape[1:]))
-    return xp.asarray(np.ascontiguousarray(table), device=device(game.a))
+def of_each_head(game: RatioGame, *tables: Float[Array, "B _"]) -> list[Float[Array, "G _"]]:
+    """NumPy tables with a row per document as arrays like the game's, with a row per head."""
+    xp, K, here = array_namespace(game.a), game.K, device(game.a)
+    rows = (
+        np.repeat(x, K, axis=0) if len(x) > 1 else np.broadcast_to(x, (K, *x.shape[1:]))
+        for x in tables
+    )
+    return [xp.asarray(np.ascontiguousarray(x), device=here) for x in rows]
 
 
-def heads_mean(game: RatioGame, x: Float[Array, "G *n"]) -> Float[Array, "..."]:
-    """The mean over the heads of each document."""
-    xp = array_namespace(game.a)
-    batch = game.batch
-    return xp.mean(xp.reshape(x, (*batch, game.K, *x.shape[1:])), axis=len(batch))
+def heads_mean(game: RatioGame, *parts: Float[Array, "..."]) -> list[Float[Array, "..."]]:
+    """The mean of each part, with a row per head, over the heads of each document."""
+    xp, shape = array_namespace(game.a), game.D0.shape
+    return [xp.mean(xp.reshape(x, (*shape, *x.shape[1:])), axis=len(shape) - 1) for x in parts]
 
 
 def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
@@ -54,25 +53,14 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     xp = array_namespace(game.a)
     index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
     depth = len(game.batch)
-
-    parts = {f.name: getattr(game, f.name) for f in fields(game)}
-    return RatioGame(
-        **{
-            name: None
-            if x is None
-            else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
-            for name, x in parts.items()
-        }
-    )
+    return mapped(game, lambda x: xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0))
 
 
 def one_document(game: RatioGame, i: int) -> RatioGame:
     """Document ``i`` of a batch as a game of its own, without the padding of the batch."""
     d = sizes_of(game)[i]
-    names = ("D0", "N0") if game.error is None else ("D0", "N0", "error")
-    own = {name: getattr(game, name)[i] for name in names}
-    words = {name: getattr(game, name)[i, ..., :d] for name in ("a", "b", "A", "B")}
-    return RatioGame(**own, **words)
+    own = mapped(replace(game, sizes=None), lambda x: x[i])
+    return replace(own, **{name: getattr(own, name)[..., :d] for name in ("a", "b", "A", "B")})
 
 
 def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:

@@ -5,7 +5,8 @@ __all__ = ["sampled_lime"]
 import numpy as np
 
 from limelight import Model, game
-from limelight.sampling import LimeDraws, LimeFit, Sample, fitted_lime
+from limelight.sampling.fits import LimeFit, fitted_lime
+from limelight.sampling.sample import LimeDraws, Sample
 
 
 def sampled_lime(

@@ -30,7 +30,7 @@ class CollapsedTexts:
 
     @cached_property
     def arrays(self) -> Any:
-        """The documents as the model's tables see them: a ``limelight.models.Collapsed``."""
+        """The documents as the model's tables see them: ``CollapsedDocuments``."""
         return self.model.collapsed(self.documents, self.features)
 
     @property

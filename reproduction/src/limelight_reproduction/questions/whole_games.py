@@ -8,7 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from limelight.sampling import Game, lime_of_all_masks, pairs_of_all_masks, shapley_of_all_masks
+from limelight.sampling.all_masks import lime_of_all_masks, pairs_of_all_masks, shapley_of_all_masks
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 from limelight_reproduction.questions.removal_order import kept_along, words_to_flip

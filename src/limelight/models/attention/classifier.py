@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -105,6 +105,12 @@ class AttentionClassifier:
     tokenizer: str = "basic_english"
     record: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None  # of torch, on which lists of texts are explained; None: NumPy
+
+    # Of every model of this family, and asked often: what outputs become probabilities by, what may
+    # stand for a removed word, and what can be shown.
+    link: ClassVar[Link] = "softmax"
+    replacements: ClassVar[tuple[str, ...]] = ("unk", "delete")
+    capabilities: ClassVar[Mapping[Capability, str | None]] = ABILITIES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
@@ -222,21 +228,6 @@ class AttentionClassifier:
         """Return the model with the numbers of every weight in random places."""
         weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
         return replace(self, **weights)
-
-    @property
-    def link(self) -> Link:
-        """How outputs become probabilities: by the softmax."""
-        return "softmax"
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: UNK in its place, or nothing."""
-        return "unk", "delete"
-
-    @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What this model can show, or why it cannot."""
-        return ABILITIES
 
     @property
     def together(self) -> int:

@@ -1,32 +1,54 @@
-// The attention matrices of a page (pages/html.py): point at a cell to read its value.
+// <limelight-attention>: the attention matrix of each head; point at a cell to read its value.
+//
+//   attention.matrices = {tokens, block, heads: [{peak, most, weight, cells}, …]}
+//
+// `cells` are bytes in base64, row by row: the root of a value over the head's `peak`, which keeps
+// small weights visible. A cell is the largest of `block` × `block` values. The classifier reads the
+// first row alone, in which [cls] attends to token `most` with `weight`.
 
-function valuesOf(image) {
-  const canvas = document.createElement("canvas"), size = image.naturalWidth;
-  canvas.width = canvas.height = size;
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0);
-  return context.getImageData(0, 0, size, size).data;
+import { defined, made } from "./nodes.js";
+import { visibleText } from "./text_pieces.js";
+
+const INK = [58, 70, 186];
+const LABELLED = 16; // more tokens than this leave no room for their names
+
+const bytesOf = (content) => Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+
+// Its opacity is the value, so that it lies on light and dark paper.
+function picture(cells, size, said) {
+  const canvas = made("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": said });
+  const pixels = new ImageData(size, size);
+  cells.forEach((value, i) => pixels.data.set([...INK, value], 4 * i));
+  canvas.getContext("2d").putImageData(pixels, 0, 0);
+  return canvas;
 }
 
-/** Let the matrices inside `root` be read; where there are none, nothing is done. */
-export function readableAttention(root) {
-  const known = root.querySelector("#limelight-tokens"), readout = root.querySelector("#attention-readout");
-  if (!known) return;
-  const { tokens, block } = JSON.parse(known.textContent);
-  const name = (cell) => {
-    const first = tokens[cell * block], last = tokens[Math.min((cell + 1) * block, tokens.length) - 1];
-    return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
-  };
-  for (const image of root.querySelectorAll("img.head")) {
-    let values = null;
-    image.addEventListener("mousemove", (event) => {
-      values ??= valuesOf(image);
-      const box = image.getBoundingClientRect(), size = image.naturalWidth;
-      const cell = (at, length) => Math.max(0, Math.min(size - 1, Math.floor((at / length) * size)));
-      const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
-      // An image's opacity is the root of its value.
-      const value = (values[4 * (row * size + column) + 3] / 255) ** 2 * Number(image.dataset.peak);
-      readout.textContent = `Head ${Number(image.dataset.head) + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
+export class AttentionHeads extends HTMLElement {
+  set matrices({ tokens, block, heads }) {
+    const shown = tokens.map(visibleText), labelled = shown.length <= LABELLED, size = Math.ceil(shown.length / block);
+    const name = (cell) => {
+      const first = shown[cell * block], last = shown[Math.min((cell + 1) * block, shown.length) - 1];
+      return block > 1 && first !== last ? `“${first}” … “${last}”` : `“${first}”`;
+    };
+    const names = (side) => (labelled ? made("ol", { class: side }, ...shown.map((token) => made("li", {}, token))) : null);
+    const readout = made("p", { class: "readout" }, "Point at a cell to read its value.");
+    const figures = heads.map(({ peak, most, weight, cells }, head) => {
+      const values = bytesOf(cells);
+      const said = `Head ${head + 1}. [cls] attends most to “${shown[most]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;
+      const canvas = picture(values, size, said);
+      canvas.addEventListener("mousemove", (event) => {
+        const box = canvas.getBoundingClientRect();
+        const cell = (at, length) => Math.max(0, Math.min(size - 1, Math.floor((at / length) * size)));
+        const column = cell(event.clientX - box.left, box.width), row = cell(event.clientY - box.top, box.height);
+        const value = (values[row * size + column] / 255) ** 2 * peak;
+        readout.textContent = `Head ${head + 1}: ${name(row)} attends to ${name(column)}, about ${value.toFixed(3)}`;
+      });
+      return made("figure", {}, made("figcaption", {}, made("b", {}, `Head ${head + 1}`), ` full colour = ${peak.toFixed(2)}`),
+        made("div", { class: labelled ? "grid named" : "grid" }, names("down"), canvas, names("across")));
     });
+    const pooled = block > 1 ? ` A cell shows the largest of ${block} × ${block} values.` : "";
+    this.replaceChildren(made("p", { class: "note" }, `Row: the token that asks; column: the token attended to. The classifier reads only the first row, that of [cls]. Each head has its own scale; opacity is the square root.${pooled}`),
+      made("div", { class: "heads" }, ...figures), readout);
   }
 }
+defined("limelight-attention", AttentionHeads);

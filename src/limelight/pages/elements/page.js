@@ -1,7 +1,7 @@
 // Explanations: the elements draw what the page holds as JSON; here is what joins them. Where no
 // script runs, the words and the tables of the page are read as they stand.
 
-import { readableAttention } from "./attention_cells.js";
+import "./attention_cells.js";
 import "./class_meters.js";
 import "./coloured_words.js";
 import { all, byId, dataIn, heard, made } from "./nodes.js";
@@ -12,7 +12,7 @@ import { switchedTabs } from "./tab_switch.js";
 import { featureName, visibleText } from "./text_pieces.js";
 
 const data = dataIn("limelight-data");
-const methods = data.explanations ?? [data];
+const methods = data.explanations ?? [data], view = dataIn("limelight-view");
 
 function say(readout, m, j) {
   const e = methods[m], { score, spans } = e.features[j];
@@ -25,7 +25,8 @@ function say(readout, m, j) {
 
 const shown = all("limelight-words, limelight-bars");
 for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
-all("limelight-classes")[0].outcomes = dataIn("limelight-view").outcomes;
+all("limelight-classes")[0].outcomes = view.outcomes;
+for (const node of all("limelight-attention")) node.matrices = view.attention;
 for (const readout of all(".readout")) readout.hidden = false;
 byId("every").open = false; // who has no script sees it at once
 heard(document, "limelight-point", ({ target, detail: { feature } }) => {
@@ -45,5 +46,3 @@ choosers.forEach((button, k) => button.addEventListener("click", () => {
   tabs[k].focus({ preventScroll: true });
 }));
 if (tabs.length) choose(0);
-
-readableAttention(document);

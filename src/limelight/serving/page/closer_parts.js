@@ -1,7 +1,7 @@
 // Looking closer: parts of the page that are computed when they are open and the reader pauses.
 
 import { Refused, ServerGone, asked } from "./asking.js";
-import { readableAttention } from "../../pages/elements/attention_cells.js";
+import "../../pages/elements/attention_cells.js";
 import { made } from "../../pages/elements/nodes.js";
 import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import "../../pages/elements/removal_curve.js";
@@ -38,14 +38,20 @@ function pairs({ explanation }) {
   return [made("p", { class: "note" }, `What two words do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
 }
 
-/** @type {Record<string, {title: string, own?: boolean, heads?: boolean, needs?: string, show?: (found: any) => Node[], then?: (place: ParentNode) => void}>} */
+function attention(matrices) {
+  const heads = made("limelight-attention");
+  heads.matrices = matrices;
+  return [heads];
+}
+
+/** @type {Record<string, {title: string, own?: boolean, heads?: boolean, needs?: string, show?: (found: any) => Node[]}>} */
 const PARTS = {
   closer: { title: "Every word, method by method", own: true },
   curves: { title: "Curves from chance to ceiling", show: curves },
   pairs: { title: "Words that work together", show: pairs, needs: "interactions" },
   disagreement: { title: "Where the methods disagree", show: ({ html }) => [markup(html)] },
   heads: { title: "Head by head", show: ({ html }) => [markup(html)], heads: true },
-  attention: { title: "What the heads attend to", show: ({ html }) => [markup(html)], heads: true, then: readableAttention },
+  attention: { title: "What the heads attend to", show: attention, heads: true },
 };
 
 export class CloserParts {
@@ -134,6 +140,5 @@ export class CloserParts {
     place.classList.remove("stale");
     const nodes = found.refused ? [made("p", { class: "note" }, found.refused)] : PARTS[name].show(found);
     place.replaceChildren(...(several ? [made("h3", {}, visibleText(this.#facts.models[model].name))] : []), ...nodes);
-    if (!found.refused) PARTS[name].then?.(place);
   }
 }
