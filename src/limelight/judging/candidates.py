@@ -1,5 +1,6 @@
 """What is judged: methods by name or settings, functions, and explanations that were stored."""
 
+import inspect
 import json
 import os
 from collections import Counter
@@ -17,6 +18,7 @@ from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.registry import compared_by_default, configured, find_method
 from limelight.models import Model
+from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
 from limelight.text import Document, one_line
@@ -57,13 +59,27 @@ def candidates_of(
 
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
-    listed = compared_by_default(model) if methods is None else methods
-    named = _listed(listed)
-    _check_settings(model, [one for _, one in named], settings)
+    named = _listed(compared_by_default(model) if methods is None else methods)
+    ids = [one for _, one in named if isinstance(one, str) and not _is_stored(one)]
+    ways = [chosen_way(find_method(one), model) for one in ids]
+    known = {name: None for way in ways if way is not None for name in way.settings}
+    for name in settings:  # one that no method of this model has would do nothing
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
     found: list[Candidate] = []
-    for name, one in named:
-        made = _made(model, one, {"seed": seed, "replacement": replacement}, settings)
-        found += made if name is None else [replace(c, name=name, label=name) for c in made]
+    for own_name, one in named:
+        if _is_stored(one):
+            made = list(_stored(one))
+        elif callable(one):
+            # Nobody can say whether its numbers have signs: they are taken as they are.
+            label = getattr(one, "__name__", type(one).__name__)
+            made = [Candidate(label, label, True, _called(one))]
+        else:
+            own = {"seed": seed, "replacement": replacement, **settings}
+            made = [_registered(model, one, own)]
+        found += (
+            c if own_name is None else replace(c, name=own_name, label=own_name) for c in made
+        )
     if not found:
         raise InputError("judge needs at least one method; got none.")
     return _under_own_names(found)
@@ -79,51 +95,28 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
     return [(None, one) for one in several]
 
 
-def _check_settings(model: Model, several: Sequence[Any], settings: Mapping[str, Any]) -> None:
-    """Refuse a setting that no method of this model has: it would do nothing."""
-    ways = [chosen_way(find_method(one), model) for one in several if _is_name(one)]
-    known = {name: None for way in ways if way is not None for name in way.settings}
-    for name in settings:
-        if name not in known:
-            raise InputError(nearest("setting of these methods", name, known))
-
-
-def _is_name(one: Any) -> bool:
-    return isinstance(one, str) and not _is_stored(one)
-
-
-def _made(
-    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
-) -> list[Candidate]:
-    if _is_stored(one):
-        return list(_stored(one))
-    if callable(one):
-        # Nobody can say whether its numbers have signs: they are taken as they are.
-        name = getattr(one, "__name__", type(one).__name__)
-        return [Candidate(name, name, True, _called(one))]
-    return [_registered(model, one, silent, settings)]
-
-
-def _registered(
-    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Candidate:
+def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
+    """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
     way = chosen_way(method, model)
-    own = {**silent, **settings} if isinstance(one, str) and way is not None else {}
-    taken = {k: v for k, v in own.items() if way is not None and k in way.settings}
+    known = way.settings if isinstance(one, str) and way is not None else ()
     try:
-        chosen = configured(one, model, taken)
+        chosen = configured(one, model, {k: v for k, v in settings.items() if k in known})
     except InputError as error:
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
+    calls, again = chosen.way.calls, None
+    if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
+        other = replace(chosen.settings, seed=chosen.settings.seed + 1)
+        again = _explained(chosen._replace(settings=other))
     return Candidate(
         method.id,
         method.label,
         method.signed,
         _explained(chosen),
-        again=None if (other := _reseeded(chosen)) is None else _explained(other),
-        asks=_asks(chosen),
+        again=again,
+        asks=lambda d: 0 if calls is None else int(calls(chosen.settings, d)),
         settings="" if isinstance(one, str) else _departures(one),
     )
 
@@ -132,18 +125,6 @@ def _departures(settings: Any) -> str:
     """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
     own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
     return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
-
-
-def _asks(chosen: Chosen) -> Callable[[int], int]:
-    calls, settings = chosen.way.calls, chosen.settings
-    return lambda d: 0 if calls is None else int(calls(settings, d))
-
-
-def _reseeded(chosen: Chosen) -> Chosen | None:
-    """Return the same method with another seed; None where it does not sample."""
-    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
-        return None
-    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:
@@ -166,10 +147,18 @@ def _each_text(one: Callable[[Reading, int], Scored]) -> Callable[[Reading], lis
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
 
 
-def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Scored]]:
+def _called(function: Callable[..., Any]) -> Callable[[Reading], list[Scored]]:
+    """Return what somebody's function scores, which is told the class where it takes ``target``.
+
+    What another one returns speaks for the class that ``explain`` explains by default.
+    """
+    told = _takes_target(function)
+
     def one(reading: Reading, i: int) -> Scored:
+        target, classes = reading.targets.names()[i], reading.model.classes
         try:
-            given = function(reading.model, reading.documents[i].given)
+            more = {"target": target} if told else {}
+            given = function(reading.model, reading.documents[i].given, **more)
             found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
         except Exception as error:  # somebody's function may raise anything it likes
             return f"{type(error).__name__}: {one_line(str(error), 120)}"
@@ -178,9 +167,43 @@ def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Sco
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
         if unknown := int(np.count_nonzero(~np.isfinite(found))):
             return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
-        return found
+        if isinstance(given, Explanation):
+            return _judged_class(found, given.target, reading, i, signed=given.signed)
+        if told:
+            return found
+        (default,) = target_indices(None, classes, reading.outputs[i : i + 1])
+        # Numbers without a negative one are sizes, such as attention: they speak for no class.
+        signed = bool((found < 0).any())
+        spoken = _judged_class(found, classes[default], reading, i, signed=signed)
+        if not isinstance(spoken, str):
+            return spoken
+        return f"{spoken} A function that takes `target` is told the class."
 
     return _each_text(one)
+
+
+def _takes_target(function: Callable[..., Any]) -> bool:
+    try:
+        found = inspect.signature(function).parameters.get("target")
+    except (TypeError, ValueError):  # of some functions in C nothing is known
+        return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+
+
+def _judged_class(
+    scores: Float[np.ndarray, " d"], spoken: str, reading: Reading, i: int, *, signed: bool
+) -> Scored:
+    """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
+    target, classes = reading.targets.names()[i], reading.model.classes
+    if spoken == target:
+        return scores
+    if spoken not in classes:
+        known = ", ".join(map(repr, classes[:5]))
+        return f"its scores speak for {spoken!r}, which is no class of this model ({known})."
+    # What speaks for one of two speaks against the other, unless both may be true at once.
+    if len(classes) == 2 and (reading.model.link == "softmax" or reading.outputs.shape[1] == 1):
+        return -scores if signed else scores
+    return f"its scores speak for {spoken!r}, and {target!r} is judged."
 
 
 def _of_explanations(
@@ -198,11 +221,7 @@ def _of_explanations(
         judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
         if tuple(e.features[j] for j in judged) != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        if e.target == target or not e.signed:
-            return e.scores[judged]
-        if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
-            return -e.scores[judged]
-        return f"the stored explanation is of {e.target!r}, and {target!r} is judged."
+        return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
 
     name = first.method
     return Candidate(name, name, first.signed, _each_text(one), asks=lambda _: 0, portable=False)
