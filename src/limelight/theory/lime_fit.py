@@ -12,7 +12,7 @@ The regression's normal equations turn the rest into the numerator (V + 2ρ) Σ�
 from typing import Any, NamedTuple
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import product
+from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime, lime_plan
 from limelight.theory.namespace import array_like, array_namespace
@@ -100,7 +100,8 @@ def _second_moment(
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
     # One sum of exponentials for all pairs; a product of two has relative error ε (2 + ε).
-    rule = reciprocal_sum(max(1.0, float(xp.max(form.ratio))), tolerance / 4)
+    widest = max(1.0, float(xp.max(form.ratio)))
+    rule = reciprocal_sum(widest, tolerance / 4, float(form.power[0]))
     total = xp.zeros_like(form.n0[0])
     for k in range(K):
         for other in range(k, K):
@@ -128,8 +129,8 @@ def _head(form: HeavyForm, k: int) -> HeavyForm:
 def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:
     """Σ_m ω_m E_p[f f'] of two heads."""
     xp = array_namespace(one.delta)
-    nodes, w = (array_like(x, one.delta) for x in (rule.nodes, rule.weights))
-    w = w * xp.exp(-nodes)
+    nodes = array_like(rule.nodes, one.delta)
+    w = light_terms(one.base, rule)[:, None] * light_terms(two.base, rule)
     (k1, r1), (k2, r2) = (state_factors(head, nodes) for head in (one, two))
     (A1, B1), (A2, B2) = (state_values(head) for head in (one, two))
     # One word can be heavier kept in one head and removed in the other, so neither state's factor
@@ -142,7 +143,7 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
         # Where both states underflow (heavy in one head each) P is 0 as well, whatever t and τ are.
         safe = xp.where(phi > 0, phi, xp.ones_like(phi))
         t, tau = (1 - p) * keep / safe, p * drop / safe
-        P = omega * w[:, None] * w * product(phi)
+        P = omega * w * product(phi)
         R1 = t @ xp.matrix_transpose(A1) + tau @ xp.matrix_transpose(B1) + one.n0
         R2 = t @ xp.matrix_transpose(A2) + tau @ xp.matrix_transpose(B2) + two.n0
         values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)
