@@ -48,15 +48,6 @@ _Rows = Collection[int]
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """What a look at the folder has found: texts that failed, by shard, and damaged shards."""
-
-    failed: dict[int, _Rows]
-    damaged: list[str]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
 class RunJob:
     """A run whose folder is locked. ``retry`` also does the texts again that failed."""
 
@@ -66,8 +57,11 @@ class RunJob:
     retry: bool = False
 
     @cached_property
-    def _stored(self) -> _Stored:
-        """Every shard is read: one that has rotted is done again, not found out about later."""
+    def _stored(self) -> tuple[dict[int, _Rows], list[str]]:
+        """The texts that failed, by shard, and sentences about damaged shards.
+
+        Every shard is read: one that has rotted is done again, not found out about later.
+        """
         failed, damaged = dict[int, _Rows](), list[str]()
         for number in self.folder.stored(self.record):
             try:
@@ -79,12 +73,12 @@ class RunJob:
             else:
                 bad = table.filter(pc.is_valid(table.column("error"))).column("row")
                 failed[number] = frozenset(bad.to_pylist())
-        return _Stored(failed=failed, damaged=damaged)
+        return failed, damaged
 
     @cached_property
     def to_do(self) -> dict[int, _Rows]:
         """The shards to do, each with the numbers of its texts."""
-        failed = self._stored.failed
+        failed, _ = self._stored
         missing: dict[int, _Rows] = {
             number: self.record.texts_of(number)  # a range: no number is held for every text
             for number in range(self.record.shards.count)
@@ -101,9 +95,10 @@ class RunJob:
     def meter(self, watcher: Watcher | None) -> Meter:
         """Return a count that starts with what is there."""
         total, texts = self.record.data.rows, self.texts
-        kept = [rows for number, rows in self._stored.failed.items() if number not in self.to_do]
-        meter = Meter(watcher, total=total, done=total - texts, failed=sum(map(len, kept)))
-        for sentence in self._stored.damaged:
+        failed, damaged = self._stored
+        kept = sum(len(rows) for number, rows in failed.items() if number not in self.to_do)
+        meter = Meter(watcher, total=total, done=total - texts, failed=kept)
+        for sentence in damaged:
             meter(notice=sentence)
         return meter
 
@@ -137,7 +132,7 @@ class RunJob:
         if shard.refused is not None:
             raise InputError(f"{shard.refused} What is finished is kept.")
         content = shard.content
-        if shard.number in self._stored.failed:  # the texts that did not fail keep their rows
+        if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
             old, new = self.folder.read(shard.number), pq.read_table(io.BytesIO(content))
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
