@@ -85,7 +85,7 @@ def test_owen_values_are_checked_in_several_sentences(monkeypatch):
 
 
 def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
-    from limelight.checks import oracles as gradient_checks
+    from limelight.checks import verification as gradient_checks
 
     real = gradient_checks.explained
 
@@ -99,7 +99,7 @@ def test_scores_of_ig_on_the_wrong_words_are_found(monkeypatch):
 
 
 def test_a_wrong_precision_of_an_anchor_is_found(monkeypatch):
-    from limelight.checks import oracles as subset_checks
+    from limelight.checks import verification as subset_checks
 
     real = subset_checks.explained
 

@@ -12,8 +12,7 @@ from limelight.explainers import read
 from limelight.explainers.text_game import TextGame
 from limelight.judging import estimate as estimating
 from limelight.judging.estimate import Estimate
-from limelight.judging.orders import GreedySearch
-from limelight.judging.removals import removals_of
+from limelight.judging.removals import GreedySearch, removals_of
 from limelight.judging.texts import ScoredText, TimeBudget, search_together
 
 from tiny_models import random_texts, tiny_model

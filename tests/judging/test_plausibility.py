@@ -23,7 +23,7 @@ from limelight.judging.plausibility import (
     token_f1,
     usual_share,
 )
-from limelight.judging.verdict import plausible_verdict
+from limelight.judging.statistics import plausible_verdict
 from limelight.results.judgement import FIRST_SENTENCE, PlausibleMethod
 from limelight.text import features_of, tokenize
 from limelight.text.document import Document

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.judging.orders import sampled_chance, tied_groups
 from limelight.judging.precision import expected_precision
+from limelight.judging.removals import sampled_chance, tied_groups
 
 
 def enumerated(scores, count, marked, cuts):

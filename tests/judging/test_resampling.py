@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from limelight.judging.candidates import Candidate
-from limelight.judging.orders import drawn_orders, sampled_chance, tied, tied_groups
-from limelight.judging.statistics import DRAWS, holm, judged_rows, resampled, two_sided
-from limelight.judging.verdict import verdict
+from limelight.judging.removals import drawn_orders, sampled_chance, tied, tied_groups
+from limelight.judging.statistics import DRAWS, holm, judged_rows, resampled, two_sided, verdict
 from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure
 
 RNG = np.random.default_rng(0)

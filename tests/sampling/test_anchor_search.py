@@ -12,8 +12,7 @@ from limelight.sampling.anchors import (
     bernoulli_kl,
     clopper_pearson,
     find_anchor,
-    kl_high,
-    kl_low,
+    kl_limit,
     sign_bracket,
 )
 
@@ -40,8 +39,8 @@ def test_clopper_pearson_and_kl_bounds_miss_as_rarely_as_they_promise(chance):
         low, high = clopper_pearson(successes, trials, delta=delta)
         missed += probability * (not low <= chance <= high)
         mean, level = np.array([successes / trials]), np.array([math.log(1 / delta) / trials])
-        low_missed += probability * (kl_low(mean, level)[0] > chance)
-        high_missed += probability * (kl_high(mean, level)[0] < chance)
+        low_missed += probability * (kl_limit(mean, level, 0)[0] > chance)
+        high_missed += probability * (kl_limit(mean, level, 1)[0] < chance)
     assert max(missed, low_missed, high_missed) <= delta
 
 
@@ -49,7 +48,7 @@ def test_clopper_pearson_and_kl_bounds_miss_as_rarely_as_they_promise(chance):
 @given(st.floats(0, 1), st.floats(1e-4, 3))
 def test_kl_bounds_lie_where_the_divergence_is_the_level(mean, level):
     p, at = np.array([mean]), np.array([level])
-    low, high = kl_low(p, at), kl_high(p, at)
+    low, high = kl_limit(p, at, 0), kl_limit(p, at, 1)
     assert 0 <= low[0] <= mean <= high[0] <= 1
     for end in (low, high):
         if 1e-6 < end[0] < 1 - 1e-6:

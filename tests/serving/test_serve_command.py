@@ -1,5 +1,6 @@
 """``limelight serve`` as a process: its address, its end, and what it says when it cannot start."""
 
+import html
 import os
 import re
 import signal
@@ -14,10 +15,14 @@ import pytest
 pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
+import limelight as limelight_library
 from limelight.cli.pages import _announce
 from limelight.errors import InputError
+from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
 from limelight.serving.server import _check, _path
+
+from tiny_models import tiny_model
 
 
 @pytest.fixture
@@ -119,9 +124,65 @@ def test_what_is_no_path_is_said_in_a_sentence(name):
         _path(5, name)
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A run and a judgement of the shipped model, and a judgement of another one, as paths."""
+    pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
+    from large_run import reviews, small_run
+
+    folder, texts = tmp_path_factory.mktemp("stored"), reviews(4)[0]
+    models = {"own.json": limelight_library.load(), "other.json": tiny_model(2)}
+    for name, model in models.items():
+        judged = limelight_library.judge(model, texts, ["loo"], columns=[])
+        (folder / name).write_text(judged.to_json())
+    return {"run": small_run(folder, *reviews(6)).path, **{name: folder / name for name in models}}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda at: {"model": tiny_model(), "run": at["run"]}, "the run is about another model"),
+        (
+            lambda at: {"model": limelight_library.load(), "judgement": at["other.json"]},
+            "the judgement is about another model",
+        ),
+        (
+            lambda at: {"run": at["run"], "judgement": at["other.json"]},
+            "the run and the judgement are about two models",
+        ),
+    ],
+)
+def test_two_models_are_never_shown_as_one_without_a_word(stored, given, said):
+    asked = given(stored)
+    with pytest.raises(InputError, match=rf"^{said} .*; one page would show two models as one\. "):
+        serve(port=0, **asked)
+    with serve(port=0, anyway=True, **asked) as page:
+        (notice,) = page.notices
+        assert notice.lower().startswith(said)
+        assert notice in html.unescape(page._repr_html_())
+        views = {"run": ["texts", "summary"], "judgement": ["judgement"]}
+        for view in ["", *(one for name in asked for one in views.get(name, []))]:
+            content = urllib.request.urlopen(page.url + view, timeout=60).read().decode()
+            assert notice in html.unescape(content), view
+
+
+def test_what_belongs_together_is_served_without_a_notice(stored):
+    own = {"run": stored["run"], "judgement": stored["own.json"]}
+    for models in (None, [limelight_library.load()], [tiny_model(), limelight_library.load()]):
+        with serve(models, port=0, **own) as page:
+            assert page.notices == ()
+
+
+def test_the_command_refuses_two_models_in_one_sentence(limelight, stored, tmp_path):
+    save_folder(tiny_model(), tmp_path / "model")
+    outcome = limelight("serve", "--model", tmp_path / "model", "--run", stored["run"])
+    assert outcome.code == 2
+    assert "say --anyway" in outcome.err
+
+
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
 def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
-    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False), host)
+    _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, notices=()), host)
     said = capsys.readouterr().err.replace("\n", " ")
     assert f"Whoever reaches {host} and has the address can use the model." in said
     assert (f"put the IP address of this one in place of {host}" in said) == named

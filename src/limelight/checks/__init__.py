@@ -1,6 +1,5 @@
 """Every method against an oracle that takes another road."""
 
-from limelight.checks.oracles import Check
-from limelight.checks.verification import verify
+from limelight.checks.verification import Check, verify
 
 __all__ = ["Check", "verify"]

@@ -1,32 +1,50 @@
-"""Every method against an oracle that takes another road, on the user's own model and text."""
+"""Every method against an oracle that takes another road, on the user's own model and text.
 
+Complex steps for gradients, all subsets of the first words for values, integrals by another rule.
+"""
+
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, prod
+from typing import Any, cast, final
 
 import numpy as np
 
-from limelight.checks.oracles import (
-    ROUNDING,
-    Check,
-    base_value,
-    classifier,
-    explained,
-    gradient_checks,
-    mean_field_checks,
-    output_values,
-    subset_checks,
-)
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
-from limelight.models import Model, checked_model, why_not
+from limelight.models import Model, checked_model, class_probabilities, why_not
+from limelight.models.attention import AttentionClassifier, encoded
 from limelight.models.attention.weights import wide_weights
 from limelight.models.protocol import document_by
-from limelight.shapes import Float
-from limelight.text import Given
+from limelight.results import Explanation, Pairs
+from limelight.shapes import Bool, Float
+from limelight.text import UNK, Given
 from limelight.theory.attention import attention
+from limelight.verbs import explain
 
+ROUNDING = 1e-9
 SHORT = 8  # words of which all subsets are tried
 PERMUTATIONS = 300
 SIGMAS = 5.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One comparison: the error found, and what is allowed."""
+
+    method: str
+    against: str
+    error: float
+    allowed: float
+    unit: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within what is allowed (a NaN is not, and ∞ allows nothing)."""
+        return self.error <= self.allowed < math.inf
 
 
 def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
@@ -58,6 +76,316 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
         yield from _sampled(model, text, seed)
 
 
+def _compared(
+    method: str,
+    against: str,
+    found: Float[np.ndarray, "*n"],
+    expected: Float[np.ndarray, "*n"],
+    *,
+    allowed: float = ROUNDING,
+    unit: str = "",
+    over: Float[np.ndarray, "*n"] | float = 1.0,
+) -> Check:
+    """Return the check of the largest |found − expected|/over."""
+    error = float((np.abs(found - expected) / over).max())
+    return Check(method=method, against=against, error=error, allowed=allowed, unit=unit)
+
+
+def explained(reading: Reading, method: str, **options: Any) -> Explanation:
+    """Return the explanation of the one text of ``reading``."""
+    return explain(reading.model, reading.documents[0].text, method, **options)
+
+
+def classifier(reading: Reading) -> AttentionClassifier:
+    """Return the model with its weights, which the oracles go back to."""
+    return cast(AttentionClassifier, reading.model)
+
+
+def base_value(reading: Reading) -> float:
+    """Return the explained output of the one text with every word removed."""
+    return cast(float, reading.base_values[0])
+
+
+def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
+    """Return the ids of the one text with UNK in place of removed words."""
+    ids, of_token = encoded(reading.documents[0]).ids, reading.features[0].of_token
+    return [np.where(kept[of_token], ids, UNK) for kept in keep]
+
+
+def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    """Return the explained logit with UNK in place of removed words, from the model itself."""
+    rows = masked_rows(reading, keep)
+    return reading.targets.value(classifier(reading).logits_of_ids(rows)[:, None])[:, 0]
+
+
+POSITIONS = 25  # tokens at which gradients are differentiated again
+INTEGRATED = 5  # tokens whose integral is computed again
+PANELS, NODES = 16, 16  # pieces of the way from UNK, and nodes on each
+
+
+def gradient_checks(reading: Reading) -> Iterator[Check]:
+    """The derivative along the direction that each method sums up, by a complex step."""
+    e = reading.collapsed.embedded[0]
+    G = reading.collapsed.gradient(reading.target_weights)[0]
+    places = range(1, 1 + min(len(reading.documents[0].tokens), POSITIONS))
+    norm = np.linalg.norm(G, axis=1, keepdims=True)
+    directions = {
+        "g-avg": np.full_like(G, 1 / G.shape[1]),
+        "g-l1": np.sign(G),
+        "g-l2": G / np.where(norm > 0, norm, 1),
+        "gxi": e,
+    }
+    for method, v in directions.items():
+        scores = explained(reading, method, features="positions").scores
+        slopes = np.array([_slope(reading, e, t, v[t]) for t in places])
+        what, over = f"complex steps at {len(slopes)} tokens", 1e-3 + np.abs(slopes)
+        yield _compared(method, what, scores[: len(slopes)], slopes, over=over, unit="relative")
+    yield from _integrated(reading)
+
+
+def _slope(
+    reading: Reading,
+    at: Float[np.ndarray, "T_max d_e"],
+    t: int,
+    v: Float[np.ndarray, " d_e"],
+) -> float:
+    """Return the derivative of the target's logit along ``v`` at position ``t`` of embeddings."""
+    h = 1e-30
+    e = at.astype(np.complex128)
+    e[t] += 1j * h * v
+    m = classifier(reading)
+    W_q, W_k, W_v, W_l = wide_weights(m).values()
+    q = W_q @ e[0] if m.b_q is None else W_q @ e[0] + m.b_q
+    k = W_k @ e.T if m.b_k is None else W_k @ e.T + m.b_k[..., None]
+    if m.w_a is None:
+        logit = (q[:, None] @ k)[:, 0] / np.sqrt(W_q.shape[1])
+    else:
+        logit = (m.w_a[:, None] @ np.tanh(q[..., None] + k))[:, 0]
+    g = np.exp(logit - logit.real.max(axis=1, keepdims=True))
+    alpha = g / g.sum(axis=1, keepdims=True)
+    v = W_v @ e.T if m.b_v is None else W_v @ e.T + m.b_v[..., None]
+    f = (alpha[:, None] * (W_l @ v)).sum(axis=-1).mean(axis=0)
+    if m.W_s is not None:
+        f = f + m.W_s @ (e[0] if m.skip == "cls" else e.mean(axis=0))
+    return float((reading.target_weights[0] * f.imag).sum() / h)
+
+
+def _integrated(reading: Reading) -> Iterator[Check]:
+    """IG of a word by adding up slopes on the way from UNK, and completeness."""
+    e = explained(reading, "ig")
+    change = reading.targets.value(reading.outputs)[0] - base_value(reading)
+    total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
+    yield _compared("ig", "the change of the output", total, change, allowed=allowed)
+    words = reading.collapsed.embedded[0]
+    model = classifier(reading)
+    base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    way = (np.arange(PANELS)[:, None] + (1 + nodes) / 2).ravel() / PANELS
+    weights = np.tile(weights / 2 / PANELS, PANELS)
+    places = range(1, 1 + min(len(reading.documents[0].tokens), INTEGRATED))
+    slopes = [
+        [_slope(reading, base + x * (words - base), t, words[t] - base[t]) for x in way]
+        for t in places
+    ]
+    sums = np.array(slopes) @ weights
+    scores = explained(reading, "ig", features="positions").scores[: len(sums)]
+    what, over = f"{len(way)} complex steps at {len(sums)} tokens", 1e-3 + np.abs(sums)
+    yield _compared("ig", what, scores, sums, allowed=1e-6, over=over, unit="relative")
+
+
+_STEPS = 2_000
+
+
+def mean_field_checks(reading: Reading) -> Iterator[Check]:
+    """Both formulas by even steps in y, x = 1/(1 + e^{−2 sinh y}), from every token's attention."""
+    y, step = np.linspace(-4, 4, _STEPS, retstep=True)
+    x, rest = 1 / (1 + np.exp(-2 * np.sinh(y))), 1 / (1 + np.exp(2 * np.sinh(y)))
+    weight = 2 * np.cosh(y) * x * rest * step
+    psi = weight * np.exp(-((1 - np.sqrt(x)) ** 2) / (2 * 0.25**2))
+    d = len(reading.features[0])
+    kernels = {"shapley-mean-field": weight}
+    if d > 1:
+        kernels["lime-mean-field"] = psi * x * rest
+    for method, kernel in kernels.items():
+        heads = _heads(reading, x, rest, kernel / kernel.sum())
+        expected = np.mean([scores for scores, _ in heads], axis=0)
+        if method == "lime-mean-field":
+            left = x - psi @ x / psi.sum()
+            slopes = [(psi * left) @ f / ((psi * left) @ x) for _, f in heads]
+            expected = expected + (np.mean(slopes) - expected.sum()) / d
+        scores = explained(reading, method).scores
+        yield _compared(method, f"its integral in {_STEPS} steps", scores, expected)
+
+
+def _heads(
+    reading: Reading,
+    x: Float[np.ndarray, " n"],
+    rest: Float[np.ndarray, " n"],
+    kernel: Float[np.ndarray, " n"],
+) -> list[tuple[Float[np.ndarray, " d"], Float[np.ndarray, " n"]]]:
+    """Of every head ∫ κ h_j for each word and f̄ at the shares ``x``."""
+    arrays, weights = reading.collapsed, reading.target_weights[0]
+    of_token = np.concatenate([[-1], reading.features[0].of_token])
+    words = np.flatnonzero(of_token >= 0)
+    found = []
+    for head in range(arrays.logit.shape[1]):
+        kept, removed = arrays.logit[0, head], arrays.base_logit[0, head]
+        top = max(kept.max(), removed.max())
+        g, h = np.exp(kept - top), np.exp(removed - top)
+        u, v = weights @ arrays.u[0, :, head], weights @ arrays.base_u[0, :, head]
+        D = x * g.sum() + rest * h.sum()
+        f = (x * (g @ u) + rest * (h @ v)) / D
+        by_token = (g * u - h * v) * (kernel @ (1 / D)) - (g - h) * (kernel @ (f / D))
+        found.append((np.bincount(of_token[words], by_token[words]), f))
+    return found
+
+
+# Formulas that bound their own distance to another method.
+_NEAR = {
+    "lime-theorem": "lime",
+    "lime-first-order": "lime",
+    "lime-mean-field": "lime",
+    "shapley-mean-field": "shapley",
+}
+
+
+def subset_checks(model: Model, short: str) -> Iterator[Check]:
+    """Yield what all subsets of the words of ``short`` say about the exact methods."""
+    reading = read(model, [short])
+    d = len(reading.features[0])
+    keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
+    v = output_values(reading, keep)
+    oracles = {
+        "lime": _least_squares(keep, v),
+        "shapley": _mean_changes(keep, v, [1 / (d * comb(d - 1, s)) for s in range(d)]),
+        "banzhaf": _mean_changes(keep, v, [0.5 ** (d - 1)] * d),
+    }
+    subsets = f"all {len(keep)} subsets of {d} words"
+    for method, expected in oracles.items():
+        for tolerance, rounding, what in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
+            e = explained(reading, method, tolerance=tolerance)
+            allowed = (e.bound or 0) + rounding
+            yield _compared(method, f"{subsets}{what}", e.scores, expected, allowed=allowed)
+    for method, value in _NEAR.items():
+        e = explained(reading, method)
+        what, allowed = f"{value} by {subsets}, its bound", (e.bound or 0) + ROUNDING
+        yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
+    yield _enumerated_pairs(reading, keep, v)
+    yield _enumerated_anchor(reading, keep)
+    yield _enumerated_owen(model, short)
+
+
+def _least_squares(
+    keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " d"]:
+    d = keep.shape[1]
+    s = d - keep.sum(axis=1)
+    weight = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
+    root = np.sqrt(np.where(s > 0, weight / [comb(d, k) for k in s], 0))
+    X = np.column_stack([np.ones(len(keep)), keep])
+    return np.linalg.lstsq(root[:, None] * X, root * v, rcond=None)[0][1:]
+
+
+def _mean_changes(
+    keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"], weight: list[float]
+) -> Float[np.ndarray, " d"]:
+    """Σ_S w(|S|) (v(S ∪ j) − v(S)) over the sets S without j."""
+    sizes = keep.sum(axis=1)
+    changes = []
+    for j in range(keep.shape[1]):
+        without = np.flatnonzero(~keep[:, j])
+        by_size = np.array(weight)[sizes[without]]
+        changes.append(by_size @ (v[without | 1 << j] - v[without]))
+    return np.array(changes)
+
+
+def _enumerated_pairs(
+    reading: Reading, keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"]
+) -> Check:
+    e = explained(reading, "interactions", tolerance=1e-9, top=None)
+    d, worst = keep.shape[1], 0.0
+    pairs = cast(Pairs, e.pairs)
+    found = dict(zip(map(tuple, pairs.features.tolist()), pairs.scores.tolist(), strict=True))
+    for i, j in combinations(range(d), 2):
+        S = np.flatnonzero(~keep[:, i] & ~keep[:, j])
+        weight = [1 / ((d - 1) * comb(d - 2, s)) for s in keep[S].sum(axis=1)]
+        mixed = v[S | 1 << i | 1 << j] - v[S | 1 << i] - v[S | 1 << j] + v[S]
+        worst = max(worst, abs(found[i, j] - float(weight @ mixed)))
+    return Check(
+        method="interactions",
+        against=f"all {len(keep)} subsets of {d} words",
+        error=worst,
+        allowed=(e.bound or 0) + ROUNDING,
+    )
+
+
+def _enumerated_anchor(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Check:
+    """How far the share of masks that keep the class lies outside the interval of the precision."""
+    anchor = explained(reading, "anchors").anchor
+    if anchor is None:
+        return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
+    held = keep[keep[:, list(anchor.features)].all(axis=1)]
+    whole = np.ones((1, keep.shape[1]), bool)
+    rows = masked_rows(reading, np.concatenate([whole, held]))
+    first, *others = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
+    share = float(np.mean([other == first for other in others]))
+    low, high = anchor.precision_interval
+    return Check(
+        method="anchors",
+        against=f"all {len(held)} masks that hold it",
+        error=max(low - share, share - high, 0.0),
+        allowed=ROUNDING,
+    )
+
+
+def _enumerated_owen(model: Model, short: str) -> Check:
+    """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
+    reading = read(model, [short], features="positions")
+    d = len(reading.features[0])
+    keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
+    v = output_values(reading, keep)
+    expected = _by_sentence(v, _sentence_masks(reading.documents[0].tokens.strings))
+    e = explained(reading, "owen", features="positions", tolerance=1e-9)
+    what = f"whole sentences and all {len(keep)} subsets of {d} tokens"
+    return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
+
+
+def _sentence_masks(tokens: tuple[str, ...]) -> list[int]:
+    """The tokens of every sentence as bits."""
+    masks: list[int] = []
+    open_ = False
+    for t, token in enumerate(tokens):
+        stops = token in (".", "!", "?")
+        if not open_ and not (stops and masks):
+            masks.append(0)
+        masks[-1] |= 1 << t
+        open_ = not stops
+    return masks
+
+
+def _by_sentence(v: Float[np.ndarray, " n"], sentences: list[int]) -> Float[np.ndarray, " d"]:
+    d = len(v).bit_length() - 1
+    sets = np.arange(len(v))
+    values = []
+    for j in range(d):
+        own = next(mask for mask in sentences if mask >> j & 1)
+        others = [mask for mask in sentences if mask != own]
+        # Sets without j in which every other sentence is there as a whole or not at all.
+        fits = ~(sets >> j) & 1 > 0
+        for mask in others:
+            fits &= ((sets & mask) == 0) | ((sets & mask) == mask)
+        total = 0.0
+        for S in sets[fits].tolist():
+            whole = sum((S & mask) == mask for mask in others)
+            inside, words = (S & own).bit_count(), own.bit_count()
+            weight = prod(
+                (len(sentences), comb(len(others), whole), words, comb(words - 1, inside))
+            )
+            total += float(v[S | 1 << j] - v[S]) / weight
+        values.append(total)
+    return np.array(values)
+
+
 def _attention(reading: Reading) -> Iterator[Check]:
     m = classifier(reading)
     rows = m.attention_matrices(reading.documents[0])[:, 0, 1:]
@@ -83,12 +411,7 @@ def _attention(reading: Reading) -> Iterator[Check]:
     }
     for method, summary in summaries.items():
         scores = explained(reading, method, features="positions").scores
-        yield Check(
-            method=method,
-            against="full T×T attention",
-            error=float((np.abs(scores - summary) / (1 + np.abs(summary))).max()),
-            allowed=ROUNDING,
-        )
+        yield _compared(method, "full T×T attention", scores, summary, over=1 + np.abs(summary))
 
 
 def _left_out(reading: Reading) -> Iterator[Check]:
@@ -97,12 +420,8 @@ def _left_out(reading: Reading) -> Iterator[Check]:
     lost = output_values(reading, np.ones((1, d), dtype=bool)) - output_values(
         reading, ~np.eye(d, dtype=bool)
     )
-    yield Check(
-        method="loo",
-        against="predictions without each word",
-        error=float(np.abs(e.scores - lost).max()),
-        allowed=(e.bound or 0) + ROUNDING,
-    )
+    allowed = (e.bound or 0) + ROUNDING
+    yield _compared("loo", "predictions without each word", e.scores, lost, allowed=allowed)
 
 
 def _first_order(reading: Reading) -> Iterator[Check]:
@@ -121,43 +440,25 @@ def _first_order(reading: Reading) -> Iterator[Check]:
     for method, rows in formulas.items():
         (expected,) = arrays.pooled(rows.mean(axis=0)[None, 1:])
         scores = explained(reading, method).scores
-        yield Check(
-            method=method,
-            against="its formula, token by token",
-            error=float(np.abs(scores - expected).max()),
-            allowed=ROUNDING,
-        )
+        yield _compared(method, "its formula, token by token", scores, expected)
 
 
 def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:
     reading = read(model, [text])
     exact = explained(reading, "lime", penalty=1 / 20_000)
     drawn = explained(reading, "lime-sampled", samples=20_000, row0=False, seed=seed)
+    errors: dict[str, Any] = {"allowed": SIGMAS, "unit": "standard errors"}
     if drawn.stderr is not None:
-        yield Check(
-            method="lime",
-            against="lime-sampled, 20000 samples",
-            error=float((np.abs(exact.scores - drawn.scores) / (drawn.stderr + ROUNDING)).max()),
-            allowed=SIGMAS,
-            unit="standard errors",
-        )
+        what, over = "lime-sampled, 20000 samples", drawn.stderr + ROUNDING
+        yield _compared("lime", what, exact.scores, drawn.scores, over=over, **errors)
     e = explained(reading, "shapley")
     d = len(e.features)
-    full = reading.targets.value(reading.outputs)[0]
-    yield Check(
-        method="shapley",
-        against="efficiency: the scores add up",
-        error=abs(float(e.scores.sum() - (full - base_value(reading)))),
-        allowed=d * (e.bound or 0) + ROUNDING,
-    )
+    change = reading.targets.value(reading.outputs)[0] - base_value(reading)
+    total, allowed = e.scores.sum(keepdims=True), d * (e.bound or 0) + ROUNDING
+    yield _compared("shapley", "efficiency: the scores add up", total, change, allowed=allowed)
     mean, stderr = _by_permutations(reading, np.random.default_rng(seed))
-    yield Check(
-        method="shapley",
-        against=f"{2 * PERMUTATIONS} permutations",
-        error=float((np.abs(e.scores - mean) / (stderr + ROUNDING)).max()),
-        allowed=SIGMAS,
-        unit="standard errors",
-    )
+    what, over = f"{2 * PERMUTATIONS} permutations", stderr + ROUNDING
+    yield _compared("shapley", what, e.scores, mean, over=over, **errors)
 
 
 def _by_permutations(

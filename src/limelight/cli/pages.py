@@ -26,6 +26,7 @@ def serve(
     host: str = "127.0.0.1",
     seconds: float = 120,
     open: Annotated[bool, Parameter(negative=())] = False,
+    anyway: Annotated[bool, Parameter(negative=())] = False,
     device: str | None = None,
 ) -> None:
     """Open a page on this machine: type a text and see, or look through a data set.
@@ -49,6 +50,8 @@ def serve(
         What a question may take before it is given up.
     open
         Open the page in the browser.
+    anyway
+        Serve a run or a judgement beside a model that it is not about; every page then says so.
     device
         Where to compute, as torch names it, such as "cuda".
     """
@@ -67,6 +70,7 @@ def serve(
         host=host,
         port=port,
         seconds=seconds,
+        anyway=anyway,
     ) as page:
         try:
             _announce(page, host)
@@ -92,7 +96,8 @@ def _announce(page: "Serving", host: str) -> None:
         said += f" Whoever reaches {host} and has the address can use the model."
         if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
             said += f" On another machine, put the IP address of this one in place of {host}."
-    error_console().print(said, markup=False)
+    for sentence in (said, *page.notices):
+        error_console().print(sentence, markup=False)
 
 
 def export(

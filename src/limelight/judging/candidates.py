@@ -57,13 +57,27 @@ def candidates_of(
 
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
-    listed = compared_by_default(model) if methods is None else methods
-    named = _listed(listed)
-    _check_settings(model, [one for _, one in named], settings)
+    named = _listed(compared_by_default(model) if methods is None else methods)
+    ids = [one for _, one in named if isinstance(one, str) and not _is_stored(one)]
+    ways = [chosen_way(find_method(one), model) for one in ids]
+    known = {name: None for way in ways if way is not None for name in way.settings}
+    for name in settings:  # one that no method of this model has would do nothing
+        if name not in known:
+            raise InputError(nearest("setting of these methods", name, known))
     found: list[Candidate] = []
-    for name, one in named:
-        made = _made(model, one, {"seed": seed, "replacement": replacement}, settings)
-        found += made if name is None else [replace(c, name=name, label=name) for c in made]
+    for own_name, one in named:
+        if _is_stored(one):
+            made = list(_stored(one))
+        elif callable(one):
+            # Nobody can say whether its numbers have signs: they are taken as they are.
+            label = getattr(one, "__name__", type(one).__name__)
+            made = [Candidate(label, label, True, _called(one))]
+        else:
+            own = {"seed": seed, "replacement": replacement, **settings}
+            made = [_registered(model, one, own)]
+        found += (
+            c if own_name is None else replace(c, name=own_name, label=own_name) for c in made
+        )
     if not found:
         raise InputError("judge needs at least one method; got none.")
     return _under_own_names(found)
@@ -79,51 +93,28 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
     return [(None, one) for one in several]
 
 
-def _check_settings(model: Model, several: Sequence[Any], settings: Mapping[str, Any]) -> None:
-    """Refuse a setting that no method of this model has: it would do nothing."""
-    ways = [chosen_way(find_method(one), model) for one in several if _is_name(one)]
-    known = {name: None for way in ways if way is not None for name in way.settings}
-    for name in settings:
-        if name not in known:
-            raise InputError(nearest("setting of these methods", name, known))
-
-
-def _is_name(one: Any) -> bool:
-    return isinstance(one, str) and not _is_stored(one)
-
-
-def _made(
-    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
-) -> list[Candidate]:
-    if _is_stored(one):
-        return list(_stored(one))
-    if callable(one):
-        # Nobody can say whether its numbers have signs: they are taken as they are.
-        name = getattr(one, "__name__", type(one).__name__)
-        return [Candidate(name, name, True, _called(one))]
-    return [_registered(model, one, silent, settings)]
-
-
-def _registered(
-    model: Model, one: Any, silent: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Candidate:
+def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
+    """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
     way = chosen_way(method, model)
-    own = {**silent, **settings} if isinstance(one, str) and way is not None else {}
-    taken = {k: v for k, v in own.items() if way is not None and k in way.settings}
+    known = way.settings if isinstance(one, str) and way is not None else ()
     try:
-        chosen = configured(one, model, taken)
+        chosen = configured(one, model, {k: v for k, v in settings.items() if k in known})
     except InputError as error:
         if way is not None:  # the settings are at fault, not the model
             raise
         return Candidate(method.id, method.label, method.signed, _nothing, str(error))
+    calls, again = chosen.way.calls, None
+    if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
+        other = replace(chosen.settings, seed=chosen.settings.seed + 1)
+        again = _explained(chosen._replace(settings=other))
     return Candidate(
         method.id,
         method.label,
         method.signed,
         _explained(chosen),
-        again=None if (other := _reseeded(chosen)) is None else _explained(other),
-        asks=_asks(chosen),
+        again=again,
+        asks=lambda d: 0 if calls is None else int(calls(chosen.settings, d)),
         settings="" if isinstance(one, str) else _departures(one),
     )
 
@@ -132,18 +123,6 @@ def _departures(settings: Any) -> str:
     """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
     own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
     return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
-
-
-def _asks(chosen: Chosen) -> Callable[[int], int]:
-    calls, settings = chosen.way.calls, chosen.settings
-    return lambda d: 0 if calls is None else int(calls(settings, d))
-
-
-def _reseeded(chosen: Chosen) -> Chosen | None:
-    """Return the same method with another seed; None where it does not sample."""
-    if chosen.way.exactness != "sampled" or "seed" not in chosen.way.settings:
-        return None
-    return chosen._replace(settings=replace(chosen.settings, seed=chosen.settings.seed + 1))
 
 
 def _nothing(reading: Reading) -> list[Scored]:

@@ -11,8 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.candidates import TextScores
-from limelight.judging.orders import strongest_first
-from limelight.judging.removals import Removals
+from limelight.judging.removals import Removals, strongest_first
 from limelight.results.comparison import rank_correlation
 from limelight.results.judgement import TextColumn
 from limelight.shapes import Bool, Float, Int
@@ -110,7 +109,6 @@ ON_REQUEST = ("sanity",)  # it explains everything once more
 _SETS, _SETS_ASKED = 2048, 256  # of words, for additivity; fewer where the model has to be asked
 
 Scores = Float[np.ndarray, " d"]
-Value = tuple[float, float | None] | None  # with its standard error, None where it is exact
 
 
 def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
@@ -139,7 +137,6 @@ def text_columns(
 ) -> tuple[TextColumn, ...]:
     """Return the wanted columns of one text."""
     scores = [None if isinstance(own, str) else own for own in scored.scores]
-
     rows = list(zip(scores, signed, strict=True))
     found: list[TextColumn] = []
     if "additivity" in wanted:
@@ -147,37 +144,27 @@ def text_columns(
         sets = drawn_sets(removals.d, rng, most=most)
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
-        sums = [
-            None if own is None or not sign else additivity(own, sets, drops) for own, sign in rows
-        ]
-        found.append(_column("additivity", sums))
+        sums = [own is not None and sign and additivity(own, sets, drops) for own, sign in rows]
+        values, errors = zip(*(own or (None, None) for own in sums), strict=True)
+        errors = errors if any(error is not None for error in errors) else ()
+        found.append(TextColumn(name="additivity", values=values, errors=errors))
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
-        taus = [_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows]
-        found.append(_column("loo_tau", taus))
+        taus = (_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows)
+        found.append(TextColumn(name="loo_tau", values=tuple(taus)))
     if {"eraser", "ferret"} & set(wanted) and one.model.link != "none":
-        found += _from_the_literature(wanted, one, scores, signed, replacement)
+        found += _from_the_literature(wanted, one, rows, replacement)
     for name, others, sizes in (
         ("stability", scored.again, False),
         ("sanity", scored.shuffled, True),  # which class a word speaks for means nothing there
     ):
         if name in wanted:
-            pairs = zip(rows, others, strict=True)
-            ranks = [
+            ranks = (
                 _alike(rank_correlation, own, other, signed=sign and not sizes)
-                for (own, sign), other in pairs
-            ]
-            found.append(_column(name, ranks))
+                for (own, sign), other in zip(rows, others, strict=True)
+            )
+            found.append(TextColumn(name=name, values=tuple(ranks)))
     return tuple(found)
-
-
-def _column(name: str, values: Sequence[Value]) -> TextColumn:
-    errors = tuple(None if value is None else value[1] for value in values)
-    return TextColumn(
-        name=name,
-        values=tuple(None if value is None else value[0] for value in values),
-        errors=errors if any(error is not None for error in errors) else (),
-    )
 
 
 def _alike(
@@ -186,62 +173,43 @@ def _alike(
     other: Scores | str | None,
     *,
     signed: bool,
-) -> Value:
+) -> float | None:
     """Return a measure of two lists of scores, of their sizes where they have no signs."""
     if own is None or not isinstance(other, np.ndarray):
         return None
-    found = measure(own, other) if signed else measure(np.abs(own), np.abs(other))
-    return None if found is None else (found, None)
+    return measure(own, other) if signed else measure(np.abs(own), np.abs(other))
 
 
 def _from_the_literature(
     wanted: Collection[str],
     one: Reading,
-    scores: Sequence[Scores | None],
-    signed: Sequence[bool],
+    rows: Sequence[tuple[Scores | None, bool]],
     replacement: str,
 ) -> Iterator[TextColumn]:
-    """Yield two columns for each of the packages asked for."""
+    """Yield two columns for each of the packages asked for: what is lost, and what is kept."""
     targets = replace(one.targets, scale="probability", against=None)  # of the class alone
     aimed = replace(one, targets=targets)
     deleting = "delete" if "delete" in one.model.replacements else replacement
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
-    ordered = [
-        None if own is None else (own, strongest_first(own, signed=has_sign))
-        for own, has_sign in zip(scores, signed, strict=True)
-    ]
+    none = np.empty((0, len(one.features[0])), bool)
     for package, sets_of in (
         ("eraser", lambda _, order: eraser_sets(order)),
         ("ferret", ferret_sets),
     ):
-        if package in wanted:
-            sets = [None if own is None else sets_of(*own) for own in ordered]
-            lost, kept = _losses(game, full, sets)
-            yield _column(f"{package}_comprehensiveness", lost)
-            yield _column(f"{package}_sufficiency", kept)
-
-
-def _losses(
-    game: Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n 1"]],
-    full: float,
-    sets: Sequence[Bool[np.ndarray, "_ d"] | None],
-) -> tuple[list[Value], list[Value]]:
-    """Return the mean loss without the sets of each method, and with nothing but them."""
-    known = [own for own in sets if own is not None and len(own)]
-    if not known:
-        return [None] * len(sets), [None] * len(sets)
-    removed = np.concatenate(known)  # all methods in one question
-    losses = full - game(np.concatenate([~removed, removed]))[:, 0]
-    cuts = np.cumsum([len(own) for own in known])[:-1]
-    found: list[list[Value]] = []
-    for half in np.split(losses, 2):
-        part = iter(np.split(half, cuts))
-        found.append(
-            [
-                None if own is None or not len(own) else (float(next(part).mean()), None)
-                for own in sets
-            ]
+        if package not in wanted:
+            continue
+        sets = [
+            none if own is None else sets_of(own, strongest_first(own, signed=sign))
+            for own, sign in rows
+        ]
+        removed = np.concatenate(sets)  # all methods in one question
+        losses = (
+            full - game(np.concatenate([~removed, removed]))[:, 0] if len(removed) else np.empty(0)
         )
-    lost, kept = found
-    return lost, kept
+        cuts = np.cumsum([len(own) for own in sets])[:-1]
+        for name, half in zip(
+            ("comprehensiveness", "sufficiency"), np.split(losses, 2), strict=True
+        ):
+            parts = (float(part.mean()) if len(part) else None for part in np.split(half, cuts))
+            yield TextColumn(name=f"{package}_{name}", values=tuple(parts))

@@ -12,8 +12,7 @@ from limelight.explainers.budget import duration
 from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.judging.orders import EVERY_WORD, STEPS
-from limelight.judging.removals import read_at
+from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
 from limelight.sampling.sample import watched
 

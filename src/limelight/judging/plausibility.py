@@ -13,10 +13,16 @@ from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.judging.agreement import rounding, strengths
 from limelight.judging.candidates import Candidate, Scored
-from limelight.judging.orders import tied_groups
 from limelight.judging.precision import expected_precision
-from limelight.judging.statistics import Resampled, means, pair_rows, table_of
-from limelight.judging.verdict import plausible_notices, plausible_verdict
+from limelight.judging.removals import tied_groups
+from limelight.judging.statistics import (
+    Resampled,
+    means,
+    pair_rows,
+    plausible_notices,
+    plausible_verdict,
+    table_of,
+)
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
@@ -181,13 +187,6 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
 _OVERLAP = 0.5
 
 
-class Matches(NamedTuple):
-    """Which part of the predicted spans matches a marked one, and which part of those is found."""
-
-    precision: float
-    recall: float
-
-
 def chosen_places(
     strength: Float[np.ndarray, " d"], word: Int[np.ndarray, " n"], k: int
 ) -> Bool[np.ndarray, " n"]:
@@ -203,17 +202,14 @@ def runs_of(chosen: Bool[np.ndarray, " n"]) -> list[Span]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def matches(predicted: Sequence[Span], marked: Sequence[Span]) -> Matches:
-    """Return how many spans match: their overlap is at least half of their union.
+def matches(predicted: Sequence[Span], marked: Sequence[Span]) -> tuple[float, float]:
+    """Return precision and recall of spans that match: they share at least half of their union.
 
     As in ERASER's code a predicted span is counted once, whichever marked span it matches, and the
     count is divided by the number of predicted and of marked spans.
     """
     count = sum(any(_iou(one, other) >= _OVERLAP for other in marked) for one in predicted)
-    return Matches(
-        precision=count / len(predicted) if predicted else 0.0,
-        recall=count / len(marked) if marked else 0.0,
-    )
+    return count / max(len(predicted), 1), count / max(len(marked), 1)
 
 
 def _iou(a: Span, b: Span) -> float:
@@ -250,38 +246,37 @@ def marked_text(
     candidates: Sequence[Candidate],
     scored: Sequence[Scored],
 ) -> MarkedText:
-    """Return the measures of every candidate's scores of one text against what people marked."""
-    if isinstance(marked := rationales.texts[number], str):
-        return MarkedText(id=number, reason=marked)
-    ranked = [
-        None if isinstance(own, str) else strengths(own, signed=c.signed, noise=rounding(one))
-        for c, own in zip(candidates, scored, strict=True)
-    ]
-    return measured(number, marks_of(one.features[0], marked), ranked, share=rationales.share)
-
-
-def measured(
-    number: int, marks: Marks, ranked: Sequence[Float[np.ndarray, " d"] | None], *, share: float
-) -> MarkedText:
-    """Return the measures of every method, from what its words are ranked by (None: no scores).
+    """Return the measures of every candidate's scores of one text against what people marked.
 
     With several annotators a method is held against each, and the mean is taken. An annotator who
     marked nothing, or everything, is left out: against them every order is as good.
     """
-    n = len(marks.word)
-    sizes = marks.inside.sum(axis=1)
+    if isinstance(marked := rationales.texts[number], str):
+        return MarkedText(id=number, reason=marked)
+    marks = marks_of(one.features[0], marked)
+    n, sizes = len(marks.word), marks.inside.sum(axis=1)
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
-        return MarkedText(id=number, words=n, reason=_why_not(int(sizes.max(initial=0))))
-    k = max(1, round(share * n))  # as many places as people mark, which is ERASER's rule
+        why = (
+            "every word of it is marked, so that every order is as good."
+            if sizes.any()
+            else "nobody marked a word of it that the model reads."
+        )
+        return MarkedText(id=number, words=n, reason=why)
+    k = max(1, round(rationales.share * n))  # as many places as people mark, which is ERASER's rule
     # All words tied: what is found is then the mean over all orders.
     chance = _over(marks, against, k, [np.zeros(len(marks.times))] * len(against))
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
     itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
-    rows = [_over(marks, against, k, [own] * len(against)) for own in ranked]
-    columns = np.array([chance, itself, _annotator_values(marks, against, k), *rows]).T
+    rows = [chance, itself, _annotator_values(marks, against, k)]
+    for c, scores in zip(candidates, scored, strict=True):
+        if isinstance(scores, str):
+            rows.append(_UNKNOWN)
+        else:
+            ranked = strengths(scores, signed=c.signed, noise=rounding(one))
+            rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
-    for name, column in zip(_MEASURES, columns, strict=True):
+    for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
         found[name] = Values(chance=guess, rationale=own, annotators=people, methods=tuple(methods))
     return MarkedText(
@@ -293,21 +288,14 @@ def measured(
     )
 
 
-def _why_not(most: int) -> str:
-    if not most:
-        return "nobody marked a word of it that the model reads."
-    return "every word of it is marked, so that every order is as good."
-
-
 def _over(
-    marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"] | None]
+    marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"]]
 ) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
-    pairs = zip(against, ranked, strict=True)
-    return np.mean([_UNKNOWN if own is None else _against(marks, a, k, own) for a, own in pairs], 0)
+    return np.mean([_against(marks, *one, k) for one in zip(against, ranked, strict=True)], 0)
 
 
-def _against(marks: Marks, annotator: int, k: int, strength: Float[np.ndarray, " d"]) -> _Row:
+def _against(marks: Marks, annotator: int, strength: Float[np.ndarray, " d"], k: int) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
     groups = tied_groups(strength, signed=True)
@@ -331,7 +319,7 @@ def _annotator_values(marks: Marks, against: list[int], k: int) -> _Row:
     """
     found = []
     for a, b in permutations(against, 2):
-        ranked = _against(marks, a, k, marks.marked(b) / marks.times)
+        ranked = _against(marks, a, marks.marked(b) / marks.times, k)
         both = int(np.count_nonzero(marks.inside[a] & marks.inside[b]))
         sizes = (int(marks.inside[b].sum()), int(marks.inside[a].sum()))
         overlap = token_f1(both, predicted=sizes[0], marked=sizes[1])
@@ -344,17 +332,22 @@ def plausibility(
 ) -> Plausibility:
     """Return what follows over the texts; ``cut`` of them the model does not read to the end."""
     known = [text for text in texts if text.precision is not None]
-    tables = {
-        name: _table([getattr(text, name) for text in known], len(names)) for name in _MEASURES
-    }
+    every = (*names, *_REFERENCES)
+    tables = {}
+    for measure in _MEASURES:
+        values = [getattr(text, measure) for text in known]
+        cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
+        tables[measure] = table_of(cells, len(every))
     precision = tables["precision"]
     found: dict[str, Resampled] = {}
     if known:
         found = {name: means(table, seed=seed) for name, table in tables.items()}
         found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-        found["iou_f1"] = _iou_f1(found.pop("iou_precision"), found.pop("iou_recall"))
+        # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
+        both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
+        found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
-    for i, name in enumerate((*names, *_REFERENCES)):
+    for i, name in enumerate(every):
         own: dict[str, Any] = {}
         for measure, mean in found.items():
             own[measure], own[f"{measure}_interval"] = mean.number(i, texts=len(known))
@@ -372,14 +365,3 @@ def plausibility(
         verdict=plausible_verdict(methods, references, pairs, texts=len(known)),
         notices=plausible_notices(texts, cut=cut),
     )
-
-
-def _table(texts: Sequence[Values], count: int) -> Float[np.ndarray, "n c"]:
-    """Return one column per method, then those of the references."""
-    rows = [(*own.methods, *(getattr(own, name) for name in _REFERENCES)) for own in texts]
-    return table_of(rows, count + len(_REFERENCES))
-
-
-def _iou_f1(precision: Resampled, recall: Resampled) -> Resampled:
-    """Return F1 of the mean precision and the mean recall, in that order, as ERASER has it."""
-    return Resampled(f1(precision.share, recall.share), f1(precision.draws, recall.draws))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.judging.orders import Groups
+from limelight.judging.removals import Groups
 from limelight.shapes import Float, Int
 
 _NODES = 32  # of the integral held at a time

@@ -1,26 +1,20 @@
-"""What removing words of one text does: curves, areas, what guessing reaches, and what is best."""
+"""Orders of words, and what removing by them does: curves, areas, guessing, what is best."""
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import NamedTuple, final
 
 import numpy as np
 
+from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.explainers.text_game import TextGame
-from limelight.judging.orders import (
-    EVERY_WORD,
-    STEPS,
-    GreedySearch,
-    Groups,
-    drawn_orders,
-    flat,
-    sampled_chance,
-    tied,
-)
+from limelight.results.judgement import JudgedText, Measure
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -38,6 +32,138 @@ from limelight.theory.faithfulness import (
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
 from limelight.theory.ratio_game import RatioGame, value
+
+Groups = list[list[int]]  # strongest first; the words of one group have the same score
+
+
+def tied_groups(scores: Float[np.ndarray, " d"], *, signed: bool) -> Groups:
+    """Return the words, strongest first, in groups of equal score; without signs by size."""
+    strength = scores if signed else np.abs(scores)
+    order = strongest_first(scores, signed=signed)
+    cuts = [0, *(np.flatnonzero(np.diff(strength[order])) + 1).tolist(), len(order)]
+    words = order.tolist()
+    return [words[start:end] for start, end in pairwise(cuts)]
+
+
+def strongest_first(scores: Float[np.ndarray, " d"], *, signed: bool) -> Int[np.ndarray, " d"]:
+    """Return the words, strongest first, tied ones as they come; without signs by size."""
+    return np.argsort(-scores if signed else -np.abs(scores), kind="stable")
+
+
+def flat(groups: Groups) -> list[int]:
+    """Return one of the orders that ``groups`` allow."""
+    return list(chain.from_iterable(groups))
+
+
+def tied(groups: Groups) -> int:
+    """Return how many words share their score with another."""
+    return sum(len(group) for group in groups if len(group) > 1)
+
+
+def drawn_orders(groups: Groups, rng: np.random.Generator, count: int) -> Int[np.ndarray, "n d"]:
+    """Return ``count`` orders in which each group is shuffled."""
+    return np.array(
+        [[j for group in groups for j in rng.permutation(group).tolist()] for _ in range(count)]
+    )
+
+
+_FEWEST = 8  # pairs: with fewer their spread says nothing
+PRECISE = 0.01  # of best − chance
+_AT_ONCE = 32  # pairs
+
+# From orders to the area of each under one or several measures.
+AreasOf = Callable[[Int[np.ndarray, "n d"]], Float[np.ndarray, "m n"]]
+
+
+def sampled_chance(
+    areas_of: AreasOf,
+    d: int,
+    best: Float[np.ndarray, " m"],
+    rng: np.random.Generator,
+    *,
+    most: int,
+    deadline: float = math.inf,
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Return the mean areas over all orders and their standard errors.
+
+    Pairs are drawn until each error is below 1 % of ``best`` less the mean, or there are ``most``,
+    or the monotonic clock has passed ``deadline``.
+    """
+    # An order and its reverse remove each word early once and late once: on additive games every
+    # pair has the same mean.
+    draws = _pairs(areas_of, d, rng, _FEWEST)
+    while (wanted := _lacking(draws, best, most)) > 0 and time.monotonic() < deadline:
+        more = _pairs(areas_of, d, rng, min(wanted, _AT_ONCE))
+        draws = np.concatenate([draws, more], axis=1)
+    return draws.mean(axis=1), _stderr(draws)
+
+
+def _stderr(draws: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
+    return draws.std(axis=1, ddof=1) / math.sqrt(draws.shape[1])
+
+
+def _lacking(draws: Float[np.ndarray, "m n"], best: Float[np.ndarray, " m"], most: int) -> int:
+    """Return how many pairs are still to be drawn, as far as those drawn can tell."""
+    n = draws.shape[1]
+    allowed = PRECISE * np.maximum(best - draws.mean(axis=1), 0.0)
+    # Where nothing is better than chance there is no range, and no number of pairs would do.
+    open_ = (_stderr(draws) > allowed) & (allowed > 0)
+    if n >= most or not open_.any():
+        return 0
+    needed = n * float(np.max((_stderr(draws)[open_] / allowed[open_]) ** 2))
+    return min(most, max(n + 1, math.ceil(min(needed, 2.0 * most)))) - n
+
+
+def _pairs(
+    areas_of: AreasOf, d: int, rng: np.random.Generator, count: int
+) -> Float[np.ndarray, "m n"]:
+    orders = np.array([rng.permutation(d) for _ in range(count)])
+    areas = areas_of(np.concatenate([orders, orders[:, ::-1]]))
+    return areas.reshape(len(areas), 2, count).mean(axis=1)
+
+
+EVERY_WORD = 256  # words; curves of more are read, and searched, at so many even steps
+STEPS = 64
+
+
+@final
+class GreedySearch:
+    """An order that grows step by step; ``start`` is the order of the words not yet reached."""
+
+    def __init__(self, start: Sequence[int]) -> None:
+        self._order, self._left, self.d = list[int](), list(start), len(start)
+        self._a_step = 1 if self.d <= EVERY_WORD else math.ceil(self.d / STEPS)
+        self.refused: InputError | None = None  # by the model, which ends the search
+
+    @property
+    def going_on(self) -> bool:
+        """Whether there is another step to take."""
+        return not self.finished and self.refused is None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to choose."""
+        return len(self._left) <= self._a_step
+
+    @property
+    def order(self) -> list[int]:
+        """The words chosen so far, then the others as they came."""
+        return self._order + self._left
+
+    def masks(self) -> Bool[np.ndarray, "left d"]:
+        """Return the question of this step: the text without each of the words that are left."""
+        masks = np.zeros((len(self._left), self.d), bool)
+        masks[:, self._left] = True
+        masks[np.arange(len(self._left)), self._left] = False
+        return masks
+
+    def choose(self, values: Float[np.ndarray, " left"]) -> None:
+        """Take the words whose removal leaves the least."""
+        chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
+        gone = set(chosen)
+        self._order += chosen
+        self._left = [j for j in self._left if j not in gone]
+
 
 _TIE_ORDERS = 8  # drawn where words are tied, and each order costs questions
 _EXACT_TIE_ORDERS = 16  # where |change| of tied words is wanted, of which no mean is known
@@ -61,26 +187,12 @@ class JudgedOrder(NamedTuple):
     areas: Areas
 
 
-class AreaRange(NamedTuple):
-    """Chance, its standard error (None: exact) and the ceiling of one measure."""
-
-    chance: float
-    stderr: float | None
-    ceiling: float
-
-
-class TextRanges(NamedTuple):
-    """What areas lie between; ``greedy`` is the area of the greedy order, if there was time.
-
-    ``best`` names the order that stands for the ceiling where ``kind`` says "best found".
-    """
-
-    deletion: AreaRange
-    insertion: AreaRange
-    change: AreaRange | None
-    greedy: float | None
-    kind: str
-    best: str = ""
+def measure_of(
+    name: str, orders: list[JudgedOrder | None], chance: float, stderr: float | None, ceiling: float
+) -> Measure:
+    """Return a measure with the areas of all orders, None where a method has none."""
+    areas = tuple(one and float(getattr(one.areas, name)) for one in orders)
+    return Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
 
 
 def read_at(d: int) -> Int[np.ndarray, " m"]:
@@ -151,29 +263,30 @@ class AskedRemovals:
         best = max(judged, key=lambda one: one.areas.deletion, default=None)
         return GreedySearch(list(range(self.d)) if best is None else flat(best.groups))
 
-    def ranges(
+    def judged(
         self,
-        judged: list[JudgedOrder],
+        number: int,
+        orders: list[JudgedOrder | None],
         searched: GreedySearch | None,
         *,
         change: bool,
         seconds: float | None,
-    ) -> TextRanges:
-        """Return the best of all judged orders and of greedy search, and chance by sampling.
+    ) -> JudgedText:
+        """Return areas between sampled chance and the best of all judged orders and of the search.
 
         With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
         random order asks the model.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         # Orders that were judged may beat greedy search: none of them may have a share above 1.
-        every = list(judged)
+        every = [one for one in orders if one is not None]
         if searched is not None:
             groups = [[j] for j in searched.order]
             every.append(JudgedOrder("greedy", groups, *self.areas([groups])))
         best = max(every, key=lambda one: one.areas.deletion)
-        changed = max(one.areas.change for one in every)
-        tops = np.array([best.areas.deletion, changed])[: 2 if change else 1]
-        mean, stderr = sampled_chance(
+        tops = np.array([best.areas.deletion, max(one.areas.change for one in every)])
+        tops = tops[: 2 if change else 1]
+        means, errors = sampled_chance(
             lambda orders: self._both(orders)[: len(tops)],
             self.d,
             tops,
@@ -181,16 +294,20 @@ class AskedRemovals:
             most=_MOST_PAIRS,
             deadline=deadline,
         )
+        chance, stderr = float(means[0]), float(errors[0])
         inserted = max(one.areas.insertion for one in every)
         finished = searched is not None and searched.finished
-        return TextRanges(
-            AreaRange(float(mean[0]), float(stderr[0]), best.areas.deletion),
+        return JudgedText(
+            id=number,
+            deletion=measure_of("deletion", orders, chance, stderr, best.areas.deletion),
             # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
-            AreaRange(self.full - float(mean[0]), float(stderr[0]), inserted),
-            AreaRange(float(mean[1]), float(stderr[1]), changed) if change else None,
-            every[-1].areas.deletion if finished else None,
-            "best found",
-            best.name,
+            insertion=measure_of("insertion", orders, self.full - chance, stderr, inserted),
+            change=measure_of("change", orders, *map(float, (means[1], errors[1], tops[1])))
+            if change
+            else None,
+            greedy=every[-1].areas.deletion if finished else None,
+            ceiling_kind="best found",
+            best=best.name,
         )
 
 
@@ -279,37 +396,40 @@ class ExactRemovals:
     def search(self, judged: list[JudgedOrder]) -> None:
         """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
 
-    def ranges(
+    def judged(
         self,
-        judged: list[JudgedOrder],  # noqa: ARG002  (the bound holds for all orders)
-        searched: GreedySearch | None,  # noqa: ARG002
+        number: int,
+        orders: list[JudgedOrder | None],
+        searched: GreedySearch | None,  # noqa: ARG002  (the bound holds for all orders)
         *,
         change: bool,
         seconds: float | None,  # noqa: ARG002
-    ) -> TextRanges:
-        """Return exact chance and proven ceilings; nothing here takes long enough for a budget."""
-        left, low, high = mean_removed_value(self.game), *self._extremes
-        most = self.full + float(self._full.bound)  # a ceiling holds whatever was rounded
+    ) -> JudgedText:
+        """Return areas between exact chance and proven ceilings; a budget ends nothing here."""
+        left, (low, high) = float(mean_removed_value(self.game).value), self._extremes
+        bound = float(self._full.bound)  # a ceiling holds whatever was rounded
+        most = self.full + bound - float(low.mean())
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
-        return TextRanges(
-            AreaRange(self.full - float(left.value), None, most - float(low.mean())),
-            AreaRange(float(left.value), None, float(high.mean())),
-            self._change_range() if change else None,
-            float(deletion_area(greedy)[0]),
-            "proven",
+        return JudgedText(
+            id=number,
+            deletion=measure_of("deletion", orders, self.full - left, None, most),
+            insertion=measure_of("insertion", orders, left, None, float(high.mean())),
+            change=self._change(orders) if change else None,
+            greedy=float(deletion_area(greedy)[0]),
+            ceiling_kind="proven",
         )
 
-    def _change_range(self) -> AreaRange:
+    def _change(self, orders: list[JudgedOrder | None]) -> Measure:
         low, high = self._extremes
         ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
-        mean, stderr = sampled_chance(
+        means, errors = sampled_chance(
             lambda orders: change_area(self.curves(orders))[None],
             self.d,
             np.array([ceiling]),
             self.rng,
             most=_MOST_PAIRS,
         )
-        return AreaRange(float(mean[0]), float(stderr[0]), ceiling)
+        return measure_of("change", orders, float(means[0]), float(errors[0]), ceiling)
 
 
 Removals = AskedRemovals | ExactRemovals

@@ -17,9 +17,16 @@ from limelight.explainers.text_game import TextGame
 from limelight.judging.agreement import TextAgreement, text_agreement
 from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
 from limelight.judging.columns import text_columns
-from limelight.judging.orders import GreedySearch, flat, tied, tied_groups
 from limelight.judging.plausibility import Rationales, marked_text
-from limelight.judging.removals import AreaRange, JudgedOrder, Removals, removals_of
+from limelight.judging.removals import (
+    GreedySearch,
+    JudgedOrder,
+    Removals,
+    flat,
+    removals_of,
+    tied,
+    tied_groups,
+)
 from limelight.models import CAPABILITIES, Model, Shuffles, why_not
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -57,14 +64,10 @@ class ScoredText:
             for candidate, own in zip(self.candidates, groups, strict=True)
         ]
 
-    @property
-    def _known(self) -> list[JudgedOrder]:
-        return [order for order in self.orders if order is not None]
-
     @cached_property
     def search(self) -> GreedySearch | None:
         """The search for a good order, to be run before the text is judged."""
-        return self.removals.search(self._known)
+        return self.removals.search([order for order in self.orders if order is not None])
 
     def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
@@ -74,20 +77,16 @@ class ScoredText:
             order is not None and not candidate.signed
             for order, candidate in zip(self.orders, self.candidates, strict=True)
         )
-        ranges = self.removals.ranges(self._known, self.search, change=unsigned, seconds=seconds)
+        found = self.removals.judged(
+            self.number, self.orders, self.search, change=unsigned, seconds=seconds
+        )
         (target,) = self.one.targets.names()
-        return JudgedText(
-            id=self.number,
+        return replace(
+            found,
             d=self.removals.d,
             target=target,
             full=self.removals.full,
-            ceiling_kind=ranges.kind,
-            best=ranges.best,
-            greedy=ranges.greedy,
-            has_room=_has_room(ranges.deletion, self.removals.full),
-            deletion=self._measure("deletion", ranges.deletion),
-            insertion=self._measure("insertion", ranges.insertion),
-            change=None if ranges.change is None else self._measure("change", ranges.change),
+            has_room=_has_room(found.deletion, self.removals.full),
             ties=tuple(0 if own is None else tied(own.groups) for own in self.orders),
             notices=self.removals.notices,
             reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
@@ -95,10 +94,6 @@ class ScoredText:
             words=self._words() if curves else (),
             curves=self._curves() if curves else (),
         )
-
-    def _measure(self, name: str, found: AreaRange) -> Measure:
-        areas = (own and float(getattr(own.areas, name)) for own in self.orders)
-        return Measure(**found._asdict(), areas=tuple(areas))
 
     def _words(self) -> tuple[str, ...]:
         """Return the words as a file can hold them."""
@@ -108,14 +103,17 @@ class ScoredText:
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:
         """Return the curve of one order of each method: of tied words, the first there is."""
-        if not self._known or self.removals.d > _MOST_WORDS:
+        known = [flat(order.groups) for order in self.orders if order is not None]
+        if not known or self.removals.d > _MOST_WORDS:
             return (None,) * len(self.orders)
-        drawn = np.array([flat(order.groups) for order in self._known])
+        drawn = np.array(known)
         made = iter(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
         return tuple(None if own is None else next(made) for own in self.orders)
 
 
-def _has_room(found: AreaRange, full: float) -> bool:
+def _has_room(found: Measure | None, full: float) -> bool:
+    if found is None:
+        return False
     room = found.ceiling - found.chance
     # Where chance is sampled, room within two of its standard errors may be none at all.
     return room > max(_NOTHING * (1 + abs(full)), 2 * (found.stderr or 0.0))
@@ -168,21 +166,16 @@ class TimeBudget:
 class Outcome(NamedTuple):
     """What was found on one text: a row under each replacement, and what its scores say beside.
 
+    ``scored`` is the text under each replacement before it is judged, none where it was refused.
     ``marked`` is None where there are no rationales; ``cut`` tells that the model does not read
     the text to its end.
     """
 
     texts: list[JudgedText]
+    scored: Sequence[ScoredText] = ()
     agreement: TextAgreement | None = None
     marked: MarkedText | None = None
     cut: bool = False
-
-
-class _Prepared(NamedTuple):
-    """A text before it is judged: scored under each replacement, or refused in ``outcome``."""
-
-    outcome: Outcome
-    scored: list[ScoredText]
 
 
 @final
@@ -229,24 +222,26 @@ class Setup:
         budget = TimeBudget(self.budget, len(texts))
         size = together(self.model)
         for start in range(0, len(texts), self.in_flight):
-            some = texts[start : start + self.in_flight]
-            prepared: list[_Prepared] = []
-            for i in range(0, len(some), size):
-                prepared += self._prepared(some[i : i + size], start + i)
+            end = min(start + self.in_flight, len(texts))
+            prepared = [
+                one
+                for i in range(start, end, size)
+                for one in self._prepared(texts[i : min(i + size, end)], i)
+            ]
             yield from self._judged(prepared, budget)
 
-    def _judged(self, prepared: list[_Prepared], budget: TimeBudget) -> Iterator[Outcome]:
+    def _judged(self, prepared: list[Outcome], budget: TimeBudget) -> Iterator[Outcome]:
         """Search on all texts together, then judge each."""
         seconds = budget.seconds(len(prepared))
         with budget.spent():  # half of the time is kept for chance, which comes after
-            every = [one for text in prepared for one in text.scored]
+            every = [one for outcome in prepared for one in outcome.scored]
             search_together(every, None if seconds is None else seconds / 2)
-        for outcome, scored in prepared:
+        for outcome in prepared:
             with budget.spent(1):
                 seconds = budget.seconds()
-                share = None if seconds is None else seconds / max(len(scored), 1)
-                found = [self._text(one, share) for one in scored]
-            yield outcome._replace(texts=found or outcome.texts)
+                share = None if seconds is None else seconds / max(len(outcome.scored), 1)
+                found = [self._text(one, share) for one in outcome.scored]
+            yield outcome._replace(texts=found or outcome.texts, scored=())
 
     def _text(self, one: ScoredText, seconds: float | None) -> JudgedText:
         try:
@@ -257,7 +252,7 @@ class Setup:
     def _refused(self, number: int, error: InputError) -> list[JudgedText]:
         return [JudgedText(id=number, reason=str(error))] * len(self.replacements)
 
-    def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[_Prepared]:
+    def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
         """Read texts together; where one of them cannot be read, each by itself."""
         try:
             found = reading_of(self.model, texts, self.question)
@@ -267,7 +262,7 @@ class Setup:
                     yield from self._prepared([text], start + i)
                 return
             marked = None if self.rationales is None else MarkedText(id=start, reason=str(error))
-            yield _Prepared(Outcome(self._refused(start, error), marked=marked), [])
+            yield Outcome(self._refused(start, error), marked=marked)
             return
         targets, two = found.targets, found.outputs.shape[1] == 2
         if self.question.scale == "logit" and self.model.link == "softmax" and two:
@@ -280,7 +275,7 @@ class Setup:
 
     def _of_one(
         self, number: int, one: Reading, scored: TextScores, *, among: tuple[Reading, int]
-    ) -> _Prepared:
+    ) -> Outcome:
         outcome = Outcome(
             [],
             agreement=text_agreement(self.candidates, one, scored.scores, scored.again),
@@ -303,14 +298,10 @@ class Setup:
                 rng=text_rng(self.seed + 1, one.documents[0].text),
             )
         except InputError as error:
-            return _Prepared(outcome._replace(texts=self._refused(number, error)), [])
+            return outcome._replace(texts=self._refused(number, error))
         # Other measures stand beside the share under the first replacement alone.
-        return _Prepared(
-            outcome,
-            [
-                ScoredText(
-                    number, one, removals, self.candidates, scored.scores, () if i else columns
-                )
-                for i, removals in enumerate(several)
-            ],
-        )
+        found = [
+            ScoredText(number, one, removals, self.candidates, scored.scores, () if i else columns)
+            for i, removals in enumerate(several)
+        ]
+        return outcome._replace(scored=found)

@@ -16,9 +16,14 @@ from limelight.judging.candidates import candidates_of
 from limelight.judging.columns import wanted_columns
 from limelight.judging.estimate import Estimate, estimated, metered
 from limelight.judging.plausibility import Rationales, plausibility
-from limelight.judging.statistics import greedy_share, judged_rows
+from limelight.judging.statistics import (
+    greedy_share,
+    judged_rows,
+    judging_notices,
+    second_notice,
+    verdict,
+)
 from limelight.judging.texts import Outcome, Setup
-from limelight.judging.verdict import judging_notices, second_notice, verdict
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
@@ -151,7 +156,7 @@ def judge(
         # People marked a pair as the one text that it is when both are joined.
         rationales=None if rationales is None else Rationales.of(rationales, whole),
         curves=curves,
-        budget=seconds_of(budget),
+        budget=None if budget is None else seconds_of(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.explanation import Explanation, feature_rows
-from limelight.results.faces import Page, Stored, Tabular
+from limelight.results.faces import Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.results.values import EqualByFields
 from limelight.shapes import Float
@@ -170,10 +170,7 @@ class Comparison(EqualByFields, Page, Tabular, Stored):
         return iter(self.explanations)
 
     def __getitem__(self, method: str) -> Explanation:
-        for explanation in self.explanations:
-            if explanation.method == method:
-                return explanation
-        raise KeyError(method)
+        return by_name(self.explanations, method)
 
     def _table(self) -> Table:
         return feature_rows(self)

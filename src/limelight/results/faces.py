@@ -14,6 +14,7 @@ value to HTML. Names stand here instead of imports because pages are a layer abo
 because a value that nobody looks at should load nothing that draws.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -34,6 +35,14 @@ def named(package: str, name: str) -> Any:
     """Return what ``name``, "module.function", is in a package of this library."""
     module, _, member = name.partition(".")
     return getattr(import_module(f"limelight.{package}.{module}"), member)
+
+
+def by_name(several: Iterable[Any], name: str, field: str = "method") -> Any:
+    """Return the one of ``several`` whose ``field`` is ``name``; a KeyError where none is."""
+    for one in several:
+        if getattr(one, field) == name:
+            return one
+    raise KeyError(name)
 
 
 class Shown:

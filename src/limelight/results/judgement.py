@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Page, Stored, Tabular, named
+from limelight.results.faces import Page, Stored, Tabular, by_name, named
 from limelight.results.table import Table
 from limelight.shapes import Float, Int
 from limelight.text import one_line
@@ -206,10 +206,7 @@ class Plausibility:
     notices: tuple[str, ...] = ()
 
     def __getitem__(self, method: str) -> PlausibleMethod:
-        for one in (*self.methods, *self.references):
-            if one.method == method:
-                return one
-        raise KeyError(method)
+        return by_name((*self.methods, *self.references), method)
 
     def ranked(self) -> list[PlausibleMethod]:
         """Return the methods, the most plausible first and those without a number last."""
@@ -320,10 +317,7 @@ class JudgedMethod:
     columns: tuple[MethodColumn, ...] = ()
 
     def __getitem__(self, column: str) -> MethodColumn:
-        for one in self.columns:
-            if one.name == column:
-                return one
-        raise KeyError(column)
+        return by_name(self.columns, column, "name")
 
 
 @final
@@ -397,10 +391,7 @@ class Judgement(Page, Tabular, Stored):
         return len(self.texts)
 
     def __getitem__(self, method: str) -> JudgedMethod:
-        for one in self.methods:
-            if one.method == method:
-                return one
-        raise KeyError(method)
+        return by_name(self.methods, method)
 
     def __repr__(self) -> str:
         shown = [

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, final
 
-from limelight.results.faces import Shown, Tabular
+from limelight.results.faces import Shown, Tabular, by_name
 from limelight.results.table import Table, plain_rows
 
 
@@ -57,12 +57,7 @@ class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
     _fragment = "terminal_lists.method_html"
 
     def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        for row in self:
-            if row.id == key:
-                return row
-        raise KeyError(key)
+        return by_name(self, key, "id") if isinstance(key, str) else super().__getitem__(key)
 
     def __repr__(self) -> str:
         usable = sum(row.refused is None for row in self)

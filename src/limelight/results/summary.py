@@ -1,7 +1,6 @@
 """What drives a model over a whole run, and what differs between two runs."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, final
 
@@ -211,11 +210,6 @@ class RunSummary(Page, Tabular):
                 about = [view.method, view.target, view.against or "", kind]
                 rows += [[*about, *(getattr(one, name) for name in _WORD)] for one in several]
         return plain_rows(("method", "target", "against", "kind", *_WORD), rows)
-
-
-def words_of(view: SummarizedView) -> Sequence[SummarizedWord]:
-    """Return all words of a view that a summary shows."""
-    return (*view.supporting, *view.opposing)
 
 
 @final

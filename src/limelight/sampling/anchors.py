@@ -156,7 +156,7 @@ def _best(trials: _Trials, candidates: Sequence[Words], search: AnchorSearch) ->
         if not len(rest) or trials.spent >= search.max_samples:
             break
         level = _exploration(len(candidates), t, search.delta) / n
-        low, high = kl_low(mean[top], level[top]), kl_high(mean[rest], level[rest])
+        low, high = kl_limit(mean[top], level[top], 0), kl_limit(mean[rest], level[rest], 1)
         if high.max() - low.min() <= search.slack:
             break
         strongest = rest[np.argsort(-high, kind="stable")[:count]]
@@ -178,7 +178,7 @@ def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
     level = math.log((1 + (search.beam - 1) * trials.d) / search.delta)
     while True:
         mean, n = trials.of([words])
-        low, high = float(kl_low(mean, level / n)[0]), float(kl_high(mean, level / n)[0])
+        low, high = (float(kl_limit(mean, level / n, end)[0]) for end in (0, 1))
         if low >= search.threshold or high < search.threshold:
             return low >= search.threshold
         close = high - low <= 2 * _UNDECIDED
@@ -188,21 +188,20 @@ def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
         trials.draw([words], min(int(n[0]), _MOST_AT_ONCE))
 
 
-def kl_low(
-    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]
+def kl_limit(
+    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"], end: int
 ) -> Float[np.ndarray, " n"]:
-    """Return the smallest q with KL(mean ‖ q) ≤ ``level``.
+    """Return the q nearest to ``end``, 0 or 1, with KL(mean ‖ q) ≤ ``level``.
 
-    With level = log(1/δ)/n it lies above the true chance with probability at most δ (Chernoff).
+    With level = log(1/δ)/n the true chance lies beyond it with probability at most δ (Chernoff).
     """
-    return _solved(mean, level, np.zeros_like(mean))
-
-
-def kl_high(
-    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Return the largest such q."""
-    return _solved(mean, level, np.ones_like(mean))
+    near, far = mean, np.full_like(mean, end)
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        # The clip matters only where mean and far are both 0 or both 1: any answer then does.
+        inside = bernoulli_kl(mean, np.clip(middle, 1e-15, 1 - 1e-15)) <= level
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    return far  # of the last two the one on the far, safe side
 
 
 def clopper_pearson(successes: int, trials: int, *, delta: float) -> tuple[float, float]:
@@ -211,10 +210,6 @@ def clopper_pearson(successes: int, trials: int, *, delta: float) -> tuple[float
     At its lower end so many successes or more, at its upper end so many or fewer, have probability
     δ/2; both ends are rounded outwards. Domain: 0 ≤ successes ≤ trials, 0 < δ < 1.
     """
-    if not 0 <= successes <= trials:
-        raise InputError(f"successes must lie between 0 and the {trials} trials; got {successes}.")
-    if not 0 < delta < 1:
-        raise InputError(f"delta must lie between 0 and 1; got {delta}.")
     failures = trials - successes
     log_tail = math.log(delta) - math.log(2)
     margin = _ROUNDING * (4 - log_tail)
@@ -274,24 +269,8 @@ def _sum_from(k: int, n: int, odds: float) -> float:
 
 def bernoulli_kl(p: Float[np.ndarray, " n"], q: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return KL(p ‖ q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)), with q inside (0, 1)."""
-    return _part(p, q) + _part(1 - p, 1 - q)
-
-
-def _part(p: Float[np.ndarray, " n"], q: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0) / q), 0.0)
-
-
-def _solved(
-    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"], far: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Bisect between ``mean`` and ``far``; the returned end lies on the far, safe side."""
-    near = mean.copy()
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        # The clip matters only where mean and far are both 0 or both 1: any answer then does.
-        inside = bernoulli_kl(mean, np.clip(middle, 1e-15, 1 - 1e-15)) <= level
-        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-    return far
+    kept, gone = (np.where(x > 0, x, 1.0) for x in (p, 1 - p))  # 0 log 0 is 0
+    return p * np.log(kept / q) + (1 - p) * np.log(gone / (1 - q))
 
 
 def sign_bracket(

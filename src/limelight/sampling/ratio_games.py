@@ -81,10 +81,11 @@ def cross_fits(
     if scale <= _STILL * float(np.abs(f).max(initial=0.0)):
         scale = 1.0  # the model never moves: any scale will do
     part = np.arange(len(f)) // 2 % FOLDS
-    sample = _Sample.of(keep, (f - mean) / scale, part, np.zeros(1) if like is None else like)
+    own, y = np.zeros(1) if like is None else like, (f - mean) / scale
+    sample = _Sample(array_like(keep.astype(np.float64), own), array_like(y, own), part, y)
     count, penalties, found = _selected(sample, heads)
     rest = sample.fitted([*range(_LOOKED_AT, FOLDS), _NO_PART], count, [penalties])
-    fit = _joined(_take(rest, -1), found, _take(rest, slice(0, -1)))
+    fit = _joined(_take(rest, slice(-1, None)), found, _take(rest, slice(0, -1)))
     predicted = host_array(fitted_values(fit, sample.keep))[1:]
     left = sample.left_out(predicted)
     total = (sample.answers**2).sum()
@@ -110,15 +111,6 @@ class _Sample(NamedTuple):
     y: Float[Array, " n"]
     part: Int[np.ndarray, " n"]
     answers: Float[np.ndarray, " n"]
-
-    @staticmethod
-    def of(
-        keep: Bool[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        part: Int[np.ndarray, " n"],
-        like: Array,
-    ) -> "_Sample":
-        return _Sample(array_like(keep.astype(np.float64), like), array_like(y, like), part, y)
 
     def fitted(
         self, without: list[int], heads: int, penalties: list[tuple[float, float]]
@@ -169,10 +161,8 @@ def _best(
     return penalties[best], float(errors[best]), _take(fit, some)
 
 
-def _take(fit: RatioFit, some: int | slice) -> RatioFit:
-    """Some of the fits, always as several."""
-    chosen = slice(some, None) if isinstance(some, int) else some
-    return RatioFit(*(x[chosen, ...] for x in fit))
+def _take(fit: RatioFit, some: slice) -> RatioFit:
+    return RatioFit(*(x[some, ...] for x in fit))
 
 
 def _joined(*fits: RatioFit) -> RatioFit:
@@ -249,12 +239,13 @@ def word_errors(
         spread = spread.plus(_summed(share / out.draws))
     count = np.bincount(out.part[::2], minlength=len(of_parts))[:, None]
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
-    error, spike = _spread_error(spread, out.draws)
+    spike = 0.0 if out.flat else float(spread.spike())
+    if spike > SPIKE:  # every word's error allows for a draw that is all of a spread
+        spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
+    error = spread.error(out.draws, degrees=out.draws - 1)
     if out.flat:
         error = unseen_error(np.full_like(own, out.size * _typical(kept, removed) / out.draws))
-    return WordErrors(
-        np.sqrt(error**2 + np.mean((estimate - own) ** 2)), 0.0 if out.flat else spike
-    )
+    return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
 def pair_errors(
@@ -295,14 +286,6 @@ def _summed(share: Float[np.ndarray, "n d"]) -> Spread:
     return Spread(
         share.sum(axis=0), (share**2).sum(axis=0), (share**4).sum(axis=0), size.max(axis=0)
     )
-
-
-def _spread_error(spread: Spread, draws: int) -> tuple[Float[np.ndarray, " d"], float]:
-    """Return the errors of the estimate; every word's allows for a draw that is all of a spread."""
-    spike = float(spread.spike())
-    if spike > SPIKE:
-        spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
-    return spread.error(draws, degrees=draws - 1), spike
 
 
 def _typical(kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"]) -> float:

@@ -51,7 +51,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
         places += [("texts", "Texts"), ("summary", "Words, mistakes, slices")]
     if served.judgement is not None:
         places.append(("judgement", "Judgement"))
-    return part("navigation", places if len(places) > 1 else [], here, kept)
+    return part("navigation", places if len(places) > 1 else [], here, kept, served.notices)
 
 
 def _message(

@@ -33,6 +33,7 @@ class Served:
     run: "Run | None" = None
     judgement: Judgement | None = None
     seconds: float = 120.0  # that a question may take
+    notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
 
 
 def model_facts(served: ServedModel) -> dict[str, Any]:

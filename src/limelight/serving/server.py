@@ -24,6 +24,7 @@ from limelight.serving.app import page_app
 from limelight.serving.guard import DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.served import Served, ServedModel
+from limelight.text import one_line
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -33,6 +34,7 @@ _PORT = 8737  # the first that is tried where none is named: an address that is 
 _SECONDS_TO_START = 20.0
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 _MOST_MODELS = 2
+_SHOWN = 17  # characters of a fingerprint
 
 
 def serve(
@@ -43,6 +45,7 @@ def serve(
     host: str = LOOPBACK,
     port: int | None = None,
     seconds: int | float = 120,
+    anyway: bool = False,
 ) -> "Serving":
     """Serve a page on this machine and return it: ``url`` is its address, ``stop()`` its end.
 
@@ -62,13 +65,25 @@ def serve(
         By default one that is free.
     seconds
         What a question may take before it is given up.
+    anyway
+        Serve a run or a judgement beside a model that it is not about. Without it that is refused,
+        since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:
         models = _usual(opened, judged)
     named = tuple(ServedModel(name=_name(m, i, models), model=m) for i, m in enumerate(models))
-    served = Served(models=named, run=opened, judgement=judged, seconds=float(seconds))
+    apart = _other_models(named, opened, judged)
+    if apart and not anyway:
+        raise InputError(
+            f"{apart[0]}; one page would show two models as one. Serve what belongs together, or "
+            "say --anyway (anyway=True)."
+        )
+    notices = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart)
+    served = Served(
+        models=named, run=opened, judgement=judged, seconds=float(seconds), notices=notices
+    )
     return started(served, host=host, port=port)
 
 
@@ -76,14 +91,19 @@ def serve(
 class Serving:
     """A page that is being served; ``url`` is its address, :meth:`stop` its end.
 
-    ``is_local`` says that only this machine can open it.
+    ``is_local`` says that only this machine can open it; ``notices`` are what every page says.
     """
 
     def __init__(
-        self, server: uvicorn.Server, queue: QuestionQueue, sock: socket.socket, url: str
+        self,
+        server: uvicorn.Server,
+        queue: QuestionQueue,
+        sock: socket.socket,
+        url: str,
+        notices: tuple[str, ...] = (),
     ) -> None:
         self._server, self._queue, self._socket = server, queue, sock
-        self.url = url
+        self.url, self.notices = url, notices
         self.is_local = ipaddress.ip_address(sock.getsockname()[0]).is_loopback
         self._thread = threading.Thread(target=self._run, name="limelight-serve", daemon=True)
 
@@ -94,7 +114,8 @@ class Serving:
         if not self.running:
             return "<p>The page has been stopped.</p>"
         link = f'<a href="{html.escape(self.url)}" target="_blank" rel="noopener">open the page</a>'
-        return f"<p>limelight is serving: {link}. <code>.stop()</code> ends it.</p>"
+        said = "".join(f"<p><b>{html.escape(notice)}</b></p>" for notice in self.notices)
+        return f"<p>limelight is serving: {link}. <code>.stop()</code> ends it.</p>{said}"
 
     def __enter__(self) -> "Serving":
         return self
@@ -165,7 +186,7 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{sock.getsockname()[1]}/{token}/"
-    return Serving(uvicorn.Server(config), queue, sock, address).start()
+    return Serving(uvicorn.Server(config), queue, sock, address, served.notices).start()
 
 
 def _bound(host: str, port: int | None) -> socket.socket:
@@ -230,6 +251,27 @@ def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
     }
     shipped = load()
     return [shipped] if about <= {shipped.fingerprint} else []
+
+
+def _other_models(
+    models: Sequence[ServedModel], run: "Run | None", judgement: Judgement | None
+) -> list[str]:
+    """Return a clause for each stored thing that is about none of the models, or not of one."""
+    stored = {
+        "run": "" if run is None else run.record.model.fingerprint,
+        "judgement": "" if judgement is None else judgement.model,
+    }
+    known = {name: one for name, one in stored.items() if one}  # a fingerprint reads every weight
+    live = {one.model.fingerprint: one.name for one in models} if known else {}
+    if not live and len(set(known.values())) > 1:
+        ours, theirs = (one_line(one, _SHOWN) for one in known.values())
+        return [f"the run and the judgement are about two models ({ours} and {theirs})"]
+    return [
+        f"the {name} is about another model ({one_line(one, _SHOWN)}) than "
+        + " and ".join(f"“{called}” ({one_line(own, _SHOWN)})" for own, called in live.items())
+        for name, one in known.items()
+        if live and one not in live
+    ]
 
 
 def _name(model: Model, number: int, models: list[Model]) -> str:

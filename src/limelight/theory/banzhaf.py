@@ -1,14 +1,16 @@
 """Banzhaf values: the mean change of f when word j comes in, over all sets of the others."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from limelight.shapes import Array, Float
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.namespace import array_namespace
-from limelight.theory.per_document import heads_mean, of_each_head
+from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
 from limelight.theory.ratio_game import RatioGame, Valued, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
+from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture
 
 
 def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
@@ -17,34 +19,25 @@ def banzhaf(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     ``tolerance`` is relative to the range of f.
     """
     need_tolerance(tolerance)
-    half, one = np.full((1, 1), 0.5), np.ones((1, 1))
-    return mean_changes(game, half, one, 0.0 * one[0], share=0.9 * tolerance)
+    return mean_changes(game, [FAIR_COINS for _ in sizes_of(game)], share=0.9 * tolerance)
 
 
-def mean_changes(
-    game: RatioGame,
-    p: Float[Array, "B M"],
-    omega: Float[Array, "B M"],
-    residual: Float[Array, " _"],
-    *,
-    share: float,
-) -> Valued:
+def mean_changes(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Valued:
     """Σ_m ω_m (E_p[f | j kept] − E_p[f | j removed]) with 1/D within ``share``.
 
     From E_p[f X_j] this is ±(E_p[f X_j] − v_j E_p[f]) / (p (1 − p)), v_j the probability of the
-    heavier state. ``residual`` is Σ_s|r_s|, what the weights of the sizes miss their target by; it
-    costs at most 2 max|f − c| times itself.
+    heavier state. What the weights of the sizes miss their target by costs at most 2 max|f − c|
+    times itself. Each document has its own mixture.
     """
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    documents = max(1, int(np.prod(game.batch, dtype=int)))
-    p, omega = (np.broadcast_to(x, (documents, x.shape[1])) for x in (p, omega))
-    residual = np.broadcast_to(residual, (documents,))
+    # Nodes that fill up a row have weight 0; any p inside (0, 1) does for them.
+    p = stacked([one.p for one in mixtures], fill=0.5)
+    omega = stacked([one.omega for one in mixtures], fill=0.0)
     # The difference E[f X] − v E[f] is p (1 − p) times what is wanted and cancels accordingly. The
     # weights carry that factor, so their absolute sum says what rounding can do (``terms``).
     spread = omega / (p * (1 - p))
-    weights = np.sum(np.abs(omega), axis=1) + residual
-    table = np.stack([residual, weights, np.sum(np.abs(spread), axis=1)], axis=-1)
+    table = np.asarray([[one.missed, one.mass + one.missed, one.terms] for one in mixtures])
     p, spread, table = of_each_head(game, p, spread, table)
     sums = expectations(form, p, spread, tolerance=share)
     heavy = form.kept_is_heavy[:, None, :]

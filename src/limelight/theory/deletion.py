@@ -9,19 +9,18 @@ import sys
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
 from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime import Lime
+from limelight.theory.lime_recurrence import regression
 from limelight.theory.lime_weights import LimeDesign, lime_design
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
-from limelight.theory.subset_chain import Steps, chain_sums
+from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
 
 _CELLS = 2**22
-_ROUNDING = 2.0**-52
 
 
 @final
@@ -71,32 +70,25 @@ def _head(
 ) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
     """Coefficients, bound, intercept and its bound of head i."""
     xp = array_namespace(game.g)
-    like = {"dtype": game.g.dtype, "device": device(game.g)}
     low, high, c, half = _extent(game, i)
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
-    slope, in_base = design.reach()
-    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / slope)
+    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.reach()[0])
     # The chain counts kept words, the design removed ones.
-    common, intercept = design.weight * design.common(), design.weight * design.intercept()
-    weight, fixed, base = (
-        xp.asarray(x[::-1].copy(), **like) for x in (design.weight, common, intercept)
-    )
+    weight = array_like(design.weight[::-1].copy(), game.g)
     kept, by_count = 0.0, 0.0
     at_once = max(1, _CELLS // design.d**2)
     for n in range(0, len(rule.nodes), at_once):
-        nodes = xp.asarray(rule.nodes[n : n + at_once], **like)
-        w = xp.asarray(rule.weights[n : n + at_once], **like)
+        some = slice(n, n + at_once)
+        nodes, w = (array_like(x[some], game.g) for x in (rule.nodes, rule.weights))
         part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
         kept, by_count = kept + part.kept, by_count + part.by_count
-    V = design.V + design.penalty
-    beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
-    steps = 6 * design.d + len(rule.nodes) + 64
-    rounding = _ROUNDING * steps * rule.condition * (half + xp.abs(c))
     of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
-    terms = float(design.m1 + np.sum(np.abs(common))) / V
-    base_value = xp.sum(by_count * base, axis=-1) + c
-    return beta, of_f * slope + rounding * terms, base_value, (of_f + rounding) * in_base
+    sums = ChainSums(kept=kept, by_count=by_count)
+    beta, bound, intercept, base_bound = regression(
+        sums, design, rule, of_f=of_f, size=half + xp.abs(c)
+    )
+    return beta, bound, intercept + c, base_bound
 
 
 def _steps(

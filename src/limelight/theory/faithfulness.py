@@ -9,10 +9,8 @@ E_p f, and Dinkelbach's method bounds it for all orders together (ceiling).
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
 from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
@@ -23,7 +21,7 @@ from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head
 from limelight.theory.ratio_game import RatioGame, full_value
 from limelight.theory.reciprocal_sum import need_tolerance
-from limelight.theory.removal_mixture import removal_mixture
+from limelight.theory.removal_mixture import even_mixture
 
 _ROUNDING = 2.0**-52
 _CELLS = 2_000_000  # of row and word, held at a time
@@ -110,25 +108,15 @@ def mean_removed_value(game: RatioGame, *, tolerance: float = 1e-9) -> Certified
     _need_one(game)
     need_tolerance(tolerance)
     form, d = heavy_form(game), game.d
-    p, omega, residual = _uniform_sizes(d, tolerance)
-    nodes, weights = of_each_head(game, p[None], omega[None])
+    mixture = even_mixture(d + 1, weight=1 / d, tolerance=0.4 * tolerance)
+    nodes, weights = of_each_head(game, mixture.p[None], mixture.omega[None])
     sums = expectations(form, nodes, weights, tolerance=0.5 * tolerance)
-    mass = float(np.sum(np.abs(omega)))
-    error = form.half_range * (residual + sums.error[:, None] * mass)
+    mass = mixture.mass
+    error = form.half_range * (mixture.missed + sums.error[:, None] * mass)
     error = error + form.magnitude * _ROUNDING * (8 + 2 * d)  # of c, f(N) and their sum
     error = error + form.magnitude * sums.rounding[:, None] * mass + form.error
     (mean,), (bound,) = heads_mean(game, sums.total + form.c * ((d + 1) / d), error)
     return Certified(value=mean - full_value(game)[0] / d, bound=bound)
-
-
-@lru_cache(maxsize=4096)
-def _uniform_sizes(
-    d: int, tolerance: float
-) -> tuple[Float[Array, " M"], Float[Array, " M"], float]:
-    """Removals that give every size 0..d the weight 1/d, and what they miss of it in all."""
-    sizes = d + 1
-    mixture = removal_mixture(np.full(sizes, 1 / d), np.ones(sizes), tolerance=0.4 * tolerance)
-    return mixture.p, mixture.omega, float(np.sum(mixture.residual))
 
 
 def size_extremes(game: RatioGame) -> SizeExtremes:

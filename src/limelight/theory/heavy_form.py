@@ -105,6 +105,22 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     )
 
 
+def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
+    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
+    xp = array_namespace(nodes)
+    E = xp.exp(-nodes[:, None] * form.delta)
+    heavy = form.kept_is_heavy
+    return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
+
+
+def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
+    """What a kept and a removed word add to N, above the lighter state."""
+    xp = array_namespace(form.step)
+    zero = xp.zeros_like(form.step)
+    heavy = form.kept_is_heavy[None, :]
+    return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
+
+
 def _by_head(
     step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
 ) -> list[Float[Array, "G C *d"]]:

@@ -11,7 +11,7 @@ difference under independent removals is
     ∫ P [R ζ_j ζ_k + θ_j ζ_k + ζ_j θ_k] dλ.
 """
 
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,14 +21,13 @@ from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
 from limelight.theory.ratio_game import RatioGame, word_mask
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
-from limelight.theory.removal_mixture import removal_mixture
+from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture, even_mixture
 
 _ROUNDING = 2.0**-52
-_Nodes = tuple[Float[Array, " _"], Float[Array, " _"], float]
 
 
 class Pairs(NamedTuple):
@@ -41,10 +40,9 @@ class Pairs(NamedTuple):
 def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     """Pairwise Banzhaf interactions; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
     need_tolerance(tolerance)
-    half: _Nodes = (np.full(1, 0.5), np.ones(1), 0.0)
     # Four values of f enter, so an error ε of 1/D costs 4 ε half_range = 2 ε range; a tenth of the
     # promise is left for rounding.
-    return _interactions(game, [half for _ in sizes_of(game)], share=0.45 * tolerance)
+    return _interactions(game, [FAIR_COINS for _ in sizes_of(game)], share=0.45 * tolerance)
 
 
 def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
@@ -53,24 +51,19 @@ def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     Domain: d ≥ 2.
     """
     need_tolerance(tolerance)
-    # As above, shared by 1/D (0.25) and by the mixture over p (0.2, in `_nodes`).
-    nodes = [_nodes(max(d, 2), tolerance) for d in sizes_of(game)]
-    return _interactions(game, nodes, share=0.25 * tolerance)
+    # As above, shared by 1/D (0.25) and by the mixture over p (0.2). Sizes 0..d − 2 of the set of
+    # the other words are all alike.
+    others = [max(d - 1, 1) for d in sizes_of(game)]
+    mixtures = [even_mixture(n, weight=1 / n, tolerance=0.2 * tolerance) for n in others]
+    return _interactions(game, mixtures, share=0.25 * tolerance)
 
 
-@lru_cache(maxsize=1024)
-def _nodes(d: int, tolerance: float) -> _Nodes:
-    n = d - 1  # sizes 0..d − 2 of the set of the other words, all alike
-    mixture = removal_mixture(np.full(n, 1 / n), np.ones(n), tolerance=0.2 * tolerance)
-    return mixture.p, mixture.omega, float(np.sum(mixture.residual))
-
-
-def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pairs:
+def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Pairs:
     if min(sizes_of(game)) < 2:
         raise DomainError("interactions need at least 2 words; this document has 1.")
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    at, weights = ([x[i] for x in nodes] for i in (0, 1))
+    at, weights = [one.p for one in mixtures], [one.omega for one in mixtures]
     p, omega = of_each_head(game, stacked(at, fill=0.5), stacked(weights, fill=0.0))
     scores: list[Array] = [None] * len(form.delta)
     errors = np.zeros((len(scores), 2))
@@ -86,11 +79,8 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
     apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
     # φ may be as small as p or 1 − p, which makes ζ and θ larger than what they add up to: rounding
     # errors are counted with 1/(p (1 − p)).
-    table = [
-        [missed, float(np.sum(np.abs(w))), float(np.sum(np.abs(w) / (p * (1 - p))))]
-        for p, w, missed in nodes
-    ]
-    missed, mass, terms = of_each_head(game, *np.split(np.asarray(table), 3, axis=1))
+    table = np.asarray([[one.missed, one.mass, one.terms] for one in mixtures])
+    missed, mass, terms = of_each_head(game, *np.split(table, 3, axis=1))
     epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
@@ -101,8 +91,7 @@ def _interactions(game: RatioGame, nodes: list[_Nodes], *, share: float) -> Pair
 def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:
     """One head, one p: the formula of this module's docstring, times ω."""
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
     # expm1: 1 − e^{−λδ} cancels for words that weigh nearly the same kept and removed.
     exponent = -nodes[:, None] * form.delta
     E, minus_F = xp.exp(exponent), xp.expm1(exponent)

@@ -11,14 +11,11 @@ The regression's normal equations turn the rest into the numerator (V + 2ρ) Σ�
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from array_api_compat import device
-
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import product
-from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime, lime_plan
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import of_documents, sizes_of
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
@@ -114,8 +111,7 @@ def _second_moment(
     total = total + first * full**2 + last * empty**2
     h = xp.mean(form.half_range, axis=0)
     size = xp.mean(form.magnitude, axis=0)
-    mass = float(np.sum(np.abs(plan.mixture.omega)))
-    missed = float(np.sum(plan.mixture.residual))
+    mass, missed = plan.mixture.mass, plan.mixture.missed
     twice = rule.error * (2 + rule.error)
     steps = 8 * form.delta.shape[1] + len(rule.nodes) ** 2 * len(plan.mixture.p)
     rounding = _ROUNDING * (steps + 64) * rule.condition**2
@@ -132,11 +128,10 @@ def _head(form: HeavyForm, k: int) -> HeavyForm:
 def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:
     """Σ_m ω_m E_p[f f'] of two heads."""
     xp = array_namespace(one.delta)
-    like = {"dtype": one.delta.dtype, "device": device(one.delta)}
-    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    nodes, w = (array_like(x, one.delta) for x in (rule.nodes, rule.weights))
     w = w * xp.exp(-nodes)
-    (k1, r1), (k2, r2) = _factors(one, nodes), _factors(two, nodes)
-    (A1, B1), (A2, B2) = _states(one), _states(two)
+    (k1, r1), (k2, r2) = (state_factors(head, nodes) for head in (one, two))
+    (A1, B1), (A2, B2) = (state_values(head) for head in (one, two))
     # One word can be heavier kept in one head and removed in the other, so neither state's factor
     # is 1 as in `conditionals`, and both are carried.
     keep, drop = k1[:, None] * k2, r1[:, None] * r2
@@ -153,19 +148,3 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
         values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)
         total = total + xp.sum(P[..., None] * values, axis=(0, 1))
     return total
-
-
-def _factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
-    """e^{−λ·} of a kept and of a removed word, above the lighter state; shape (Q, d)."""
-    xp = array_namespace(nodes)
-    E = xp.exp(-nodes[:, None] * form.delta)
-    heavy = form.kept_is_heavy
-    return xp.where(heavy, E, xp.ones_like(E)), xp.where(heavy, xp.ones_like(E), E)
-
-
-def _states(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C d"]]:
-    """What a kept and a removed word add to N, above the lighter state."""
-    xp = array_namespace(form.step)
-    zero = xp.zeros_like(form.step)
-    heavy = form.kept_is_heavy[None, :]
-    return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)

@@ -6,13 +6,12 @@ Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 """
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import heads_mean, sizes_of
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
@@ -61,40 +60,57 @@ def _head(
     form: HeavyForm, design: LimeDesign, rule: ReciprocalSum
 ) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    d, V = design.d, design.V + design.penalty
     sums = _sums(form, design, rule)
+    of_f = form.half_range * rule.error + form.error
+    beta, *others = regression(sums, design, rule, of_f=of_f, size=form.magnitude)
+    beta = xp.concat([beta, xp.zeros_like(form.step[:, design.d :])], axis=-1)
+    bound, intercept, base_bound = others
+    return beta, bound, intercept + form.c, base_bound
+
+
+def regression(
+    sums: ChainSums,
+    design: LimeDesign,
+    rule: ReciprocalSum,
+    *,
+    of_f: Float[Array, " C"],
+    size: Float[Array, " C"],
+) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
+    """β, its bound, the intercept and its bound from the sums of a chain.
+
+    ``of_f`` bounds the error of f by 1/D and by the game, ``size`` what its terms add up to.
+    """
+    xp = array_namespace(sums.kept)
+    V, common = design.V + design.penalty, design.common()
     # by_count and weight run over the number kept, the design over the number removed. What β_j
     # takes off depends on the size alone, so one sum over sizes serves all words.
-    fixed = xp.asarray((design.weight * design.common())[::-1].copy(), **like)
-    base = xp.asarray((design.weight * design.intercept())[::-1].copy(), **like)
+    fixed, base = (
+        array_like((design.weight * x)[::-1].copy(), sums.kept)
+        for x in (common, design.intercept())
+    )
     beta = (sums.kept - xp.sum(sums.by_count * fixed, axis=-1)[:, None]) / V
-    beta = xp.concat([beta, xp.zeros_like(form.step[:, d:])], axis=-1)
-    intercept = xp.sum(sums.by_count * base, axis=-1) + form.c
     # An error of 1/D is one of f, so it counts by what reaches β; one of rounding by the two sums
     # before they are subtracted, which may be larger.
     slope, in_base = design.reach()
-    rounding = _ROUNDING * (6 * d + len(rule.nodes) + 64) * rule.condition
-    terms = float(design.m1 + design.weight @ np.abs(design.common())) / V
-    of_f = form.half_range * rule.error + form.error
-    bound = of_f * slope + form.magnitude * rounding * terms
-    base_bound = (of_f + form.magnitude * rounding) * in_base
-    return beta, bound, intercept, base_bound
+    rounding = _ROUNDING * (6 * design.d + len(rule.nodes) + 64) * rule.condition * size
+    terms = float(design.m1 + design.weight @ np.abs(common)) / V
+    intercept = xp.sum(sums.by_count * base, axis=-1)
+    return beta, of_f * slope + rounding * terms, intercept, (of_f + rounding) * in_base
 
 
 def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums:
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
     d = design.d
     heavy, delta, step = form.kept_is_heavy[:d], form.delta[:d], form.step[:, :d]
     zero = xp.zeros_like(step)
-    weight = xp.asarray(design.weight[::-1].copy(), **like)
+    weight = array_like(design.weight[::-1].copy(), form.delta)
     parts = []
     # The forward sums of all words are kept until the backward ones meet them: d²/2 cells per node.
     at_once = max(1, _CELLS // (d * d))
     for i in range(0, len(rule.nodes), at_once):
-        nodes = xp.asarray(rule.nodes[i : i + at_once], **like)
-        w = xp.asarray(rule.weights[i : i + at_once], **like) * xp.exp(-nodes)
+        some = slice(i, i + at_once)
+        nodes, w = (array_like(x[some], form.delta) for x in (rule.nodes, rule.weights))
+        w = w * xp.exp(-nodes)
         E = xp.exp(-nodes[:, None] * delta)
         # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
         steps = Steps(
@@ -102,8 +118,8 @@ def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums
             keep_value=xp.where(heavy, step, zero)[:, :, None],
             drop_factor=xp.where(heavy, xp.ones_like(E), E),
             drop_value=xp.where(heavy, zero, step),
-            tail_factor=xp.ones((len(nodes), d + 1), **like),
-            tail_value=form.n0[:, None] * xp.ones((1, d + 1), **like),
+            tail_factor=xp.ones_like(nodes[:, None] * weight),
+            tail_value=form.n0[:, None] * xp.ones_like(weight),
         )
         parts.append(chain_sums(steps, w, weight))
     kept, by_count = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))

@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import product
-from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import Lime, ends, lime
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
@@ -123,22 +122,13 @@ def _mixtures(
 def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
     """The heads of f − c, each over K, and then the linear model, which is taken off."""
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
     K = form.delta.shape[0]
     for i, ratio in enumerate(form.ratio.tolist()):
         rule = reciprocal_sum(max(1.0, ratio), tolerance)
-        nodes = xp.asarray(rule.nodes, **like)
-        E = xp.exp(-nodes[:, None] * form.delta[i])
-        one, heavy = xp.ones_like(E), form.kept_is_heavy[i]
-        zero = xp.zeros_like(form.step[i])
-        yield _Head(
-            weights=xp.asarray(rule.weights, **like) * xp.exp(-nodes) / K,
-            keep=xp.where(heavy, E, one),
-            drop=xp.where(heavy, one, E),
-            A=xp.where(heavy[None], form.step[i], zero),
-            B=xp.where(heavy[None], zero, form.step[i]),
-            n0=form.n0[i],
-        )
+        nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
+        head = HeavyForm(*(x[i] for x in form))
+        factors, values = state_factors(head, nodes), state_values(head)
+        yield _Head(w * xp.exp(-nodes) / K, *factors, *values, head.n0)
     one = xp.ones_like(form.delta[:1])
     yield _Head(
         weights=one[:, 0],

@@ -11,9 +11,6 @@ With 1/D = ∫ e^{−λD} dλ these are three quadratures. A whole group H contr
 sum over p is taken first and serves all nodes q.
 """
 
-from functools import lru_cache
-from typing import NamedTuple
-
 import numpy as np
 from array_api_compat import device
 
@@ -21,23 +18,13 @@ from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
 from limelight.theory.conditionals import grouped_by_rule
 from limelight.theory.heavy_form import HeavyForm, heavy_form
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import heads_mean
 from limelight.theory.ratio_game import RatioGame, Valued
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
-from limelight.theory.removal_mixture import removal_mixture
+from limelight.theory.removal_mixture import RemovalMixture, even_mixture
 
 _ROUNDING = 2.0**-52
-
-
-class _Nodes(NamedTuple):
-    """A mixture that gives every number of removed others the same weight."""
-
-    p: Float[Array, " M"]
-    omega: Float[Array, " M"]
-    missed: float
-    mass: float  # Σ|ω|
-    terms: float  # Σ|ω|/(p(1 − p)): how far rounding errors of a word's factor can be blown up
 
 
 def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1e-6) -> Valued:
@@ -51,8 +38,11 @@ def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1
     members = _members(game, groups)
     xp = array_namespace(game.a)
     form = heavy_form(game)
-    between = _nodes(len(members), tolerance)
-    within = [_nodes(len(words), tolerance) for words in members]
+    # Every number of removed others has the same weight.
+    between, *within = (
+        even_mixture(n, weight=1 / n, tolerance=0.2 * tolerance)
+        for n in (len(members), *map(len, members))
+    )
     scores: list[Array] = [None] * game.K
     errors = np.zeros((game.K, 2))
     # Two values of f enter: 2 half_range × (0.5 for 1/D + 2 × 0.2 for the mixtures).
@@ -82,30 +72,16 @@ def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndar
     return [np.flatnonzero(groups == name) for name in np.unique(groups)]
 
 
-@lru_cache(maxsize=1024)
-def _nodes(n: int, tolerance: float) -> _Nodes:
-    mixture = removal_mixture(np.full(n, 1 / n), np.ones(n), tolerance=0.2 * tolerance)
-    p, size = mixture.p, np.abs(mixture.omega)
-    return _Nodes(
-        p=p,
-        omega=mixture.omega,
-        missed=float(np.sum(mixture.residual)),
-        mass=float(np.sum(size)),
-        terms=float(np.sum(size / (p * (1 - p)))),
-    )
-
-
 def _head(
     form: HeavyForm,
     rule: ReciprocalSum,
     members: list[Int[np.ndarray, " _"]],
-    between: _Nodes,
-    within: list[_Nodes],
+    between: RemovalMixture,
+    within: list[RemovalMixture],
 ) -> Float[Array, "C d"]:
     """Owen values of one head."""
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    nodes, w = xp.asarray(rule.nodes, **like), xp.asarray(rule.weights, **like)
+    nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
     index = [xp.asarray(words, device=device(form.delta)) for words in members]
     parts = [_part(form, words) for words in index]
     outside = _outside(form, parts, nodes, w * xp.exp(-nodes), between)
@@ -132,13 +108,11 @@ def _outside(
     parts: list[HeavyForm],
     nodes: Float[Array, " Q"],
     w: Float[Array, " Q"],
-    between: _Nodes,
+    between: RemovalMixture,
 ) -> list[tuple[Float[Array, " Q"], Float[Array, "C Q"]]]:
     """For every group what the others say, summed over p: Σ ω P and Σ ω P R at each λ."""
     xp = array_namespace(form.delta)
-    like = {"dtype": form.delta.dtype, "device": device(form.delta)}
-    p = xp.asarray(between.p, **like)[:, None]
-    omega = xp.asarray(between.omega, **like)[:, None]
+    p, omega = (array_like(x, form.delta)[:, None] for x in (between.p, between.omega))
     sides = []
     for part in parts:
         heavy = xp.astype(part.kept_is_heavy, form.delta.dtype)
@@ -170,7 +144,7 @@ def _inside(
     nodes: Float[Array, " Q"],
     P: Float[Array, " Q"],
     PR: Float[Array, "C Q"],
-    within: _Nodes,
+    within: RemovalMixture,
 ) -> Float[Array, "C n"]:
     """The change of f by each word of a group, summed over q and λ."""
     xp = array_namespace(part.delta)

@@ -24,6 +24,25 @@ class RemovalMixture(NamedTuple):
     attained: Float[Array, " sizes"]
     residual: Float[Array, " sizes"]
 
+    @property
+    def missed(self) -> float:
+        """Σ_s|r_s|: what max|f − c| = 1 makes of the weights that are missed."""
+        return float(np.sum(self.residual))
+
+    @property
+    def mass(self) -> float:
+        """Σ|ω|."""
+        return float(np.sum(np.abs(self.omega)))
+
+    @property
+    def terms(self) -> float:
+        """Σ|ω|/(p(1 − p)): how far rounding errors of a word's factor can be blown up."""
+        return float(np.sum(np.abs(self.omega) / (self.p * (1 - self.p))))
+
+
+# Every word goes by a fair coin.
+FAIR_COINS = RemovalMixture(np.full(1, 0.5), np.ones(1), np.ones(1), np.zeros(1))
+
 
 def size_probabilities(n: int, p: Float[Array, " M"]) -> Float[Array, "sizes M"]:
     """Binom(s; n, p) for s = 0..n, each to a relative error of (8 + 4n) units of rounding.
@@ -79,6 +98,12 @@ def removal_mixture(
         M += 1 + M // 24
     assert best is not None  # noqa: S101 (the loop runs at least once)
     return best[1]
+
+
+@lru_cache(maxsize=4096)
+def even_mixture(sizes: int, *, weight: float, tolerance: float) -> RemovalMixture:
+    """The mixture that gives each of so many sizes, 0 among them, the same ``weight``."""
+    return removal_mixture(np.full(sizes, weight), np.ones(sizes), tolerance=tolerance)
 
 
 def _fitted(
