@@ -74,7 +74,7 @@ def read_by(monkeypatch, model):
     training = SimpleNamespace(
         train=lambda data, **_: arrives(data), recipe_named=lambda _: SimpleNamespace()
     )
-    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _: model)
+    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _, **__: model)
     for computing in ("judging.judge", "data.evaluate", "runs.job.plan_run"):
         monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
     monkeypatch.setattr("limelight.cli.train._training", lambda: training)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from limelight import __version__
 from limelight.data.columns import INPUT, DataSet, opened_data
+from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
@@ -37,7 +38,6 @@ from limelight.runs.work import (
     Orders,
     ShardWork,
     Task,
-    data_texts,
     finished_by,
     method_record,
 )
@@ -108,6 +108,8 @@ class RunJob:
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
+        if (doubt := work.unmatched(first.table())) is not None:
+            meter(notice=doubt)
         if meter.watcher and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))
             found = estimate(work, first.table(), count=self.texts, workers=workers)
@@ -143,7 +145,7 @@ class RunJob:
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    for one in data_texts(usable, work.model.classes)[0]:
+    for one in work.texts(usable)[0]:
         try:
             next(readings(work.model, [one.given], work.record.question))
         except InputError as error:
@@ -168,6 +170,7 @@ def plan_run(
     budget: BudgetGiven | None,
     limit: int | None,
     shard_texts: int | None,
+    labels: Labels | None = None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     if not isinstance(question.features, str):
@@ -175,7 +178,8 @@ def plan_run(
     chosen = _chosen(model, method, settings)
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
-    found = data.record(texts_kept=texts_kept, limit=limit)
+    found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    ClassLabels(model.classes, labels)  # refused before any work is done
     source = source_of(model)
     return RunRecord(
         schema="limelight.run/1",
@@ -240,6 +244,7 @@ def explain_data(
     pair_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    labels: Labels | None = None,
     budget: BudgetGiven | None = None,
     texts_kept: bool = True,
     limit: int | None = None,
@@ -286,6 +291,9 @@ def explain_data(
         The column of ids; by default one of a usual name, else the number of the row.
     label_column
         The column of labels; by default one of a usual name, else there are none.
+    labels
+        Which class a label is, where they are numbers or other names than the classes have: the
+        classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
     budget
         Calls of the model that all methods together may spend on each text, such as "400 calls",
         as :func:`limelight.compare` spends them. A time is refused: what it allows depends on the
@@ -322,6 +330,7 @@ def explain_data(
         texts_kept=texts_kept,
         limit=limit,
         shard_texts=shard_texts,
+        labels=labels,
     )
     work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)
     _check_workers(workers)
