@@ -58,6 +58,7 @@ IDS = {
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
+    "extreme_games": {"violations", "refused", "lime", "lime_intercept", "shapley_mean_field"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "faithfulness_per_second_deep": {
         "lrp",
