@@ -380,6 +380,7 @@ def _try(case: Case, number: int, tally: Tally) -> None:
             tally.held[what, outcome] += 1
             if outcome == "violated":
                 tally.wrong.append(f"{number} {what}: {found} ± {bound:.3g}, {_short(exact)}")
+                print(tally.wrong[-1], flush=True)
 
 
 def _outcome(found: np.ndarray, bound: float, exact: Numbers, what: str, tally: Tally) -> str:
@@ -408,8 +409,6 @@ def main() -> None:
     arguments = parser.parse_args()
     games = 4 if arguments.smoke else arguments.games
     tally = tried(iter(range(arguments.first, arguments.first + games)))
-    for line in tally.wrong:
-        print(line)
     report("extreme_games", list(_measures(tally)), arguments, data=f"{games} random games")
 
 

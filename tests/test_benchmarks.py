@@ -97,6 +97,7 @@ NEEDS = {
     "serving": ("starlette", "uvicorn"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
     "live": ("playwright",),
+    "extreme_games": ("mpmath",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
     "surrogate": ("torch", "transformers"),
@@ -104,6 +105,7 @@ NEEDS = {
 }
 SCRIPTS = {
     "coverage": "coverage_study",
+    "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
 
