@@ -13,6 +13,7 @@ from limelight.theory.enumeration import shapley_interactions_by_enumeration
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, value
+from limelight.theory.removal_mixture import FAIR_COINS
 from limelight.theory.shapley import shapley
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION, plain
 
@@ -108,8 +109,8 @@ def added_up() -> Picture:
 
 def _changes(game: RatioGame, p: float) -> np.ndarray:
     """E_p[f | j kept] − E_p[f | j removed] for every word j."""
-    one = np.ones((1, 1))
-    return np.asarray(mean_changes(game, p * one, one, np.zeros(1), share=1e-7).scores[0])
+    coins = FAIR_COINS._replace(p=np.full(1, p))
+    return np.asarray(mean_changes(game, [coins], share=1e-7).scores[0])
 
 
 def stand_ins() -> Picture:

@@ -1,6 +1,7 @@
 """Anchors: a few words that hold the prediction, with how often they do."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, NamedTuple, cast, final
 
@@ -148,15 +149,7 @@ class Anchors:
     @property
     def search(self) -> AnchorSearch:
         """What steers the search."""
-        return AnchorSearch(
-            threshold=self.threshold,
-            delta=self.delta,
-            slack=self.slack,
-            batch=cast(int, self.batch),
-            beam=self.beam,
-            max_size=self.max_size,
-            max_samples=cast(int, self.max_samples),
-        )
+        return AnchorSearch(**{one.name: getattr(self, one.name) for one in fields(AnchorSearch)})
 
 
 class _Precision(NamedTuple):

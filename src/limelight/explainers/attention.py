@@ -1,6 +1,6 @@
 """Attention as an explanation: one layer, rollout, flow, and with gradients."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import cast, final
@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.method import Method, Way, each, settings_class
-from limelight.explainers.reading import Reading, pooled_pieces
+from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -17,11 +17,23 @@ from limelight.text import Document
 from limelight.theory.attention import max_attention, mean_attention
 
 
-def mean_over_windows(
-    windows: Iterable[Attended], score: Callable[[Attended], Float[np.ndarray, "*K t"]]
+def _mean_over_windows(
+    one: Reading,
+    score: Callable[[Attended], Float[np.ndarray, "*K t"]],
+    *,
+    gradients: bool = False,
 ) -> Float[np.ndarray, "*K T"]:
-    """Return the scores of all pieces: a window counts as one of ``windows``."""
-    found = [score(one) for one in windows]
+    """Return the scores of all pieces: each window counts as one of those that were read.
+
+    One window comes after another, because the attention of all may not fit in memory.
+    """
+    weigh, read_in = one.targets.weights if gradients else None, one.documents[0].windows
+    # ∂F/∂α of a window holds its share of the mean, which would be taken again here.
+    windows = 1 if read_in is None else len(read_in.spans)
+    found = [
+        score(window._replace(gradient=window.gradient * windows) if gradients else window)
+        for window in cast(Attends, one.model).attended(one.documents[0], weigh)
+    ]
     return np.concatenate(found, axis=-1) / len(found)
 
 
@@ -147,14 +159,16 @@ def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
 def _gradient_from_tables(_: AlphaGrad, reading: Reading) -> list[Finding]:
     """Score every feature by Σ over heads of α ∂F/∂α = α u / K."""
     arrays = reading.collapsed
-    product = arrays.attention * arrays.attended_u(reading.target_weights)
-    parts = arrays.pooled(product[..., 1:])
-    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+    return mean_of_heads(arrays, arrays.attention * arrays.attended_u(reading.target_weights))
 
 
 def _of_layer(settings: AlphaAvg | AlphaMax, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
-    heads = mean_over_windows(_attended(one), lambda a: chosen_layer(_read_rows(a), settings.layer))
+
+    def read_rows(found: Attended) -> Float[np.ndarray, "H T"]:
+        return chosen_layer(np.einsum("s,lhst->lht", found.reads, found.alpha), settings.layer)
+
+    heads = _mean_over_windows(one, read_rows)
     return Finding(
         scores=pooled_pieces(one, summary(heads)),
         heads=pooled_pieces(one, heads),
@@ -170,9 +184,7 @@ def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
         layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
         return chosen_layer(layers, settings.layer)
 
-    windows = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
-    # ∂F/∂α of a window holds its share of the mean already, so windows are not averaged.
-    heads = np.concatenate([product(part) for part in windows], axis=-1)
+    heads = _mean_over_windows(one, product, gradients=True)
     return Finding(
         scores=pooled_pieces(one, heads.sum(axis=0)),
         heads=pooled_pieces(one, heads * len(heads)),
@@ -181,7 +193,7 @@ def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
 
 def _through_layers(_: Rollout, one: Reading) -> Finding:
     """Score every feature by the product over layers of (α + I)/2, mean over heads."""
-    mass = mean_over_windows(_attended(one), rolled_out)
+    mass = _mean_over_windows(one, rolled_out)
     return Finding(scores=pooled_pieces(one, mass), notices=(_of_pieces(one, mass),))
 
 
@@ -191,16 +203,7 @@ def _by_flow(_: Flow, one: Reading) -> Finding:
     def flows(found: Attended) -> Float[np.ndarray, " T"]:
         return largest_flows(with_residual(found.alpha), found.reads)
 
-    return Finding(scores=pooled_pieces(one, mean_over_windows(_attended(one), flows)))
-
-
-def _attended(one: Reading) -> Iterator[Attended]:
-    """Yield the attention of one window after another: that of all may not fit in memory."""
-    return cast(Attends, one.model).attended(one.documents[0])
-
-
-def _read_rows(found: Attended) -> Float[np.ndarray, "L H T"]:
-    return np.einsum("s,lhst->lht", found.reads, found.alpha)
+    return Finding(scores=pooled_pieces(one, _mean_over_windows(one, flows)))
 
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
@@ -241,22 +244,13 @@ def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]
     """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
     arrays = reading.collapsed
     product = arrays.attention * arrays.attended_u(reading.target_weights)
-    product = product / product.shape[-2]
-    parts = arrays.pooled(np.maximum(product, 0)[..., 1:])
-    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+    return mean_of_heads(arrays, np.maximum(product / product.shape[-2], 0))
 
 
 def _generic_through_layers(_: GenericAttention, one: Reading) -> Finding:
     """Score every feature by what the layers bring from its pieces to the positions read."""
-    read_in = one.documents[0].windows
-    windows = 1 if read_in is None else len(read_in.spans)
-
-    def relevance(window: Attended) -> Float[np.ndarray, " T"]:
-        # ∂F/∂α of a window holds its share of the mean, which every layer would take again.
-        return relevance_of_layers(window._replace(gradient=window.gradient * windows))
-
-    attended = cast(Attends, one.model).attended(one.documents[0], one.targets.weights)
-    return Finding(scores=pooled_pieces(one, mean_over_windows(attended, relevance)))
+    relevance = _mean_over_windows(one, relevance_of_layers, gradients=True)
+    return Finding(scores=pooled_pieces(one, relevance))
 
 
 def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:

@@ -7,25 +7,23 @@ from typing import Annotated, final
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.budget import Draws, calls_of_draws, counted_draws
+from limelight.explainers.budget import Drawing, Draws, by_draws
 from limelight.explainers.method import (
     Method,
     NotBelow,
     OneOf,
-    Positive,
-    Way,
     at_least,
+    by_quadrature,
     each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, semivalue, unseen_effects
+from limelight.explainers.target_game import TargetGame, exact_values, fitted_masks
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
 from limelight.sampling.fits import fitted_lime
-from limelight.sampling.masks import text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
-from limelight.sampling.sample import CoinDraws, Sample, until
+from limelight.sampling.sample import CoinDraws
 from limelight.shapes import Bool, Float
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
@@ -34,15 +32,12 @@ from limelight.theory.namespace import host_array
 
 @final
 @settings_class
-class Banzhaf:
+class Banzhaf(Drawing):
     """Settings of Banzhaf values: of a quadrature, or of random masks."""
 
-    tolerance: Annotated[float | None, Positive] = None
     per_head: bool = False
     samples: Annotated[int | None, at_least(4)] = None
     max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
 
     @property
     def draws(self) -> Draws:
@@ -52,16 +47,11 @@ class Banzhaf:
 
 @final
 @settings_class
-class Interactions:
+class Interactions(Drawing):
     """Settings of pair interactions: of a quadrature, or of random masks."""
 
     index: Annotated[str, OneOf(INDICES)] = "shapley"
-    tolerance: Annotated[float | None, Positive] = None
     top: Annotated[int | None, at_least(1)] = 100
-    samples: Annotated[int | None, at_least(2)] = None
-    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
 
     @property
     def draws(self) -> Draws:
@@ -111,14 +101,8 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
         both = game(np.concatenate([keep, ~keep]))
         return (both[: len(keep)] - both[len(keep) :]) / 2
 
-    sample = Sample(odd, CoinDraws(d), text_rng(settings.seed, one.documents[0].text), row0=False)
-    fit = until(
-        sample,
-        partial(fitted_lime, ridge=0.0, known_range=game.known_range),
-        start=draws.first(d) // 2,
-        tolerance=settings.tolerance,
-        most=settings.max_samples // 2,
-    )
+    how = partial(fitted_lime, ridge=0.0)
+    fit, unmet, unseen = fitted_masks(settings, one, game, CoinDraws(d), how, ask=odd)
     if not np.isfinite(fit.stderr).all():  # some mask alone decides a score
         advised, drawn = draws.determining(d), 2 * fit.samples
         raise DomainError(
@@ -129,18 +113,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
         scores=fit.scores[0],
         stderr=fit.stderr[0],
         base_value=game.base_value,
-        notices=(
-            draws.unmet(2 * fit.samples, float(fit.stderr.max()))
-            + unseen_effects(
-                flat=bool(fit.flat[0]),
-                spike=float(fit.spike[0]),
-                size=max(game.known_range, float(sample.range[0])),
-                draws=fit.samples,
-                same="fit one linear model",
-                what="pairs of masks",
-            )
-            + game.notices
-        ),
+        notices=unmet + unseen + game.notices,
         diagnostics={"samples_drawn": 2 * fit.samples},
     )
 
@@ -151,7 +124,6 @@ _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pa
 
 def _exactly(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by what the two do together beyond what each does alone."""
-    one.need_logit("interactions")
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
     return Finding(
@@ -170,14 +142,8 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         return game.of_all_masks(of_words(matrix), pairs=strongest(matrix, None, settings.top))
     drawn = PairDraws(d, settings.index)
-    sample = Sample(game, drawn, text_rng(settings.seed, one.documents[0].text), row0=False)
-    fit = until(
-        sample,
-        partial(fitted_pairs, draws=drawn, known_range=game.known_range),
-        start=draws.first(d),
-        tolerance=settings.tolerance,
-        most=settings.max_samples,
-    )
+    how = partial(fitted_pairs, draws=drawn)
+    fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how)
     told = _told_from_zero(fit)
     return Finding(
         scores=of_words(fit.scores[0]),
@@ -185,19 +151,7 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
         stderr=of_words(fit.stderr[0]),
         pairs=strongest(fit.scores[0], fit.stderr[0], settings.top),
         base_value=game.base_value,
-        notices=(
-            draws.unmet(fit.samples, float(fit.stderr.max()))
-            + _noise(told, d)
-            + unseen_effects(
-                flat=bool(fit.flat[0]),
-                spike=0.0,
-                size=max(game.known_range, float(sample.range[0])),
-                draws=fit.samples,
-                same="fit one linear model",
-                what="masks",
-            )
-            + game.notices
-        ),
+        notices=unmet + _noise(told, d) + unseen + game.notices,
         diagnostics={"samples_drawn": fit.samples, "pairs_told_from_zero": told},
     )
 
@@ -259,32 +213,14 @@ ROWS = (
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Banzhaf,
         ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=partial(semivalue, name="banzhaf", value=banzhaf),
-                settings={
-                    "tolerance": "largest error of a score, relative to the range of f",
-                    "per_head": "also score every head alone",
-                },
-                defaults={"tolerance": 1e-6},
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(_by_masks),
-                settings={
+            by_quadrature(partial(exact_values, value=banzhaf), ("tolerance", "per_head")),
+            by_draws(
+                _by_masks,
+                {
                     "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                     "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
                     "asked instead",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
-                    "tolerance": "keep drawing until no standard error exceeds it; None: stop at "
-                    "`samples`",
-                    "max_samples": "the most masks to draw",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws(),
                 cost="one call of the model per sample",
                 feasible=_check_banzhaf,
             ),
@@ -300,34 +236,16 @@ ROWS = (
         signed=False,
         settings=Interactions,
         ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=each(_exactly),
-                settings={
-                    "index": _INDEX,
-                    "tolerance": "largest error of a score, relative to the range of f",
-                    "top": _TOP,
-                },
-                defaults={"tolerance": 1e-6},
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(_pairs_by_masks),
-                settings={
+            by_quadrature(each(_exactly), ("index", "tolerance", "top"), index=_INDEX, top=_TOP),
+            by_draws(
+                _pairs_by_masks,
+                {
                     "index": _INDEX,
                     "top": _TOP,
                     "samples": "masks to draw; None: ten for each word, at least 2000. If there "
                     "are no more than that, or at most 1,024, all 2^d are asked instead",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
-                    "tolerance": "keep drawing until no standard error exceeds it; None: stop at "
-                    "`samples`",
-                    "max_samples": "the most masks to draw",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws(own=_OWN),
+                own=_OWN,
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check_interactions,
             ),

@@ -6,14 +6,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, final
+from typing import Annotated, Any, cast, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Allowance, Chosen, Counted, setting_defaults
+from limelight.explainers.method import (
+    MEANS,
+    Allowance,
+    Chosen,
+    Counted,
+    NotBelow,
+    Positive,
+    Way,
+    at_least,
+    each,
+    setting_defaults,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import TextGame
+from limelight.results import Finding
 from limelight.sampling.all_masks import affordable
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
@@ -101,21 +114,58 @@ class Draws:
         return self.shared + draws * self.each(d)
 
 
-def calls_of_draws(settings: Any, d: int) -> int:
-    """Return how often settings that have ``draws`` ask a model."""
-    draws: Draws = settings.draws
-    return draws.calls(d)
+@settings_class
+class Drawing:
+    """Settings of every method that draws masks."""
+
+    samples: Annotated[int | None, at_least(2)] = None
+    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
+    tolerance: Annotated[float | None, Positive] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
 
 
-def counted_draws(count: str = "samples", own: float = 0.0) -> Counted:
-    """Return how settings that have ``draws``, whose number is ``count``, keep within a budget."""
+def by_draws(
+    explain: Callable[[Any, Reading], Finding],
+    settings: Mapping[str, str],
+    *,
+    count: str = "samples",
+    most: int | None = None,
+    cost: str = "",
+    own: float = 0.0,
+    feasible: Callable[[Any, int], None] | None = None,
+) -> Way:
+    """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
+
+    It goes on to a tolerance, unless it can use so many and no more: ``most``.
+    """
+    limit, counts = f"max_{count}", [count]
+    meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
+    if most is None:
+        counts += [limit, "tolerance"]
+        until = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
+        kind = "masks" if count == "samples" else count
+        meant |= {"tolerance": until, limit: f"the most {kind} to draw"}
 
     def fitted(settings: Any, d: int, calls: int) -> Any:
         draws = settings.draws.within(calls, d)
-        return replace(settings, **{count: draws, f"max_{count}": draws})
+        if most is not None:
+            return replace(settings, **{count: min(draws, most)})
+        return replace(settings, **{count: draws, limit: draws})
 
-    counts = (count, f"max_{count}", "tolerance")
-    return Counted(lambda settings, d: settings.draws.fewest_calls(d), counts, fitted, own)
+    def fewest(settings: Any, d: int) -> int:
+        return cast(Draws, settings.draws).fewest_calls(d)
+
+    return Way(
+        needs=None,
+        exactness="sampled",
+        explain=each(explain),
+        settings=meant,
+        calls=lambda settings, d: cast(Draws, settings.draws).calls(d),
+        counted=Counted(fewest, tuple(counts), fitted, own),
+        cost=cost,
+        feasible=feasible,
+    )
 
 
 @final

@@ -1,5 +1,6 @@
 """Gradients, integrated gradients, and LRP."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, cast, final
@@ -18,8 +19,14 @@ from limelight.explainers.method import (
     each,
     settings_class,
 )
-from limelight.explainers.reading import Reading, pooled_pieces
-from limelight.models import Differentiates, Freezes, Model, resolved_replacement
+from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
+from limelight.models import (
+    Differentiated,
+    Differentiates,
+    Freezes,
+    Model,
+    resolved_replacement,
+)
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -104,11 +111,16 @@ def _at_pieces(_: GAvg | GL1 | GL2, one: Reading, *, summary: Summary) -> Findin
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
     scores = pooled_pieces(one, gradient_summary(G, summary))
-    if summary != "mean" or (noise := _rounding(G)) < np.abs(scores).max():
+    # Under a layer norm the gradient has mean zero, and below this size means of it are rounding.
+    noise, largest = float(_ROUNDING * np.abs(G).mean()), np.abs(scores).max()
+    if summary != "mean" or noise < largest:
         return Finding(scores=scores)
-    return Finding(
-        scores=scores, notices=(_only_noise(scores, noise),), diagnostics={"rounding": noise}
+    notice = (
+        "The model normalises its embedded input, so the mean of the gradient is zero and these "
+        f"scores are rounding errors: none is larger than {largest:.0e}, and below "
+        f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
     )
+    return Finding(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
 
 
 def _times_input(_: GxI, one: Reading) -> Finding:
@@ -123,20 +135,6 @@ def _embedded_and_gradient(
     model, document = cast(Differentiates, one.model), one.documents[0]
     e = model.embedded(document)
     return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
-
-
-def _rounding(G: Float[np.ndarray, "T d_e"]) -> float:
-    """Return the size below which means of the rows of ``G`` are rounding errors."""
-    return float(_ROUNDING * np.abs(G).mean())
-
-
-def _only_noise(scores: Float[np.ndarray, " d"], noise: float) -> str:
-    """Say that scores are rounding: under a layer norm, the gradient has mean zero."""
-    return (
-        "The model normalises its embedded input, so the mean of the gradient is zero and these "
-        f"scores are rounding errors: none is larger than {np.abs(scores).max():.0e}, and below "
-        f"{noise:.0e} nothing can be said. Use 'shapley', 'lime' or 'lrp'."
-    )
 
 
 def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
@@ -240,7 +238,10 @@ def _along(settings: IG, one: Reading) -> Finding:
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
-        piece_scores, *coarse = _integrals(one, start, end, nodes)
+        at, weights = nested_rules(nodes)  # all nodes, and either half of them
+        (piece_scores, *coarse), _ = _integrals(
+            one, model.differentiated, (start, end), at, weights
+        )
         gap = abs(float(piece_scores.sum() - (whole - base)))
         if gap <= tolerance * abs(whole - base) or 2 * nodes > settings.max_steps:
             break
@@ -268,19 +269,24 @@ def _fitted(settings: IG, _: int, calls: int) -> IG:
 
 def _integrals(
     one: Reading,
-    start: Float[np.ndarray, "T d_e"],
-    end: Float[np.ndarray, "T d_e"],
-    nodes: int,
-) -> Float[np.ndarray, "3 T"]:
-    """The scores of all tokens, and the same from either half of the nodes."""
-    at, weights = nested_rules(nodes)
-    ask, means = cast(Differentiates, one.model).differentiated, np.zeros((3, *end.shape))
-    for first in range(0, nodes, _NODES):
+    ask: Callable[..., Differentiated],
+    ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
+    at: Float[np.ndarray, " n"],
+    weights: Float[np.ndarray, "r n"],
+) -> tuple[Float[np.ndarray, "r T"], Float[np.ndarray, " C"]]:
+    """Return Σ_k w_k (e − s) · ∇F at s + x_k (e − s) for each row of weights, of every token.
+
+    Beside them the outputs at the last of these points.
+    """
+    start, way = ends[0], ends[1] - ends[0]
+    means, outputs = np.zeros((len(weights), *way.shape)), one.outputs
+    for first in range(0, len(at), _NODES):
         some = slice(first, first + _NODES)
-        points = start + at[some, None, None] * (end - start)
+        points = start + at[some, None, None] * way
         found = ask(one.documents[0], points, one.targets.weights)
         means += np.einsum("rn,nte->rte", weights[:, some], found.gradient)
-    return (means * (end - start)).sum(axis=-1)
+        outputs = found.outputs
+    return (means * way).sum(axis=-1), outputs[-1]
 
 
 def _coarse(scores: Float[np.ndarray, " d"], errors: Float[np.ndarray, " d"]) -> tuple[str, ...]:
@@ -320,9 +326,7 @@ def _frozen_from_tables(_: Lrp, reading: Reading) -> list[Finding]:
     What biases add to u is no token's, and left out.
     """
     arrays = reading.collapsed
-    product = arrays.alpha * arrays.read_u(reading.target_weights)
-    parts = arrays.pooled(product[..., 1:])
-    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
+    return mean_of_heads(arrays, arrays.alpha * arrays.read_u(reading.target_weights))
 
 
 def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
@@ -352,27 +356,9 @@ def _on_the_way(settings: Lrp, one: Reading) -> Finding:
     nodes, weights = np.polynomial.legendre.leggauss(settings.steps)
     # The text itself comes last and counts nothing: its outputs are compared.
     at, weight = np.append((nodes + 1) / 2, 1.0), np.append(weights / 2, 0.0)
-    return Finding(scores=pooled_pieces(one, _integral(one, start, end, at, weight)))
-
-
-def _integral(
-    one: Reading,
-    start: Float[np.ndarray, "T d_e"],
-    end: Float[np.ndarray, "T d_e"],
-    at: Float[np.ndarray, " n"],
-    weight: Float[np.ndarray, " n"],
-) -> Float[np.ndarray, " T"]:
-    """Return Σ_k w_k (e − s) · ∇f at s + x_k (e − s), the last of which is the text."""
-    ask, mean = cast(Freezes, one.model).frozen_gradient, np.zeros_like(end)
-    outputs = one.outputs
-    for first in range(0, len(at), _NODES):
-        some = slice(first, first + _NODES)
-        points = start + at[some, None, None] * (end - start)
-        found = ask(one.documents[0], points, one.targets.weights)
-        mean += np.einsum("n,nte->te", weight[some], found.gradient)
-        outputs = found.outputs
-    _check_same(one.outputs[0], outputs[-1])
-    return (mean * (end - start)).sum(axis=-1)
+    (scores,), outputs = _integrals(one, model.frozen_gradient, (start, end), at, weight[None])
+    _check_same(one.outputs[0], outputs)
+    return Finding(scores=pooled_pieces(one, scores))
 
 
 def _check_same(held: Float[np.ndarray, " C"], frozen: Float[np.ndarray, " C"]) -> None:

@@ -1,38 +1,41 @@
 """LIME: its limit without sampling, by regression on the answers of any model, and formulas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, final
+from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.budget import DEFAULT_CALLS, Draws, calls_of_draws, counted_draws
+from limelight.explainers.budget import DEFAULT_CALLS, Drawing, Draws, by_draws
 from limelight.explainers.method import (
+    MEANS,
     FiniteNotNegative,
     Method,
-    NotBelow,
     NotNegative,
     OneOf,
     Positive,
     Way,
     at_least,
-    each,
+    by_quadrature,
     settings_class,
 )
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
+    MEAN_FIELD,
     TargetGame,
-    head_scores,
-    mean_field_findings,
-    unseen_effects,
+    based,
+    bounded,
+    exact_values,
+    fitted_masks,
 )
 from limelight.models import why_not
 from limelight.results import Finding
 from limelight.sampling.all_masks import lime_of_all_masks
 from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
-from limelight.sampling.masks import SIZES, text_rng
-from limelight.sampling.sample import LimeDraws, Sample, until
+from limelight.sampling.masks import SIZES
+from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
@@ -48,17 +51,13 @@ _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
 _SHRUNK = 0.1  # of a score, that a penalty may take off it without a word
 _PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
-
-
 _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
-_REPLACEMENT = "what stands for a removed word"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
-_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `samples`"
 
 
 @final
 @settings_class
-class LimeSampled:
+class LimeSampled(Drawing):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
 
     ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
@@ -76,72 +75,42 @@ class LimeSampled:
     row0: bool = True
     num_features: Annotated[int | None, at_least(1)] = None
     feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
-    replacement: str = "auto"
     sizes: Annotated[str, OneOf(SIZES)] = "uniform"
-    seed: Annotated[int, at_least(0)] = 0
-    tolerance: Annotated[float | None, Positive] = None
-    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
 
     @property
     def draws(self) -> Draws:
         """How many rows are drawn; never all, because this is the package's, noise included."""
-        return _rows(self, ridge=self.ridge, row0=self.row0, enumerates=False)
+        return _rows(self, enumerates=False)
 
 
 @final
 @settings_class
-class Lime:
+class Lime(Drawing):
     """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
 
     bandwidth: Annotated[float, Positive] = 0.25
     penalty: Annotated[float, NotNegative] = 0.0
     rows: int | None = None
-    tolerance: Annotated[float | None, Positive] = None
-    replacement: str = "auto"
     per_head: bool = False
     fit: bool = False
-    samples: Annotated[int | None, at_least(2)] = None
     sizes: Annotated[str, OneOf(SIZES)] = "balanced"
-    seed: Annotated[int, at_least(0)] = 0
-    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
+    # The regression of which the limit is the limit: without penalty, row 0 or selection.
+    ridge: ClassVar[float] = 0.0
+    row0: ClassVar[bool] = False
+    num_features: ClassVar[int | None] = None
+    feature_selection: ClassVar[str] = "none"
 
     def __post_init__(self) -> None:
         if self.replacement == "delete" and (self.per_head or self.fit):
             raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
 
     @property
-    def regression(self) -> LimeSampled:
-        """The regression without penalty, row 0 or selection: what the limit is the limit of."""
-        return LimeSampled(
-            samples=self.samples,
-            bandwidth=self.bandwidth,
-            ridge=0.0,
-            row0=False,
-            feature_selection="none",
-            replacement=self.replacement,
-            sizes=self.sizes,
-            seed=self.seed,
-            tolerance=self.tolerance,
-            max_samples=self.max_samples,
-        )
-
-    @property
     def draws(self) -> Draws:
         """How many rows are drawn, or all: there is then no sampling error."""
-        return _rows(self, ridge=0.0, row0=False, enumerates=True)
-
-    @property
-    def design(self) -> dict[str, Any]:
-        """What the limit is taken of."""
-        return {"bandwidth": self.bandwidth, "penalty": self.penalty, "rows": self.rows}
-
-    @property
-    def limit(self) -> dict[str, Any]:
-        """What the limit is taken of, and how closely it is computed."""
-        return {**self.design, "tolerance": self.tolerance}
+        return _rows(self, enumerates=True)
 
 
-def _rows(settings: Lime | LimeSampled, *, ridge: float, row0: bool, enumerates: bool) -> Draws:
+def _rows(settings: Lime | LimeSampled, *, enumerates: bool) -> Draws:
     return Draws(
         count=settings.samples,
         most=settings.max_samples,
@@ -149,77 +118,53 @@ def _rows(settings: Lime | LimeSampled, *, ridge: float, row0: bool, enumerates:
         usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
         fewest=2,
         # A penalty determines every score.
-        determining=lambda d: _advised(d) if ridge == 0 else 2,
-        beside=1 if row0 else 2,  # row 0 is the text itself
+        determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
+        beside=1 if settings.row0 else 2,  # row 0 is the text itself
         enumerates=enumerates,
     )
 
 
-def _parts(settings: Lime | LimeSampled) -> tuple[LimeSampled, Draws]:
-    """Return how masks are fitted, and how many."""
-    own = settings if isinstance(settings, LimeSampled) else settings.regression
-    return own, settings.draws
-
-
 def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
     """Refuse before any call what cannot end well: rows without weight, or too few of them."""
-    own, draws = _parts(settings)
+    draws = settings.draws
     if d > 1:
-        lime_design(d, bandwidth=own.bandwidth)
-    rows, kept = draws.last(d), d if own.num_features is None else min(d, own.num_features)
-    if own.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
+        lime_design(d, bandwidth=settings.bandwidth)
+    rows, kept = draws.last(d), min(d, settings.num_features or d)
+    if settings.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
 
 
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
-    d, (own, draws) = len(one.features[0]), _parts(settings)
+    d = len(one.features[0])
     if d < 2:
         raise DomainError(
             f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
         )
     _check_enough(settings, d)
-    game = TargetGame(one, own.replacement)
-    if draws.asks_all(d):
-        found = lime_of_all_masks(game, d, bandwidth=own.bandwidth)
+    game = TargetGame(one, settings.replacement)
+    if settings.draws.asks_all(d):
+        found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         return game.of_all_masks(
             found.scores[0], intercept=float(found.intercept[0]), said=_poor_fit(r2), r2=r2
         )
-    drawn = LimeDraws(d=d, bandwidth=own.bandwidth, sizes=own.sizes)
-    sample = Sample(game, drawn, text_rng(own.seed, one.documents[0].text), row0=own.row0)
-    fit = until(
-        sample,
-        partial(
-            fitted_lime,
-            ridge=own.ridge,
-            num_features=own.num_features,
-            feature_selection=own.feature_selection,
-            known_range=game.known_range,
-        ),
-        start=draws.first(d),
-        tolerance=own.tolerance,
-        most=own.max_samples,
+    drawn = LimeDraws(d=d, bandwidth=settings.bandwidth, sizes=settings.sizes)
+    how = partial(
+        fitted_lime,
+        ridge=settings.ridge,
+        num_features=settings.num_features,
+        feature_selection=settings.feature_selection,
     )
-    _check_determined(own, fit, d)
+    fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
+    _check_determined(settings, fit, d)
+    own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
     return Finding(
         scores=fit.scores[0],
         stderr=fit.stderr[0],
         base_value=game.base_value,
         intercept=float(fit.intercept[0]),
-        notices=(
-            _notices(own, fit, lime_design(d, bandwidth=own.bandwidth))
-            + draws.unmet(fit.samples, float(fit.stderr.max()))
-            + unseen_effects(
-                flat=bool(fit.flat[0]),
-                spike=float(fit.spike[0]),
-                size=max(game.known_range, float(sample.range[0])),
-                draws=fit.samples,
-                same="fit one linear model",
-                what="masks",
-            )
-            + game.notices
-        ),
+        notices=own + unmet + unseen + game.notices,
         diagnostics={
             "samples_drawn": fit.samples,
             "r2": float(fit.r2[0]),
@@ -229,7 +174,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     )
 
 
-def _check_determined(settings: LimeSampled, fit: LimeFit, d: int) -> None:
+def _check_determined(settings: Lime | LimeSampled, fit: LimeFit, d: int) -> None:
     """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
     if np.isfinite(fit.stderr).all():
         return
@@ -242,7 +187,7 @@ def _check_determined(settings: LimeSampled, fit: LimeFit, d: int) -> None:
     )
 
 
-def _notices(settings: LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
+def _notices(settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
     notices = []
     if (kept := int(fit.kept[0])) < design.d:
         notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
@@ -287,44 +232,42 @@ def _poor_fit(r2: float) -> tuple[str, ...]:
 
 def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
-    reading.need_logit("lime")
+    design: dict[str, Any] = {
+        "bandwidth": settings.bandwidth,
+        "penalty": settings.penalty,
+        "rows": settings.rows,
+    }
     if settings.replacement == "delete":
-        return [_limit_deleting(settings, reading, i) for i in range(len(reading.documents))]
-    games = reading.ratio_game
-    solve = partial(lime, **settings.limit)
-    found = lime(games, **settings.limit)
-    scores, bounds, intercepts = map(host_array, (found.scores, found.bound, found.intercept))
-    heads = head_scores(solve, games) if settings.per_head else None
-    fit = lime_fit(games, **settings.design) if settings.fit else None
-    quality = None if fit is None else (host_array(fit.r2), host_array(fit.bound))
+        of_each = range(len(reading.documents))
+        design["tolerance"] = settings.tolerance
+        return [_limit_deleting(reading, i, design) for i in of_each]
+    found = exact_values(settings, reading, value=lime, **design)
+    if not settings.fit:
+        return found
+    fit = lime_fit(reading.ratio_game, **design)
+    quality = zip(host_array(fit.r2)[:, 0], host_array(fit.bound)[:, 0], strict=True)
     return [
-        Finding(
-            scores=scores[i, 0, : len(features)],
-            bound=float(bounds[i, 0]),
-            intercept=float(intercepts[i, 0]),
-            heads=None if heads is None else heads[:, i, : len(features)],
-            **({} if quality is None else _quality(*(float(x[i, 0]) for x in quality))),
-        )
-        for i, features in enumerate(reading.features)
+        replace(one, **_quality(float(r2), float(bound), one.diagnostics))
+        for one, (r2, bound) in zip(found, quality, strict=True)
     ]
 
 
-def _limit_deleting(settings: Lime, reading: Reading, i: int) -> Finding:
+def _limit_deleting(reading: Reading, i: int, design: dict[str, Any]) -> Finding:
     game = reading.collapsed.deletion_game(i, reading.target_weights)
-    found = lime_under_deletion(game, **settings.limit)
-    return Finding(
-        scores=found.scores[0], bound=float(found.bound[0]), intercept=float(found.intercept[0])
-    )
+    found = lime_under_deletion(game, **design)
+    base = based(found.intercept, found.intercept_bound)
+    return Finding(scores=found.scores[0], bound=float(found.bound[0]), **base)
 
 
-def _quality(r2: float, bound: float) -> dict[str, Any]:
-    """R² with its bound, and a warning where the fit is poor or not known."""
+def _quality(r2: float, bound: float, known: Mapping[str, Any]) -> dict[str, Any]:
+    """R² with its bound beside what is known, and a warning where the fit is poor or not known."""
+    found = {**known, "r2": r2, "r2_bound": bound}
     notice = f"LIME's linear model explains {r2:.0%} of the variation: read its scores with care."
     if bound > _UNKNOWN_FIT:
         notice = f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}."
     elif r2 >= _POOR_FIT:
-        return {"diagnostics": {"r2": r2, "r2_bound": bound}}
-    return {"diagnostics": {"r2": r2, "r2_bound": bound}, "notices": (notice,)}
+        return {"diagnostics": found}
+    return {"diagnostics": found, "notices": (notice,)}
 
 
 @final
@@ -353,27 +296,15 @@ class LimeMeanField:
     bandwidth: Annotated[float, Positive] = 0.25
 
 
-def _printed(settings: LimeTheorem, reading: Reading) -> list[Finding]:
-    """Score every feature by Eq. 19, with its proven distance to LIME."""
-    reading.need_logit("lime-theorem")
-    scores = lime_theorem(reading.ratio_game)
-    return _first_order(settings, reading, scores, lime_theorem_bound)
-
-
-def _corrected(settings: LimeFirstOrder, reading: Reading) -> list[Finding]:
-    """Score every feature by the corrected formula, with its proven distance to LIME."""
-    reading.need_logit("lime-first-order")
-    scores = lime_first_order(reading.ratio_game)
-    return _first_order(settings, reading, scores, first_order_bound)
-
-
 def _first_order(
     settings: LimeTheorem | LimeFirstOrder,
     reading: Reading,
-    scores: Float[Array, "B 1 d"],
+    *,
+    formula: Callable[..., Float[Array, "B 1 d"]],
     bound_of: Callable[..., Float[Array, "B 1"]],
 ) -> list[Finding]:
-    sizes = list(map(len, reading.features))
+    """Score every feature by a first-order formula, with its proven distance to LIME."""
+    scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
     bounds: list[float | None] = [None] * len(sizes)
     # LIME needs two words; a batch may hold a text of one.
     rows = [i for i, d in enumerate(sizes) if d > 1]
@@ -400,13 +331,21 @@ def _distance(settings: LimeTheorem | LimeFirstOrder, bound: float | None) -> st
 
 
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
-    reading.need_logit("lime-mean-field")
-    game, bandwidth = reading.ratio_game, settings.bandwidth
-    return mean_field_findings(
-        reading,
-        lime_mean_field(game, bandwidth=bandwidth),
-        lime_mean_field_bound(game, bandwidth=bandwidth),
-        f"the limit of LIME at bandwidth {bandwidth:g}",
+    game, nu = reading.ratio_game, settings.bandwidth
+    said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
+    scores, bounds = (f(game, bandwidth=nu) for f in (lime_mean_field, lime_mean_field_bound))
+    return bounded(reading, scores, bounds, said)
+
+
+def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
+    return (
+        Way(
+            needs="collapses",
+            exactness="exact",
+            explain=explain,
+            settings=meant,
+            logits=True,
+        ),
     )
 
 
@@ -425,37 +364,23 @@ ROWS = (
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Lime,
         ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=_limit,
-                settings={
-                    "bandwidth": _BANDWIDTH,
-                    "penalty": "the ridge penalty per sample",
-                    "rows": "add the untouched text to that many samples, as `lime` does",
-                    "tolerance": "largest error of a score, relative to the range of f",
-                    "replacement": _REPLACEMENT,
-                    "per_head": "also score every head alone",
-                    "fit": "also compute the R² of the linear fit, which takes longer",
-                },
-                defaults={"tolerance": 1e-6},
+            by_quadrature(
+                _limit,
+                ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
+                bandwidth=_BANDWIDTH,
+                penalty="the ridge penalty per sample",
+                rows="add the untouched text to that many samples, as `lime` does",
+                fit="also compute the R² of the linear fit, which takes longer",
             ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(regression),
-                settings={
+            by_draws(
+                regression,
+                {
                     "samples": "masks to draw; None: five for each word, at least 1000. If there "
                     "are no more than that, or at most 1,024, all 2^d are asked instead",
                     "bandwidth": _BANDWIDTH,
-                    "replacement": _REPLACEMENT,
+                    "replacement": MEANS["replacement"],
                     "sizes": _SIZES,
-                    "seed": "same seed, same scores",
-                    "tolerance": _UNTIL,
-                    "max_samples": "the most masks to draw",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws(),
                 cost="one call of the model per sample",
                 feasible=_check_enough,
             ),
@@ -470,25 +395,18 @@ ROWS = (
         cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
         settings=LimeSampled,
         ways=(
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(regression),
-                settings={
+            by_draws(
+                regression,
+                {
                     "samples": "masks to draw; None: five for each word, at least 1000",
                     "bandwidth": _BANDWIDTH,
                     "ridge": "the penalty of the fit",
                     "row0": "the first row is the untouched text",
                     "num_features": "words to keep; None: all",
                     "feature_selection": "how those words are chosen, as in `lime`",
-                    "replacement": _REPLACEMENT,
+                    "replacement": MEANS["replacement"],
                     "sizes": _SIZES,
-                    "seed": "same seed, same scores",
-                    "tolerance": _UNTIL,
-                    "max_samples": "the most masks to draw",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws(),
                 feasible=_check_enough,
             ),
         ),
@@ -501,7 +419,9 @@ ROWS = (
         blind="the common denominator; the constant 3/2 and the centring are off",
         cost="one forward pass",
         settings=LimeTheorem,
-        ways=(Way(needs="collapses", exactness="exact", explain=_printed, settings=_MEANT),),
+        ways=_formula(
+            partial(_first_order, formula=lime_theorem, bound_of=lime_theorem_bound), **_MEANT
+        ),
     ),
     Method(
         id="lime-first-order",
@@ -511,7 +431,9 @@ ROWS = (
         blind="peaked attention, where first order is poor",
         cost="one forward pass",
         settings=LimeFirstOrder,
-        ways=(Way(needs="collapses", exactness="exact", explain=_corrected, settings=_MEANT),),
+        ways=_formula(
+            partial(_first_order, formula=lime_first_order, bound_of=first_order_bound), **_MEANT
+        ),
     ),
     Method(
         id="lime-mean-field",
@@ -521,13 +443,6 @@ ROWS = (
         blind="which texts a word is kept in: each is taken for the mean text of its size",
         cost="one forward pass, O(d log d)",
         settings=LimeMeanField,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="exact",
-                explain=_mean_field,
-                settings={"bandwidth": _BANDWIDTH},
-            ),
-        ),
+        ways=_formula(_mean_field, bandwidth=_BANDWIDTH),
     ),
 )

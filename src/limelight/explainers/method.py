@@ -1,8 +1,8 @@
 """What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import (
     Any,
@@ -74,9 +74,9 @@ def settings_class(cls: _Class) -> _Class:
     """Make a frozen dataclass of settings, whose values are checked once, when one is made.
 
     What each may be is said in its annotation. A ``__post_init__`` of the class is called after
-    that, for what concerns several settings.
+    that, for what concerns several settings. Settings of another such class may be inherited.
     """
-    further = getattr(cls, "__post_init__", None)
+    further = vars(cls).get("__post_init__")
 
     def check(self: Any) -> None:
         _check_values(self)
@@ -86,25 +86,22 @@ def settings_class(cls: _Class) -> _Class:
     own: Any = cls
     own.__post_init__ = check
     own = dataclass(frozen=True, kw_only=True)(own)
-    hints = get_type_hints(own, include_extras=True)
-    own.declared = tuple(_declared(one.name, one.default, hints[one.name]) for one in fields(own))
+    hints, declared = get_type_hints(own, include_extras=True), []
+    for one in fields(own):
+        ranges = getattr(hints[one.name], "__metadata__", ())
+        plain = hints[one.name].__origin__ if ranges else hints[one.name]
+        declared.append(Declared(one.name, one.default, get_args(plain) or (plain,), ranges))
+    own.declared = tuple(declared)
     return own
-
-
-def _declared(name: str, default: Any, hint: Any) -> Declared:
-    ranges = getattr(hint, "__metadata__", ())
-    plain = hint.__origin__ if ranges else hint
-    return Declared(name, default, get_args(plain) or (plain,), ranges)
 
 
 def _check_values(settings: Any) -> None:
     """Refuse settings of the wrong type or outside their range."""
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
-        if value is not default:  # what nobody has set is right, and most settings are not set
-            fitted = _typed(name, allowed, value)
-            if fitted is not value:
-                object.__setattr__(settings, name, value := fitted)
+        # What nobody has set is right, and most settings are not set.
+        if value is not default and type(value) not in allowed:
+            object.__setattr__(settings, name, value := _typed(name, allowed, value))
         for one in ranges:
             if isinstance(one, NotBelow):
                 count = getattr(settings, one.other)
@@ -121,14 +118,14 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
-    kinds = {one.name: one.allowed for one in cls.declared}
-    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
+    for name, _, allowed, _ in cls.declared:
+        if name in given and type(given[name]) not in allowed:
+            given[name] = _typed(name, allowed, given[name])
+    return cls(**given)
 
 
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
-    if value is None and type(None) in allowed:
-        return None
     number = isinstance(value, Real) and not isinstance(value, bool)
     if str in allowed and isinstance(value, str):
         return value
@@ -200,7 +197,7 @@ class Way:
     that cannot work for so many features. ``replaced`` turns the setting ``replacement`` into what
     the model understands. ``caution`` is what measurements say against the scores; every result
     carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
-    not collapse, as many as the model says.
+    not collapse, as many as the model says; a way of ``logits`` has a formula for no other scale.
     """
 
     needs: Capability | None
@@ -215,6 +212,36 @@ class Way:
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
     joint: bool = False
+    logits: bool = False
+
+
+# What a setting means in most of the ways that have it.
+MEANS = {
+    "tolerance": "largest error of a score, relative to the range of f",
+    "per_head": "also score every head alone",
+    "replacement": "what stands for a removed word",
+    "seed": "same seed, same scores",
+}
+
+
+def by_quadrature(
+    explain: Callable[[Any, Reading], list[Finding]],
+    settings: Collection[str] = ("tolerance",),
+    **meant: str,
+) -> Way:
+    """Return a way that integrates the tables of a model, within a bound.
+
+    ``meant`` is what settings mean that are not among those of most ways.
+    """
+    means = MEANS | meant
+    return Way(
+        needs="collapses",
+        exactness="bound",
+        explain=explain,
+        settings={name: means[name] for name in settings},
+        defaults={"tolerance": 1e-6},
+        logits=True,
+    )
 
 
 @final
@@ -298,18 +325,19 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
 
     A setting that this way does not use must not have been set: it would do nothing.
     """
+    usual = setting_defaults(method)
     if isinstance(given, Mapping):
-        if given:
-            _check_names(method, way, given)
-        settings = made(method.settings, **given) if given else method.settings()
+        own = dict(given)
     else:
-        settings = given
-        set_ = [one.name for one in given.declared if getattr(given, one.name) != one.default]
-        _check_names(method, way, set_)
-    changes = {n: v for n, v in way.defaults.items() if getattr(settings, n) is None}
-    if "replacement" in way.settings:
-        changes["replacement"] = way.replaced(model, settings.replacement)
-    return Chosen(method, way, replace(settings, **changes) if changes else settings)
+        values = {name: getattr(given, name) for name in usual}
+        own = {name: value for name, value in values.items() if value != usual[name]}
+    _check_names(method, way, own)
+    values = usual | own
+    own |= {name: value for name, value in way.defaults.items() if values[name] is None}
+    # What is no word is refused as every setting is.
+    if "replacement" in way.settings and isinstance(values["replacement"], str):
+        own["replacement"] = way.replaced(model, values["replacement"])
+    return Chosen(method, way, made(method.settings, **own))
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:
@@ -317,7 +345,7 @@ def setting_defaults(method: Method) -> dict[str, Any]:
     return {one.name: one.default for one in method.settings.declared}
 
 
-def _check_names(method: Method, way: Way, names: Any) -> None:
+def _check_names(method: Method, way: Way, names: Iterable[str]) -> None:
     for name in names:
         if name in way.settings:
             continue

@@ -21,6 +21,7 @@ from limelight.models import (
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import Collapses, collapsing, document_by
 from limelight.question import Question, Targets, against_indices, target_indices
+from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
@@ -95,14 +96,6 @@ class Reading:
     def exact(self) -> bool:
         """Whether ``ratio_game`` is the game itself; see :func:`has_exact_game`."""
         return has_exact_game(self.model, self.targets.scale)
-
-    def need_logit(self, method: str) -> None:
-        """Refuse probabilities, on which no exact formula is known."""
-        if self.targets.scale != "logit":
-            raise InputError(
-                f"method {method!r} has a formula for logits only; ask for the logit, or use "
-                "'lime-sampled', which samples probabilities."
-            )
 
     @property
     def collapsed(self) -> CollapsedDocuments:
@@ -280,13 +273,15 @@ def reading_of(
     ``first`` is the number of the first text, for errors; None where there is only one.
     ``feasible`` may refuse a number of features before the model is asked anything.
     """
-    _check_features(model, question.features)
+    # Groups may come as an array.
+    pieces = isinstance(question.features, str) and question.features == "tokens"
+    _check_features(model, question.features, pieces)
     kept = frozenset(_one_token(model, word) for word in question.protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(document_by(model, text, pieces=_is_tokens(question.features)))
-            scored.append(_features(documents[-1], question, kept))
+            documents.append(document_by(model, text, pieces=pieces))
+            scored.append(_features(documents[-1], question, kept, pieces))
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
@@ -316,13 +311,9 @@ def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n
     return found
 
 
-def _is_tokens(unit: str | Sequence[int]) -> bool:
-    return isinstance(unit, str) and unit == "tokens"  # groups may come as an array
-
-
-def _check_features(model: Model, unit: str | Sequence[int]) -> None:
+def _check_features(model: Model, unit: str | Sequence[int], pieces: bool) -> None:
     why = why_not(model, "pieces")
-    if _is_tokens(unit) and why is not None:
+    if pieces and why is not None:
         raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
     if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
         known = FEATURES if why is not None else (*FEATURES, "tokens")
@@ -345,13 +336,23 @@ def _one_token(model: Model, word: str) -> str:
     return tokens[0].lower()
 
 
-def _features(document: Document, question: Question, protect: frozenset[str]) -> Features:
+def _features(
+    document: Document, question: Question, protect: frozenset[str], pieces: bool
+) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
-    if _is_tokens(question.features):  # the model's pieces, each by itself
+    if pieces:  # each by itself
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)
+
+
+def mean_of_heads(
+    arrays: CollapsedDocuments, scores: Float[np.ndarray, "n K T_max"]
+) -> list[Finding]:
+    """Score every feature by the mean over heads of what each gives to its places."""
+    parts = arrays.pooled(scores[..., 1:])
+    return [Finding(scores=part.mean(axis=0), heads=part) for part in parts]
 
 
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, cast, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.budget import DEFAULT_CALLS, Draws, calls_of_draws, counted_draws
+from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
+    MEANS,
     Counted,
     Method,
     NotBelow,
@@ -16,14 +17,16 @@ from limelight.explainers.method import (
     Share,
     Way,
     at_least,
+    by_quadrature,
     each,
     settings_class,
 )
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
+    MEAN_FIELD,
     TargetGame,
-    mean_field_findings,
-    semivalue,
+    bounded,
+    exact_values,
     unseen_effects,
 )
 from limelight.results import Finding
@@ -41,9 +44,6 @@ from limelight.theory.shapley import shapley
 
 _ENOUGH = 25  # pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part
 _FEWEST = 2  # one pair has no spread
-_TOLERANCE = "largest error of a score, relative to the range of f"
-_PER_HEAD = "also score every head alone"
-_UNTIL = "keep drawing until no standard error exceeds it; None: stop at `pairs`"
 
 
 @final
@@ -146,7 +146,6 @@ class Owen:
 
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each."""
-    one.need_logit("owen")
     (document,), (features,) = one.documents, one.features
     sentences = features_of(document, "sentences")
     parts, feature, sentence = _parts(features, sentences)
@@ -263,10 +262,8 @@ class ShapleyMeanField:
 
 
 def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
-    reading.need_logit("shapley-mean-field")
-    game = reading.ratio_game
-    scores, bounds = shapley_mean_field(game), shapley_mean_field_bound(game)
-    return mean_field_findings(reading, scores, bounds, "the Shapley value")
+    scores, bounds = (f(reading.ratio_game) for f in (shapley_mean_field, shapley_mean_field_bound))
+    return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
 
 
 ROWS = (
@@ -278,7 +275,7 @@ ROWS = (
         blind="which texts a word is kept in: each is taken for the mean text of its size",
         cost="one forward pass, O(d log d)",
         settings=ShapleyMeanField,
-        ways=(Way(needs="collapses", exactness="exact", explain=_mean_field),),
+        ways=(Way(needs="collapses", exactness="exact", explain=_mean_field, logits=True),),
     ),
     Method(
         id="loo",
@@ -294,7 +291,7 @@ ROWS = (
                 needs=None,
                 exactness="exact",
                 explain=each(_loo_by_asking),
-                settings={"replacement": "what stands for a removed word"},
+                settings={"replacement": MEANS["replacement"]},
                 calls=lambda _, d: d + 2,
                 counted=Counted(lambda _, d: d + 2),
                 cost="one call of the model per word",
@@ -310,28 +307,15 @@ ROWS = (
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Shapley,
         ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=partial(semivalue, name="shapley", value=shapley),
-                settings={"tolerance": _TOLERANCE, "per_head": _PER_HEAD},
-                defaults={"tolerance": 1e-6},
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(_by_orders),
-                settings={
+            by_quadrature(partial(exact_values, value=shapley), ("tolerance", "per_head")),
+            by_draws(
+                _by_orders,
+                {
                     "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
                     f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
                     "no more calls, or at most 1,024, they are asked instead",
-                    "replacement": "what stands for a removed word",
-                    "seed": "same seed, same scores",
-                    "tolerance": _UNTIL,
-                    "max_pairs": "the most pairs to draw",
                 },
-                calls=calls_of_draws,
-                counted=counted_draws("pairs"),
+                count="pairs",
                 cost="2 (d − 1) calls of the model for each pair of orders of d words",
             ),
         ),
@@ -346,14 +330,6 @@ ROWS = (
         blind="parts of other sentences: they come and go as wholes",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Owen,
-        ways=(
-            Way(
-                needs="collapses",
-                exactness="bound",
-                explain=each(_in_sentences),
-                settings={"tolerance": "largest error of a score, relative to the range of f"},
-                defaults={"tolerance": 1e-6},
-            ),
-        ),
+        ways=(by_quadrature(each(_in_sentences)),),
     ),
 )

@@ -10,7 +10,10 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.results import Finding, Pairs
-from limelight.sampling.sample import watched
+from limelight.sampling.fits import LimeFit
+from limelight.sampling.masks import text_rng
+from limelight.sampling.sample import Draws as MaskDraws
+from limelight.sampling.sample import Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
@@ -140,23 +143,48 @@ def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np
     return np.stack([host_array(scores)[:, 0] for scores in alone])
 
 
-def semivalue(
-    settings: Any, reading: Reading, *, name: str, value: Callable[..., Any]
+def exact_values(
+    settings: Any, reading: Reading, *, value: Callable[..., Any], **design: Any
 ) -> list[Finding]:
-    """Score every feature by its mean change of the logit over sets of the others."""
-    reading.need_logit(name)
+    """Score every feature by its value in the ratio game of its text, within a bound."""
     games = reading.ratio_game
-    solve = partial(value, tolerance=settings.tolerance)
+    solve = partial(value, tolerance=settings.tolerance, **design)
     found = solve(games)
-    scores, bounds = host_array(found.scores), host_array(found.bound)
     heads = head_scores(solve, games) if settings.per_head else None
+    scores, bounds = host_array(found.scores), host_array(found.bound)
+    bases: list[dict[str, Any]] = [{}] * len(scores)
+    if (intercepts := getattr(found, "intercept", None)) is not None:
+        bases = [based(*pair) for pair in zip(intercepts, found.intercept_bound, strict=True)]
     return [
         Finding(
-            scores=scores[i, 0, : len(features)],
+            scores=scores[i, 0, : (d := len(features.strings))],
             bound=float(bounds[i, 0]),
-            heads=None if heads is None else heads[:, i, : len(features)],
+            heads=None if heads is None else heads[:, i, :d],
+            **bases[i],
         )
         for i, features in enumerate(reading.features)
+    ]
+
+
+def based(intercept: Float[Array, " 1"], bound: Float[Array, " 1"]) -> dict[str, Any]:
+    """Return an intercept with its bound, as a finding has them."""
+    return {
+        "intercept": float(intercept[0]),
+        "diagnostics": {"intercept_bound": float(bound[0])},
+    }
+
+
+MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
+
+
+def bounded(
+    reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
+) -> list[Finding]:
+    """Return scores of the explained number, less the padding of a batch, with their bounds."""
+    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
+    return [
+        Finding(scores=row[0, : len(features.strings)], bound=bound, notices=said)
+        for features, row, bound in rows
     ]
 
 
@@ -184,13 +212,37 @@ def unseen_effects(
     return ()
 
 
-def mean_field_findings(
-    reading: Reading, scores: Float[Array, "B 1 d"], bounds: Float[Array, "B 1"], what: str
-) -> list[Finding]:
-    """Return mean-field scores, with their proven distance to ``what`` they stand for."""
-    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
-    notice = f"A mean-field formula: the bound is on its distance to {what}."
-    return [
-        Finding(scores=row[0, : len(features)], bound=bound, notices=(notice,))
-        for features, row, bound in rows
-    ]
+def fitted_masks(
+    settings: Any,
+    one: Reading,
+    game: TargetGame,
+    drawn: MaskDraws,
+    fit: Callable[..., Any],
+    *,
+    ask: Game | None = None,
+    row0: bool = False,
+) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """Return a linear model of ``drawn`` masks, as many as ``settings`` say or a tolerance takes.
+
+    Beside it what must be said of the tolerance, and of effects that have not been seen. Rows of
+    the model are answers of ``game``, or of what is ``ask``ed, which may take two masks for each.
+    """
+    draws, masks, d = settings.draws, 1 if ask is None else 2, len(game.of_outputs)
+    rng = text_rng(settings.seed, one.documents[0].text)
+    sample = Sample(ask or game, drawn, rng, row0=row0)
+    found = until(
+        sample,
+        partial(fit, known_range=game.known_range),
+        start=draws.first(d) // masks,
+        tolerance=settings.tolerance,
+        most=settings.max_samples // masks,
+    )
+    unseen = unseen_effects(
+        flat=bool(found.flat[0]),
+        spike=float(found.spike[0]) if isinstance(found, LimeFit) else 0.0,
+        size=max(game.known_range, float(sample.range[0])),
+        draws=found.samples,
+        same="fit one linear model",
+        what="masks" if ask is None else "pairs of masks",
+    )
+    return found, draws.unmet(masks * found.samples, float(found.stderr.max())), unseen

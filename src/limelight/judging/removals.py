@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple, final
@@ -31,7 +31,7 @@ from limelight.theory.faithfulness import (
 )
 from limelight.theory.namespace import host_array
 from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.ratio_game import RatioGame, mapped, value
 
 Groups = list[list[int]]  # strongest first; the words of one group have the same score
 
@@ -455,5 +455,4 @@ def removals_of(
 
 def _on_host(game: RatioGame) -> RatioGame:
     """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    parts = {one.name: getattr(game, one.name) for one in fields(game)}
-    return RatioGame(**{name: None if x is None else host_array(x) for name, x in parts.items()})
+    return mapped(game, host_array)

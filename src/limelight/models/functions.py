@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
-from limelight.models.protocol import SCALES, Capability, Link, class_probabilities
+from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
@@ -94,15 +94,10 @@ class Function:
         elif self.multi_label:
             chooses = "each label of this one is a yes or no of its own"
         return {
+            **dict.fromkeys(CAPABILITIES, hidden),
             "chooses": chooses,
-            "attends": hidden,
-            "relays": hidden,
-            "differentiates": hidden,
-            "freezes": hidden,
-            "collapses": hidden,
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
-            "shuffles": hidden,
             "pairs": None if self.pairs else _TEXTS,
         }
 
@@ -186,42 +181,28 @@ class Function:
                 shown=lambda given: joined(given)[0],
                 advice=" Set batch_size=1.",
             ) from error
-        found = checked_answers(
-            found,
-            texts=[joined(given)[0] for given in texts],
-            classes=self.classes,
-            probability=self.scale == "probability",
-            multi_label=self.multi_label,
-        )
-        return log_odds(found) if self.scale == "probability" else found
+        answers = self._checked(found, [joined(given)[0] for given in texts])
+        return log_odds(answers) if self.scale == "probability" else answers
 
-
-def checked_answers(
-    found: Any,
-    *,
-    texts: Sequence[str],
-    classes: tuple[str, ...],
-    probability: bool,
-    multi_label: bool,
-) -> Float[np.ndarray, "n C"]:
-    """Return ``found`` as float64, one row per text and one column per class."""
-    try:
-        answers = _numbers(found)
-    except (TypeError, ValueError):
-        rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(classes)}"
-        raise InputError(
-            f"the function must return numbers, {rows}; got {_described(found)}"
-        ) from None
-    _check_shape(answers, len(texts), classes)
-    if not np.isfinite(answers).all():
-        bad = int((~np.isfinite(answers)).any(axis=1).argmax())
-        raise InputError(
-            f"the function must return finite numbers; for the text {short(texts[bad])} it "
-            f"returned {answers[bad].tolist()}."
-        )
-    if probability:
-        _check_probabilities(answers, texts, multi_label=multi_label)
-    return answers
+    def _checked(self, found: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Return ``found`` as float64, one row per text and one column per class."""
+        try:
+            answers = _numbers(found)
+        except (TypeError, ValueError):
+            rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(self.classes)}"
+            raise InputError(
+                f"the function must return numbers, {rows}; got {_described(found)}"
+            ) from None
+        _check_shape(answers, len(texts), self.classes)
+        if not np.isfinite(answers).all():
+            bad = int((~np.isfinite(answers)).any(axis=1).argmax())
+            raise InputError(
+                f"the function must return finite numbers; for the text {short(texts[bad])} it "
+                f"returned {answers[bad].tolist()}."
+            )
+        if self.scale == "probability":
+            _check_probabilities(answers, texts, multi_label=self.multi_label)
+        return answers
 
 
 def _numbers(found: Any) -> np.ndarray:

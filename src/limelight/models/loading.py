@@ -1,8 +1,9 @@
 """Models by path or hub id, the shipped one, and anything that classifies texts, wrapped."""
 
+import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -17,7 +18,7 @@ from limelight.models.scikit import from_scikit
 from limelight.text import Span
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
-_HUB = "hub:"
+_HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
 _MOST_CONFIG = 1 << 24  # bytes
 _Asked = tuple[Any, Any] | None  # template and labels of a language model
 
@@ -78,8 +79,8 @@ def load(
 
     A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
-    asked = (template, labels)
-    model = _loaded(path, device, None if asked == (None, None) else asked)
+    asked = None if template is None and labels is None else (template, labels)
+    model = _loaded(path, device, asked)
     place = None if path is None else os.fspath(path)
     if place is not None and not place.startswith(_HUB):
         # Absolute: another process, which may load it again, need not stand in the same folder.
@@ -98,23 +99,12 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
             "limelight.wrap."
         )
-    name = os.fspath(path)
+    name, folder = os.fspath(path), Path(path)
     if name.startswith(_HUB):
-        return _from_hub(name.removeprefix(_HUB), device, asked)
-    return _from_folder(Path(path), device, asked)
-
-
-@cache
-def _shipped() -> AttentionClassifier:
-    return load_folder(SHIPPED)
-
-
-def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifier:
-    return model if device is None else model.on(device)
-
-
-def _from_folder(folder: Path, device: str | None, asked: _Asked) -> Model:
-    if not folder.is_dir() and re.fullmatch(r"[\w.-]+/[\w.-]+", str(folder)):
+        if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
+            raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
+        return _pretrained(hub_id, network=True, device=device, asked=asked)
+    if not folder.is_dir() and _OWNED.fullmatch(str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
             "if it is a model on the Hugging Face hub."
@@ -129,10 +119,13 @@ def _from_folder(folder: Path, device: str | None, asked: _Asked) -> Model:
     return _moved(load_folder(folder), device)
 
 
-def _from_hub(name: str, device: str | None, asked: _Asked) -> Model:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        raise InputError(f"a hub id is written {_HUB}owner/name; got '{_HUB}{name}'.")
-    return _pretrained(name, network=True, device=device, asked=asked)
+@cache
+def _shipped() -> AttentionClassifier:
+    return load_folder(SHIPPED)
+
+
+def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifier:
+    return model if device is None else model.on(device)
 
 
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
@@ -151,18 +144,6 @@ def _is_hugging_face(folder: Path) -> bool:
     except (OSError, InputError):
         return False  # then it is ours, or nobody's, and its reader says what is wrong
     return isinstance(config, dict) and "format" not in config and "model_type" in config
-
-
-_DEFAULTS: dict[str, Any] = {
-    "classes": None,
-    "scale": "probability",
-    "multi_label": False,
-    "mask": None,
-    "words": None,
-    "batch_size": 256,
-    "name": "",
-    "pairs": False,
-}
 
 
 def wrap(
@@ -218,27 +199,24 @@ def wrap(
         The function takes a list of pairs, tuples of two texts, such as a premise and a
         hypothesis; ``explain(model, (first, second))`` then explains one of them.
     """
-    given = (classes, scale, multi_label, mask, words, batch_size, name, pairs)
-    options: dict[str, Any] = {
-        option: value
-        for (option, default), value in zip(_DEFAULTS.items(), given, strict=True)
-        if value is not default
+    given = locals()
+    options = {
+        name: given[name]
+        for name, one in inspect.signature(wrap).parameters.items()
+        if name != "anything" and given[name] is not one.default
     }
     if hasattr(anything, "capabilities"):
-        own = {"tokenizer": tokenizer, "template": template, "labels": labels}
-        return _with_nothing(checked_model(anything), **own, **options)
+        return _with_nothing(checked_model(anything), options)
+    of_networks = {n: options.pop(n) for n in ("tokenizer", "template", "labels") if n in options}
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
         asked = None if template is None and labels is None else (template, labels)
-        return _with_nothing(from_objects(anything, tokenizer, asked), **options)
-    for what, set_here in (("tokenizer", tokenizer), ("template", template), ("labels", labels)):
-        if set_here is not None:
-            raise InputError(
-                f"{what} belongs to a Hugging Face model; got {type(anything).__name__}."
-            )
+        return _with_nothing(from_objects(anything, tokenizer, asked), options)
+    for name in of_networks:
+        raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
         return from_scikit(anything, **options)
     if callable(anything):
@@ -246,11 +224,10 @@ def wrap(
     raise InputError(_unknown(anything))
 
 
-def _with_nothing(model: Model, **options: Any) -> Model:
+def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
     """Refuse options that a model does not need, since it knows them itself."""
-    set_here = [name for name, value in options.items() if value is not None]
-    if set_here:
-        raise InputError(f"{set_here[0]} is for functions; {model!r} needs no such option.")
+    for name in options:
+        raise InputError(f"{name} is for functions; {model!r} needs no such option.")
     return model
 
 

@@ -68,18 +68,10 @@ def _parts(thing: Any) -> list[Any]:
             return [thing.__code__, thing.__defaults__, cells]
         case BuiltinFunctionType() | type():
             return [thing.__module__, thing.__qualname__]
-    return [_state(thing)]
-
-
-def _state(thing: Any) -> Any:
-    """Return the state that an object shows, such as its attributes or, of a compiled one, arrays.
-
-    A class may refuse, and one without a state counts by its type.
-    """
-    try:
-        return thing.__getstate__()
-    except Exception:
-        return None
+    try:  # the state that an object shows, such as its attributes or, of a compiled one, arrays
+        return [thing.__getstate__()]
+    except Exception:  # a class may refuse, and counts by its type
+        return [None]
 
 
 def from_scikit(pipeline: Any, **options: Any) -> Function:
@@ -99,8 +91,16 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     named = {"classes": [str(name) for name in classes], "name": name, **options}
     answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
-    example = ("a text", "another") if options.get("pairs") else "a text"
-    _check_reads_texts(pipeline, answer or pipeline.decision_function, example)
+    try:
+        (answer or pipeline.decision_function)(
+            [("a text", "another") if options.get("pairs") else "a text"]
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        (reason, *_) = str(error).splitlines() or [""]
+        raise InputError(
+            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
+            f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
+        ) from None
     if answer is not None:
         return wrapped_function(answer, **{"scale": "probability", **named})
 
@@ -110,14 +110,3 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
 
     # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
     return wrapped_function(decision, **{"scale": "score", **named})
-
-
-def _check_reads_texts(pipeline: Any, answer: Any, example: Any) -> None:
-    try:
-        answer([example])
-    except (ValueError, TypeError, AttributeError) as error:
-        (reason, *_) = str(error).splitlines() or [""]
-        raise InputError(
-            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
-            f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
-        ) from None

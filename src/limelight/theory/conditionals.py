@@ -5,7 +5,7 @@ Let every word be in its heavier state independently, word j with probability v_
     φ_j = 1 − v_j + v_j e^{−λδ_j},    z_j = v_j e^{−λδ_j}/φ_j,
     P = e^{−λ} Π_k φ_k,               R = n_0 + Σ_k z_k Δ_k.
 
-Since 1/D = ∫ e^{−λD} dλ and words are independent,
+Since 1/D = ∫ e^{−λD} dλ, D^{−p} alike with weights of its own, and words are independent,
 
     E_p[f]       = ∫ P R dλ
     E_p[X_j f]   = ∫ P [z_j R + z_j (1 − z_j) Δ_j] dλ,
@@ -26,7 +26,7 @@ from array_api_compat import device, is_numpy_array
 
 from limelight.shapes import Array, Float, Int
 from limelight.theory.heavy_form import HeavyForm
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
 
 _ROUNDING = 2.0**-52
@@ -105,10 +105,10 @@ def grouped_by_rule(
     # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7, where a sum has
     # nearly twice the nodes. Sums are cached, so equal ones are one object.
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
-    ratios = form.ratio.tolist()
+    ratios, powers = form.ratio.tolist(), form.power.tolist()
     shares = [tolerance] * len(ratios) if isinstance(tolerance, float) else tolerance
-    for row, (ratio, share) in enumerate(zip(ratios, shares, strict=True)):
-        rule = reciprocal_sum(max(1.0, ratio), share)
+    for row, (ratio, share, power) in enumerate(zip(ratios, shares, powers, strict=True)):
+        rule = reciprocal_sum(max(1.0, ratio), share, power)
         groups.setdefault(id(rule), (rule, []))[1].append(row)
     yield from groups.values()
 
@@ -134,7 +134,7 @@ def _blocks(
         for m in range(0, M, at_once):
             columns = slice(m, m + at_once)
             q, w = p[i : i + heads, columns], omega[i : i + heads, columns]
-            sums.append(_sums(some.n0, sides, q, w, rule, room))
+            sums.append(_sums(some, sides, q, w, rule, room))
         total, total_p, kept, removed = (reduce(add, x) for x in zip(*sums, strict=True))
         yield total, total_p, _joined(some, kept, removed, room.xp)
 
@@ -215,7 +215,7 @@ def _joined(
 
 
 def _sums(
-    n0: Float[Array, "g C"],
+    form: HeavyForm,
     sides: tuple[_Side, _Side],
     p: Float[Array, "g M"],
     omega: Float[Array, "g M"],
@@ -224,10 +224,9 @@ def _sums(
 ) -> tuple[Array, Array, Array, Array]:
     """The equations of this module's docstring, summed over the nodes (p, λ) of one block."""
     xp, (g, M), Q = room.xp, p.shape, len(rule.nodes)
-    # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow; e^{−λ} is the share of D_min.
-    w = xp.asarray(rule.weights * np.exp(-rule.nodes), dtype=p.dtype, device=device(p))
-    P = xp.reshape(omega[:, :, None] * w, (g, 1, M * Q))
-    R = n0[..., None]
+    # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow.
+    P = xp.reshape(omega[:, :, None] * light_terms(form.base[:, None, None], rule), (g, 1, M * Q))
+    R = form.n0[..., None]
     tilted: list[Array] = []
     for side, v in zip(sides, (1 - p, p), strict=True):
         row = xp.repeat(v, Q, axis=-1)[:, None, :]
@@ -259,6 +258,12 @@ def _sums(
         second = xp.matrix_transpose(z @ columns[..., -1:])
         out.append(first[:, :-1] + side.step * (first[:, -1:] - second))
     return xp.sum(by_p, axis=-1), xp.sum(by_p * p[:, None, :], axis=-1), out[0], out[1]
+
+
+def light_terms(base: Float[Array, "..."], rule: ReciprocalSum) -> Float[Array, "... Q"]:
+    """w e^{−λ base} of every node: the share of D_min, with which every word is light."""
+    nodes, weights = (array_like(x, base) for x in (rule.nodes, rule.weights))
+    return weights * array_namespace(base).exp(-nodes * base)
 
 
 def product(phi: Float[Array, "*some d"]) -> Float[Array, "*some"]:

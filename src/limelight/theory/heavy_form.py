@@ -7,16 +7,29 @@ heavier one. With X_j = 1 when word j is in its heavier state and D_min = D_0 + 
 
 so that e^{−λD} needs only factors e^{−λδ} ≤ 1, and small probabilities of the heavier state keep
 their relative accuracy although δ may be 1e7 times the denominator of the others.
+
+Of a power game, and where D = 0 with every word light, c is the offset of the game,
+
+    f − c = (n_0 + Σ_j X_j Δ_j) / (base + Σ_j X_j δ_j)^p,
+
+and base is 0 where D_min is: the smallest positive δ is 1 then, and n_0 = 0.
 """
 
 import math
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import RatioGame, denominator_range, value_range
+from limelight.theory.ratio_game import (
+    RatioGame,
+    denominator_range,
+    need_values,
+    quotient,
+    value_range,
+)
 from limelight.theory.reciprocal_sum import MOST_RATIO
 
 _ROUNDING = 2.0**-52
@@ -41,68 +54,161 @@ class HeavyForm(NamedTuple):
     # How far f of the game lies from the f that is meant, whatever is removed: a functional
     # Σ_S c_S f(S) is off by Σ|c_S| times that, beside what its computation costs.
     error: Float[Array, "G C"]
+    base: Float[Array, " G"]
+    power: Float[Array, " G"]
+
+    def value(self, N: Float[Array, "G C *n"], D: Float[Array, "G *n"]) -> Float[Array, "G C *n"]:
+        """N/D^p, where N and D are sums over some words without n_0 and base."""
+        xp, more = array_namespace(D), (1,) * (D.ndim - 1)
+        base, power = (xp.reshape(x, (-1, *more)) for x in (self.base, self.power))
+        n0 = xp.reshape(self.n0, (*self.n0.shape, *more))
+        return quotient(n0 + N, (base + D)[:, None], power[:, None])
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:
     """The canonical form, shifted by the middle c of a proven range of each head's f.
 
-    Raises DomainError where a weight is negative, a number is not finite, or the denominator is not
-    positive and finite for every set of words.
+    Raises DomainError where a weight is negative, a number is not finite, or a denominator is not
+    positive and finite where the numerator is not 0.
     """
     xp = array_namespace(game.a)
     low, high = denominator_range(game)
-    if not bool(xp.all((low > 0) & (high < xp.inf))):
-        raise DomainError(
-            "a ratio game needs 0 < D < ∞ whatever is removed; "
-            "here a head has D_0 + Σ min(a, b) = 0 or a D that is not finite."
-        )
-    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
-    if not bool(xp.all((low >= _TINY) & (low >= high / MOST_RATIO))):
-        raise DomainError(
-            f"a ratio game needs denominators D ≥ {_TINY:.1e} within a factor of {MOST_RATIO:g} of "
-            "each other; here double precision cannot tell one from 0."
-        )
-    weights = (game.D0[..., None], game.a, game.b)
-    if any(bool(xp.any(x < 0)) for x in weights):
+    if any(bool(xp.any(x < 0)) for x in (game.D0, game.a, game.b)):
         raise DomainError("a ratio game needs weights D_0, a, b that are not negative.")
+    kept_is_heavy = game.a > game.b
+    delta = xp.abs(game.a - game.b)
+    unit = low
+    if vanishes := bool(xp.any(low == 0)):
+        least = xp.min(xp.where(delta > 0, delta, xp.inf), axis=-1)
+        unit = xp.where(low > 0, low, xp.where(least < xp.inf, least, xp.ones_like(low)))
+    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
+    if not bool(xp.all((unit >= _TINY) & (unit >= high / MOST_RATIO) & (high < xp.inf))):
+        raise DomainError(
+            f"a ratio game needs denominators {_TINY:.1e} ≤ D < ∞ within a factor of "
+            f"{MOST_RATIO:g} of each other; here double precision cannot tell one from 0, or it is "
+            "not finite."
+        )
     # Dividing by D_min first puts D on [1, D_max/D_min], where the sums of exponentials live, and
     # makes everything below independent of the scale of the weights.
-    inverse = (1 / low)[..., None]
-    kept_is_heavy = game.a > game.b
-    delta = xp.abs(game.a - game.b) * inverse
-    sign = xp.where(kept_is_heavy, inverse, -inverse)
+    inverse = (1 / unit)[..., None]
+    scale = inverse**game.power
+    delta = delta * inverse
+    sign = xp.where(kept_is_heavy, scale, -scale)
     step = (game.A - game.B) * sign[..., None, :, :]
     light = xp.where(kept_is_heavy[..., None, :, :], game.B, game.A)
-    n0 = (game.N0 + xp.sum(light, axis=-1)) * inverse[..., None, :, 0]
+    n0 = (game.N0 + xp.sum(light, axis=-1)) * scale[..., None, :, 0]
+    if vanishes:
+        _check_empty(low, delta, step, n0)
     G, d = math.prod(low.shape), game.d
-    # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
-    # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
+    # At least Σ|terms of N|/D^p, and infinite where values are.
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
-    terms, meant = terms * inverse[..., None, :, 0], game.error
+    terms, meant = terms * scale[..., None, :, 0], game.error
     meant = xp.zeros_like(terms) if meant is None else meant
     delta = xp.reshape(delta, (G, d))
-    step, n0, u_low, u_high, terms, error = _by_head(step, n0, *value_range(game), terms, meant)
-    magnitude = xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high)))
-    if not bool(xp.all(magnitude < xp.inf)):
-        raise DomainError("a ratio game needs finite values N_0, A, B.")
+    step, n0, terms, error = _by_head(xp, step, n0, terms, meant)
+    if game.power == 1 and not vanishes and game.offset is None:
+        c, half_range, magnitude = _centred(xp, game, n0, step, delta, terms)
+        # N − cD word by word. What this cancels is a rounding of |c|, which ``magnitude`` covers.
+        step, n0 = step - c[..., None] * delta[:, None, :], n0 - c
+    else:
+        c, half_range, magnitude = _as_it_stands(game, terms)
+    if not bool(xp.all(xp.isfinite(step))):
+        raise DomainError(
+            "a ratio game needs values N_0, A, B that are finite, in units of the smallest D too."
+        )
+    need_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, game.K, game.C))))
+    base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
+    return HeavyForm(
+        delta=delta,
+        step=step,
+        n0=n0,
+        kept_is_heavy=xp.reshape(kept_is_heavy, (G, d)),
+        ratio=xp.reshape(high / unit, (G,)),
+        c=c,
+        half_range=half_range + _ROUNDING * (d + 8) * magnitude,
+        magnitude=magnitude,
+        error=error,
+        base=base,
+        power=xp.full_like(base, game.power),
+    )
+
+
+def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
+    """Refuse a game with D = 0 and N ≠ 0 somewhere."""
+    xp = array_namespace(low)
+    empty = (low == 0)[..., None, :]
+    weightless = (delta == 0)[..., None, :, :] & (step != 0)
+    if bool(xp.any(empty & ((n0 != 0) | xp.any(weightless, axis=-1)))):
+        raise DomainError(
+            "a ratio game needs 0 < D < ∞ whatever is removed, or N = 0 where D = 0; here a head "
+            "has D_0 + Σ min(a, b) = 0 and a value there."
+        )
+
+
+_Range = tuple[Float[Array, "G C"], Float[Array, "G C"], Float[Array, "G C"]]
+
+
+def _centred(
+    xp: Any, game: RatioGame, n0: Array, step: Array, delta: Array, terms: Array
+) -> _Range:
+    """The middle c of a proven range of f, half its length, and the magnitude."""
+    _, u_low, u_high = _by_head(xp, game.A, *value_range(game))
+    # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
+    # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
+    magnitude = _finite(xp, xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high))))
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
     # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
     # for c: no other shift makes max|f − c| as small.
-    f_low, f_high = _extremes(n0, step, delta, margin=_ROUNDING * (d + 8) * magnitude)
+    margin = _ROUNDING * (delta.shape[-1] + 8) * magnitude
+    f_low, f_high = _extremes(xp, n0, step, delta, margin=margin)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
-    c = (f_low + f_high) / 2
-    # N − cD word by word. What this cancels is a rounding of |c|, which ``magnitude`` covers.
-    return HeavyForm(
-        delta=delta,
-        step=step - c[..., None] * delta[:, None, :],
-        n0=n0 - c,
-        kept_is_heavy=xp.reshape(kept_is_heavy, (G, d)),
-        ratio=xp.reshape(high / low, (G,)),
-        c=c,
-        half_range=xp.abs(f_high - f_low) / 2 + _ROUNDING * (d + 8) * magnitude,
-        magnitude=magnitude,
-        error=error,
-    )
+    return (f_low + f_high) / 2, xp.abs(f_high - f_low) / 2, magnitude
+
+
+def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
+    """The offset as c, which a power cannot take into N, a bound on |f − c|, and the magnitude.
+
+    By Hölder's inequality Σ N_j ≤ (Σ (N_j/g_j^p)^q)^{1/q} (Σ g_j)^p, q = 1/(1 − p): the Euclidean
+    norm of N_j/√g_j for p = ½, the largest of them for p = 1.
+    """
+    xp = array_namespace(terms)
+    sides = [(game.N0[..., None], game.D0[..., None]), (game.A, game.a), (game.B, game.b)]
+
+    def norm(part: Callable[[Array], Array]) -> Array:
+        fixed, kept, removed = (_per_weight(part(N), g, game.power) for N, g in sides)
+        return _norm(xp.concat([fixed, xp.maximum(kept, removed)], axis=-1), game.power)
+
+    offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
+    parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
+    _, c, positive, negative, both = _by_head(xp, game.A, offset, *(norm(part) for part in parts))
+    magnitude = _finite(xp, xp.minimum(terms, both))
+    half_range = xp.minimum(xp.maximum(positive, negative), magnitude)
+    return c, half_range, xp.maximum(magnitude, xp.abs(c))
+
+
+def _per_weight(N: Array, g: Array, power: float) -> Array:
+    """N/g^p of values N ≥ 0; infinite where there is a value without a weight."""
+    xp = array_namespace(N)
+    g = xp.broadcast_to(g[..., None, :, :], N.shape)
+    over = N / xp.where(g > 0, g, xp.ones_like(g)) ** power
+    return xp.where((g == 0) & (N > 0), xp.inf, over)
+
+
+def _norm(u: Array, power: float) -> Array:
+    """(Σ u^q)^{1/q}, q = 1/(1 − p), over the last axis."""
+    xp = array_namespace(u)
+    most = xp.max(u, axis=-1)
+    if power == 1:
+        return most
+    safe = xp.where((most > 0) & (most < xp.inf), most, xp.ones_like(most))
+    share = xp.minimum(u / safe[..., None], xp.ones_like(u))
+    return most * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
+
+
+def _finite(xp: Any, magnitude: Float[Array, "G C"]) -> Float[Array, "G C"]:
+    if not bool(xp.all(magnitude < xp.inf)):
+        raise DomainError("a ratio game needs finite values N_0, A, B.")
+    return magnitude
 
 
 def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:
@@ -122,16 +228,17 @@ def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C 
 
 
 def _by_head(
-    step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
+    xp: Any, step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
 ) -> list[Float[Array, "G C *d"]]:
     """One row per head of every document."""
-    xp, axis = array_namespace(step), step.ndim - 3
+    axis = step.ndim - 3
     head, tail = (*range(axis), axis + 1, axis), range(axis + 2, axis + 3)
     rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in others)]
     return [xp.reshape(x, (-1, *x.shape[axis + 1 :])) for x in rows]
 
 
 def _extremes(
+    xp: Any,
     n0: Float[Array, "G C"],
     step: Float[Array, "G C d"],
     delta: Float[Array, "G d"],
@@ -146,7 +253,6 @@ def _extremes(
 
     θ is raised by a rounding margin first, so that the second term vanishes at convergence.
     """
-    xp = array_namespace(n0)
     C = n0.shape[-1]
     n0, step = xp.concat([n0, -n0], axis=-1), xp.concat([step, -step], axis=-2)
     delta = delta[:, None, :]

@@ -19,7 +19,7 @@ from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import grouped_by_rule, product
+from limelight.theory.conditionals import grouped_by_rule, light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
@@ -91,14 +91,14 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
 def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:
     """One head, one p: the formula of this module's docstring, times ω."""
     xp = array_namespace(form.delta)
-    nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
+    nodes = array_like(rule.nodes, form.delta)
     # expm1: 1 − e^{−λδ} cancels for words that weigh nearly the same kept and removed.
     exponent = -nodes[:, None] * form.delta
     E, minus_F = xp.exp(exponent), xp.expm1(exponent)
     v = xp.where(form.kept_is_heavy, 1 - p, p)
     phi = (1 - v) + v * E
     sign = xp.where(form.kept_is_heavy, xp.ones_like(v), -xp.ones_like(v))
-    P = omega * w * xp.exp(-nodes) * product(phi)
+    P = omega * light_terms(form.base, rule) * product(phi)
     zeta = sign * minus_F / phi
     R = form.n0[:, None] + form.step @ xp.matrix_transpose(v * E / phi)
     theta = sign * (E / phi**2) * form.step[:, None, :]

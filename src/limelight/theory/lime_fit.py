@@ -12,7 +12,7 @@ The regression's normal equations turn the rest into the numerator (V + 2ρ) Σ�
 from typing import Any, NamedTuple
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import product
+from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime, lime_plan
 from limelight.theory.namespace import array_like, array_namespace
@@ -21,6 +21,7 @@ from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
 
 _ROUNDING = 2.0**-52
+MOST_SQUARED = 1e140  # of D_max/D_min, whose square double precision can hold with room to spare
 
 
 class Fit(NamedTuple):
@@ -86,10 +87,11 @@ def _document(
     off = reach * off * (2 * size + d * off)
     known = spread > 2 * error
     safe = xp.where(known, spread - error, xp.ones_like(spread))
-    r2 = xp.where(known, explained / xp.where(known, spread, 1 + 0 * spread), 1 + 0 * spread)
-    bound = xp.where(known, (off + xp.abs(r2) * error) / safe, 1 + 0 * spread)
+    # Unknown too where heads so peaked that their product overflows left no number.
+    one = xp.ones_like(spread)
+    r2 = xp.where(known, explained / xp.where(known, spread, one), one)
+    bound = xp.where(known, (off + xp.abs(r2) * error) / safe, one)
     # R² lies between 0 and 1, so a value brought back there is no further from it.
-    one = xp.ones_like(r2)
     return xp.minimum(xp.maximum(r2, 0 * one), one), xp.minimum(bound, one)
 
 
@@ -100,7 +102,8 @@ def _second_moment(
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
     # One sum of exponentials for all pairs; a product of two has relative error ε (2 + ε).
-    rule = reciprocal_sum(max(1.0, float(xp.max(form.ratio))), tolerance / 4)
+    widest = max(1.0, float(xp.max(form.ratio)))
+    rule = reciprocal_sum(widest, tolerance / 4, float(form.power[0]))
     total = xp.zeros_like(form.n0[0])
     for k in range(K):
         for other in range(k, K):
@@ -118,7 +121,8 @@ def _second_moment(
     error = h**2 * (twice * (mass + missed) + missed) + 4 * size**2 * rounding * (
         mass + abs(first) + abs(last)
     )
-    return total, error
+    # Products of two small nodes underflow where heads are more peaked than this.
+    return total, error if widest < MOST_SQUARED else xp.inf + error
 
 
 def _head(form: HeavyForm, k: int) -> HeavyForm:
@@ -128,8 +132,8 @@ def _head(form: HeavyForm, k: int) -> HeavyForm:
 def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:
     """Σ_m ω_m E_p[f f'] of two heads."""
     xp = array_namespace(one.delta)
-    nodes, w = (array_like(x, one.delta) for x in (rule.nodes, rule.weights))
-    w = w * xp.exp(-nodes)
+    nodes = array_like(rule.nodes, one.delta)
+    w = light_terms(one.base, rule)[:, None] * light_terms(two.base, rule)
     (k1, r1), (k2, r2) = (state_factors(head, nodes) for head in (one, two))
     (A1, B1), (A2, B2) = (state_values(head) for head in (one, two))
     # One word can be heavier kept in one head and removed in the other, so neither state's factor
@@ -142,7 +146,7 @@ def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> 
         # Where both states underflow (heavy in one head each) P is 0 as well, whatever t and τ are.
         safe = xp.where(phi > 0, phi, xp.ones_like(phi))
         t, tau = (1 - p) * keep / safe, p * drop / safe
-        P = omega * w[:, None] * w * product(phi)
+        P = omega * w * product(phi)
         R1 = t @ xp.matrix_transpose(A1) + tau @ xp.matrix_transpose(B1) + one.n0
         R2 = t @ xp.matrix_transpose(A2) + tau @ xp.matrix_transpose(B2) + two.n0
         values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)

@@ -8,7 +8,7 @@ Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 import numpy as np
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import grouped_by_rule
+from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
@@ -46,7 +46,7 @@ def lime_by_recurrence(
     ]
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
-    shares = [2 * tolerance / x.reach()[0] for x in by_head]
+    shares = [2 * tolerance / x.demand() for x in by_head]
     results: dict[int, tuple[Array, ...]] = {}
     for rule, heads in grouped_by_rule(form, shares):
         for i in heads:
@@ -109,8 +109,7 @@ def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums
     at_once = max(1, _CELLS // (d * d))
     for i in range(0, len(rule.nodes), at_once):
         some = slice(i, i + at_once)
-        nodes, w = (array_like(x[some], form.delta) for x in (rule.nodes, rule.weights))
-        w = w * xp.exp(-nodes)
+        nodes, w = array_like(rule.nodes[some], form.delta), light_terms(form.base, rule)[some]
         E = xp.exp(-nodes[:, None] * delta)
         # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
         steps = Steps(

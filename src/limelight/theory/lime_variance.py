@@ -19,9 +19,10 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import product
+from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import Lime, ends, lime
+from limelight.theory.lime_fit import MOST_SQUARED
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
@@ -60,6 +61,11 @@ def lime_variance(
         return xp.zeros_like(game.A[0])
     limit = lime(game, bandwidth=bandwidth, tolerance=tolerance)
     form = heavy_form(game)
+    if not bool(xp.all(form.ratio < MOST_SQUARED)):
+        raise DomainError(
+            f"the standard error of LIME needs denominators within a factor of {MOST_SQUARED:g} of "
+            "each other; here one word outweighs all others."
+        )
     kept, removed = _weights(design, bandwidth, power)
     with_word, without = _mixtures(kept, removed, tolerance)
     heads = list(_heads(form, limit, tolerance))
@@ -124,11 +130,10 @@ def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
     for i, ratio in enumerate(form.ratio.tolist()):
-        rule = reciprocal_sum(max(1.0, ratio), tolerance)
-        nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
+        rule = reciprocal_sum(max(1.0, ratio), tolerance, float(form.power[i]))
         head = HeavyForm(*(x[i] for x in form))
-        factors, values = state_factors(head, nodes), state_values(head)
-        yield _Head(w * xp.exp(-nodes) / K, *factors, *values, head.n0)
+        factors = state_factors(head, array_like(rule.nodes, form.delta))
+        yield _Head(light_terms(head.base, rule) / K, *factors, *state_values(head), head.n0)
     one = xp.ones_like(form.delta[:1])
     yield _Head(
         weights=one[:, 0],

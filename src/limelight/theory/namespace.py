@@ -30,7 +30,7 @@ def host_array(x: Array) -> np.ndarray:
 
 def array_like(x: np.ndarray, other: Array) -> Array:
     """Return the NumPy array ``x`` as an array of ``other``'s library, on its device."""
-    if isinstance(other, np.ndarray):
+    if isinstance(other, np.ndarray | np.generic):
         return x
     xp = array_namespace(other)
     # A copy: torch warns of arrays that may not be written to.

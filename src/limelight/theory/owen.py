@@ -16,7 +16,7 @@ from array_api_compat import device
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.theory.conditionals import grouped_by_rule
+from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.per_document import heads_mean
@@ -81,10 +81,10 @@ def _head(
 ) -> Float[Array, "C d"]:
     """Owen values of one head."""
     xp = array_namespace(form.delta)
-    nodes, w = (array_like(x, form.delta) for x in (rule.nodes, rule.weights))
+    nodes = array_like(rule.nodes, form.delta)
     index = [xp.asarray(words, device=device(form.delta)) for words in members]
     parts = [_part(form, words) for words in index]
-    outside = _outside(form, parts, nodes, w * xp.exp(-nodes), between)
+    outside = _outside(form, parts, nodes, light_terms(form.base, rule), between)
     found = [
         _inside(part, nodes, *sums, one)
         for part, sums, one in zip(parts, outside, within, strict=True)

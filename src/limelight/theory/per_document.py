@@ -1,7 +1,7 @@
 """From documents to heads and back: numbers of words, node tables, means over heads."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import replace
 
 import numpy as np
 from array_api_compat import device
@@ -9,7 +9,7 @@ from array_api_compat import device
 from limelight.errors import InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import RatioGame
+from limelight.theory.ratio_game import RatioGame, mapped
 
 
 def sizes_of(game: RatioGame) -> list[int]:
@@ -53,25 +53,14 @@ def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     xp = array_namespace(game.a)
     index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
     depth = len(game.batch)
-
-    parts = {f.name: getattr(game, f.name) for f in fields(game)}
-    return RatioGame(
-        **{
-            name: None
-            if x is None
-            else xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0)
-            for name, x in parts.items()
-        }
-    )
+    return mapped(game, lambda x: xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0))
 
 
 def one_document(game: RatioGame, i: int) -> RatioGame:
     """Document ``i`` of a batch as a game of its own, without the padding of the batch."""
     d = sizes_of(game)[i]
-    names = ("D0", "N0") if game.error is None else ("D0", "N0", "error")
-    own = {name: getattr(game, name)[i] for name in names}
-    words = {name: getattr(game, name)[i, ..., :d] for name in ("a", "b", "A", "B")}
-    return RatioGame(**own, **words)
+    own = mapped(replace(game, sizes=None), lambda x: x[i])
+    return replace(own, **{name: getattr(own, name)[..., :d] for name in ("a", "b", "A", "B")})
 
 
 def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:

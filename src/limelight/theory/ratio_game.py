@@ -5,22 +5,29 @@ Words are kept (Z_j = 1) or removed (Z_j = 0). For each head
     f(Z) = N(Z)/D(Z) = (N_0 + Σ_j [Z_j A_j + (1 − Z_j) B_j]) / (D_0 + Σ_j [Z_j a_j + (1 − Z_j) b_j])
 
 and the value of the game is the mean over the heads. The C classes share the denominators.
+
+With a power p in (0, 1) it is a power game, f(Z) = N(Z)/D(Z)^p + offset: a linear classifier of
+TF-IDF vectors of length 1 has p = ½ (`docs/theorems/power-game.md`).
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.namespace import array_namespace
+
+_LEAST, _MOST = 1e-100, 1e100  # of values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioGame:
     """K ratios over the same d words, for C classes, with any leading batch dimensions.
 
-    Domain: a, b, D_0 ≥ 0 and D(Z) > 0 for every Z. ``sizes`` gives the number of real words of each
-    item of a padded batch; the padding words come last and have a = b = A = B = 0.
+    Domain: a, b, D_0 ≥ 0 and, for every Z, D(Z) > 0 or N(Z) = D(Z) = 0: that counts as 0, as a text
+    without words does. ``sizes`` gives the number of real words of each item of a padded batch; the
+    padding words come last and have a = b = A = B = 0.
     ``error`` bounds how far f_i(Z) of the numbers here lies from the f_i(Z) that is meant, for
     every Z (`table_rounding`); None where these numbers are what is meant.
     """
@@ -33,6 +40,8 @@ class RatioGame:
     B: Float[Array, "*batch C K d"]
     sizes: Int[Array, "*batch"] | None = None
     error: Float[Array, "*batch C K"] | None = None
+    offset: Float[Array, "*batch C"] | None = None
+    power: float = 1.0
 
     def __post_init__(self) -> None:
         K, d = self.a.shape[-2:]
@@ -47,6 +56,10 @@ class RatioGame:
         }
         if self.error is not None:
             wanted["error"] = (*batch, C, K)
+        if self.offset is not None:
+            wanted["offset"] = (*batch, C)
+        if not 0 < self.power <= 1:
+            raise InputError(f"the power of a game must lie in (0, 1]; got {self.power}.")
         for name, shape in wanted.items():
             if (came := tuple(getattr(self, name).shape)) != shape:
                 raise InputError(f"{name} must have shape {shape} beside a; got {came}.")
@@ -94,7 +107,23 @@ def head_values(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "
     # everything.
     D = game.D0[..., None] + game.a @ kept + game.b @ gone
     N = game.N0[..., None] + game.A @ kept[..., None, :, :] + game.B @ gone[..., None, :, :]
-    return N / D[..., None, :, :]
+    f = quotient(N, D[..., None, :, :], game.power)
+    return f if game.offset is None else f + game.offset[..., None, None]
+
+
+def quotient(
+    N: Float[Array, "..."], D: Float[Array, "..."], power: float | Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """N/D^p, and 0 where D = 0, which the domain of a game allows with N = 0 only."""
+    xp = array_namespace(D)
+    safe = xp.where(D > 0, D, xp.ones_like(D))
+    return xp.where(D > 0, N / safe**power, xp.zeros_like(N))
+
+
+def mapped(game: RatioGame, change: Callable[[Array], Array]) -> RatioGame:
+    """The game with every array that it holds changed in the same way."""
+    arrays = {one.name: getattr(game, one.name) for one in fields(game) if one.name != "power"}
+    return replace(game, **{name: change(x) for name, x in arrays.items() if x is not None})
 
 
 def value(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C n"]:
@@ -105,18 +134,23 @@ def value(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C 
 
 def full_value(game: RatioGame) -> Float[Array, "*batch C"]:
     """f with every word kept: the model's own answer."""
-    xp = array_namespace(game.a)
-    D = game.D0 + xp.sum(game.a, axis=-1)
-    N = game.N0 + xp.sum(game.A, axis=-1)
-    return xp.mean(N / D[..., None, :], axis=-1)
+    return _with_all(game, game.a, game.A)
 
 
 def empty_value(game: RatioGame) -> Float[Array, "*batch C"]:
     """f with every word removed: the base value."""
+    return _with_all(game, game.b, game.B)
+
+
+def _with_all(
+    game: RatioGame, weights: Float[Array, "*batch K d"], values: Float[Array, "*batch C K d"]
+) -> Float[Array, "*batch C"]:
+    """f where these are the weights and values of the words."""
     xp = array_namespace(game.a)
-    D = game.D0 + xp.sum(game.b, axis=-1)
-    N = game.N0 + xp.sum(game.B, axis=-1)
-    return xp.mean(N / D[..., None, :], axis=-1)
+    D = game.D0 + xp.sum(weights, axis=-1)
+    N = game.N0 + xp.sum(values, axis=-1)
+    f = xp.mean(quotient(N, D[..., None, :], game.power), axis=-1)
+    return f if game.offset is None else f + game.offset
 
 
 def denominator_range(
@@ -129,8 +163,45 @@ def denominator_range(
     return low, high
 
 
+def in_own_units(game: RatioGame) -> RatioGame:
+    """The same game with the weights of a head in units of its largest D, if that is far from 1.
+
+    1/D² would overflow, or underflow.
+    """
+    xp = array_namespace(game.a)
+    _, high = denominator_range(game)
+    far = (high < 1e-100) | (high > 1e100)
+    if not bool(xp.any(far)):
+        return game
+    unit = xp.where(far, high, xp.ones_like(high))
+    heads, words = unit[..., None, :], unit[..., None]
+    return replace(
+        game,
+        D0=game.D0 / unit,
+        a=game.a / words,
+        b=game.b / words,
+        N0=game.N0 / heads,
+        A=game.A / heads[..., None],
+        B=game.B / heads[..., None],
+    )
+
+
+def need_values(size: Float[Array, "*n K"]) -> None:
+    """Refuse values whose products with small weights, or whose squares, would lose their digits.
+
+    ``size`` is the largest value of each head; the largest of all heads counts.
+    """
+    xp = array_namespace(size)
+    most = xp.max(size, axis=-1)
+    if not bool(xp.all((most == 0) | (most >= _LEAST) & (most <= _MOST))):
+        raise DomainError(
+            f"a ratio game needs values that are 0 or between {_LEAST:g} and {_MOST:g} in size; "
+            "multiply them by a number, and the scores are multiplied by it too."
+        )
+
+
 def shifted(game: RatioGame, c: Float[Array, "*batch C K"]) -> RatioGame:
-    """The game f − c, by N ← N − cD in each head."""
+    """The game f − c, by N ← N − cD in each head. Domain: power 1, and D > 0."""
     D0 = game.D0[..., None, :]
     a, b = game.a[..., None, :, :], game.b[..., None, :, :]
     return replace(
@@ -159,15 +230,18 @@ def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     """The game Σ_c w_c f_c of one number made of the outputs, as a single class."""
     xp, axis = array_namespace(game.a), weights.ndim - 1
     heads, words = weights[..., None], weights[..., None, None]
-    error = game.error
+    error, offset = game.error, game.offset
     if error is not None:
         error = xp.sum(xp.abs(heads) * error, axis=axis, keepdims=True)
+    if offset is not None:
+        offset = xp.sum(weights * offset, axis=axis, keepdims=True)
     return replace(
         game,
         N0=xp.sum(heads * game.N0, axis=axis, keepdims=True),
         A=xp.sum(words * game.A, axis=axis, keepdims=True),
         B=xp.sum(words * game.B, axis=axis, keepdims=True),
         error=error,
+        offset=offset,
     )
 
 

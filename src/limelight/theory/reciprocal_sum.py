@@ -1,9 +1,9 @@
-"""Certified sums of exponentials for 1/x: Σ_i w_i e^{−λ_i x} ≈ 1/x on [1, R].
+"""Certified sums of exponentials for x^{−p}: Σ_i w_i e^{−λ_i x} ≈ x^{−p} on [1, R], 0 < p ≤ 1.
 
 Nodes are evenly spaced in log λ, weights fitted by least squares to the relative error (known
 ingredients: Braess & Hackbusch 2005, Beylkin & Monzón 2005). The fit is then judged, not trusted:
-``error`` is a proven bound on |x Σ w_i e^{−λ_i x} − 1| over the whole interval, the points between
-grid points included.
+``error`` is a proven bound on |x^p Σ w_i e^{−λ_i x} − 1| over the whole interval, the points
+between grid points included. Every constant below is that of p = 1, the worst of them.
 """
 
 import math
@@ -22,7 +22,7 @@ _WORST_CONDITION = 64.0  # weights of both signs are welcome while their roundin
 _MOST_TERMS = 2**22
 _MOST_FITS = 15  # numbers of nodes to try, each with all `_ENDS`
 MOST_RATIO = 1e300  # beyond, the smallest nodes would be denormal numbers
-_FOURTH = 3.2  # at least sup_z |(z d/dz)⁴ (z e^{−z})| = 3.194; a test checks it
+_FOURTH = 3.2  # at least sup |(z d/dz)⁴ (z^p e^{−z})|, 3.194 at p = 1; a test checks it
 
 
 class ReciprocalSum(NamedTuple):
@@ -32,13 +32,16 @@ class ReciprocalSum(NamedTuple):
     weights: Float[Array, " Q"]
     error: float
     R: float
+    power: float = 1.0
 
     @property
     def condition(self) -> float:
-        """A bound on x Σ|w_i| e^{−λ_i x}: how much larger than 1/x the summed terms are."""
-        # Σ|w| = Σw + 2 Σw⁻, the first sum being 1/x up to the error; and x e^{−λx} ≤ 1/(eλ).
-        negative = np.where(self.weights < 0, -self.weights, 0) / self.nodes
-        return 1 + self.error + 2 * float(np.sum(negative)) / math.e
+        """A bound on x^p Σ|w_i| e^{−λ_i x}: how much larger than x^{−p} the summed terms are."""
+        # Σ|w| = Σw + 2 Σw⁻, the first sum being x^{−p} up to the error; x^p e^{−λx} ≤ (p/(eλ))^p.
+        most = (self.power / (math.e * self.nodes)) ** self.power
+        return (
+            1 + self.error + 2 * float(np.sum(np.where(self.weights < 0, -self.weights, 0) * most))
+        )
 
 
 def need_tolerance(tolerance: float) -> None:
@@ -47,15 +50,18 @@ def need_tolerance(tolerance: float) -> None:
         raise InputError(f"tolerance must lie between 0 and 1; got {tolerance}.")
 
 
-def reciprocal_sum(R: float, tolerance: float) -> ReciprocalSum:
+def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> ReciprocalSum:
     """A sum with certified relative error ≤ ``tolerance`` on [1, R'], for the half-decade R' ≥ R.
 
-    Domain: 1 ≤ R ≤ 1e300, tolerance from 1e-13 to ½ (others are moved there). Both are rounded to
-    a coarse grid, so that the documents of a corpus share a few cached sums.
+    Domain: 1 ≤ R ≤ 1e300, 0 < power ≤ 1, tolerance from 1e-13 to ½ (others are moved there). R and
+    tolerance are rounded to a coarse grid, so that the documents of a corpus share a few cached
+    sums.
     """
     if not 1 <= R <= MOST_RATIO:
         raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MOST_RATIO:g}; got R = {R}.")
-    return _fitted(*_bucket(R, tolerance))
+    if not 0 < power <= 1:
+        raise DomainError(f"a sum of exponentials for x^−p needs 0 < p ≤ 1; got p = {power}.")
+    return _fitted(*_bucket(R, tolerance), power)
 
 
 def _bucket(R: float, tolerance: float) -> tuple[int, int]:
@@ -68,7 +74,7 @@ def _bucket(R: float, tolerance: float) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
+def _fitted(half_decades: int, eighths: int, power: float) -> ReciprocalSum:
     R, tolerance = 10 ** (half_decades / 2), 2 ** (eighths / 8)
     # Both ways end in a certificate; the fit needs 15 to 35 % fewer nodes than the trapezoid rule,
     # which in return is found at once.
@@ -80,46 +86,52 @@ def _fitted(half_decades: int, eighths: int) -> ReciprocalSum:
     # of a search took up to 8 seconds to save a fifth of the nodes.
     fits_well = half_decades <= 32 and tolerance > 9e-13
     for Q in range(first, first + _MOST_FITS) if fits_well else ():
-        fits = [_least_squares(R, Q, low, high) for low, high in _ENDS]
+        fits = [_least_squares(R, Q, low, high, power) for low, high in _ENDS]
         near = [fit for fit in fits if fit[2] < tolerance]
         for nodes, weights, _ in sorted(near, key=lambda fit: fit[2]):
-            error = certified_error(nodes, weights, R, slack=tolerance / 16)
-            fit = ReciprocalSum(nodes=nodes, weights=weights, error=error, R=R)
+            error = certified_error(nodes, weights, R, slack=tolerance / 16, power=power)
+            fit = ReciprocalSum(nodes=nodes, weights=weights, error=error, R=R, power=power)
             if error <= tolerance and fit.condition < _WORST_CONDITION:
                 return fit
-    return _trapezoid(R, tolerance)
+    return _trapezoid(R, tolerance, power)
 
 
-def _trapezoid(R: float, tolerance: float) -> ReciprocalSum:
-    r"""The trapezoid rule in y = log λ for 1/x = ∫ e^y e^{−x e^y} dy, certified by formulas alone.
+def _trapezoid(R: float, tolerance: float, power: float) -> ReciprocalSum:
+    r"""The trapezoid rule in y = log λ for Γ(p) x^{−p} = ∫ e^{py} e^{−x e^y} dy, by formulas alone.
 
     With step h and all nodes, Poisson's summation formula gives the relative error exactly; it is
-    at most 2 Σ_{m ≥ 1} |Γ(1 + iη_m)|, |Γ(1 + iη)|² = πη/sinh(πη), η_m = 2πm/h, for every x. Of
-    the nodes, those below λ are merged into one with their mass and their mean, which costs at
-    most x³/2 times their second central moment, and those from Λ ≥ 1 on are dropped, which costs
-    (hΛ + 1) e^{−Λ}. All weights are positive.
+    at most 2 Σ_{m ≥ 1} |Γ(p + iη_m)|/Γ(p), η_m = 2πm/h, for every x, which grows with p, and
+    |Γ(1 + iη)|² = πη/sinh(πη). Of the nodes, those below λ are merged into one with their mass and
+    their mean, which costs at most x^{p+2}/2 times their second central moment, and those from
+    Λ ≥ 1 on are dropped, which costs (hΛ + 1) e^{−Λ}. All weights are positive.
     """
     # A grid as in `certified_error` would have to be as fine at R = 1e300 as at 1e4, and as long as
     # log R: minutes for 1e-12. Formulas take no time, whatever R is.
     h = math.pi**2 / (1.5 - math.log(tolerance))
     while _alias(h) > 0.6 * tolerance:
         h *= 0.97
-    low = (0.4 * tolerance * -math.expm1(-3 * h) / h) ** (1 / 3) / R
+    third, mass = power + 2, h / math.gamma(power)
+    low = (0.4 * tolerance * -math.expm1(-third * h) / mass) ** (1 / third) / R
     high = 1.0
     while (h * high + 1) * math.exp(-high) > 0.2 * tolerance:
         high += 0.25
     y = math.log(low) + h * np.arange(1 + math.ceil((math.log(high) - math.log(low)) / h))
     nodes = np.exp(y)
-    weights = h * nodes
-    # The first node stands for itself and all below: a geometric series of masses.
-    weights[0], nodes[0] = weights[0] / -math.expm1(-h), nodes[0] / (1 + math.exp(-h))
-    merged = (h / -math.expm1(-3 * h) - weights[0] / low * (nodes[0] / low) ** 2) * (R * low) ** 3
+    weights = mass * nodes**power
+    # The first node stands for itself and all below: geometric series of masses and of moments.
+    # In units of the lowest node, whose powers would be denormal at R = 1e300.
+    below, mean = (
+        mass / -math.expm1(-power * h),
+        math.expm1(-power * h) / math.expm1(-(power + 1) * h),
+    )
+    weights[0], nodes[0] = below * low**power, low * mean
+    merged = (mass / -math.expm1(-third * h) - below * mean**2) * (R * low) ** third
     dropped = float(np.exp(y[-1] + h))
     error = _alias(h) + merged / 2 + (h * dropped + 1) * math.exp(-dropped)
     # A node is off by three roundings of y, up to 700. Its term moves by |1 − λx| as much, and all
     # terms by 2/e + 0.48 h as much at most: `docs/theorems/reciprocal-sum.md`.
     moved = 2.0**-51 * max(1.0, h) * float(np.max(np.abs(y)))
-    return ReciprocalSum(nodes, weights, error + moved + _rounding(1.0, len(nodes)), R)
+    return ReciprocalSum(nodes, weights, error + moved + _rounding(1.0, len(nodes)), R, power)
 
 
 def _alias(h: float) -> float:
@@ -131,7 +143,7 @@ def _alias(h: float) -> float:
 
 
 def _least_squares(
-    R: float, Q: int, low: float, high: float
+    R: float, Q: int, low: float, high: float, power: float
 ) -> tuple[Float[Array, " Q"], Float[Array, " Q"], float]:
     """Nodes, weights and the error seen at the fitting points, which crowd at the ends.
 
@@ -141,7 +153,7 @@ def _least_squares(
     y = math.log(R) * (1 - np.cos(np.pi * (np.arange(n) + 0.5) / n)) / 2
     x = np.exp(y)
     nodes = np.exp(np.linspace(low - math.log(R), high, Q))
-    basis = x[:, None] * np.exp(-np.outer(x, nodes))
+    basis = x[:, None] ** power * np.exp(-np.outer(x, nodes))
     # Columns of unit length, so that the cut-off of singular values spares small ones: without it
     # 60 nodes reach 1e-3 at R = 1e12, with it 1e-7.
     size = np.linalg.norm(basis, axis=0)
@@ -151,21 +163,27 @@ def _least_squares(
 
 
 def certified_error(
-    nodes: Float[Array, " Q"], weights: Float[Array, " Q"], R: float, *, slack: float
+    nodes: Float[Array, " Q"],
+    weights: Float[Array, " Q"],
+    R: float,
+    *,
+    slack: float,
+    power: float = 1.0,
 ) -> float:
-    r"""A bound on |g| over 1 ≤ x ≤ R, g(log x) = x Σ w_i e^{−λ_i x} − 1.
+    r"""A bound on |g| over 1 ≤ x ≤ R, g(log x) = x^p Σ w_i e^{−λ_i x} − 1.
 
     On a grid of step η in y = log x, twice the bound on linear interpolation gives
 
         max|g| ≤ max_grid|g| + η²/8 · (max_grid|g″| + η²/8 · max|g⁗|),
 
-    where |g⁗| ≤ sup|(z d/dz)⁴ z e^{−z}| · Σ|w_i|/λ_i holds everywhere. The grid is as fine as makes
-    the last term ``slack``/2. Where that takes more than 2²² terms, a tenth of a second, nothing is
-    certified and the bound is infinite: another sum is tried.
+    where |g⁗| ≤ sup|(z d/dz)⁴ z^p e^{−z}| · Σ|w_i|/λ_i^p holds everywhere. The grid is as fine as
+    makes the last term ``slack``/2. Where that takes more than 2²² terms, a tenth of a second,
+    nothing is certified and the bound is infinite: another sum is tried.
     """
     # With a bound on g″ from its formula 1e-9 at R = 1e4 would take 1.5e6 points. But g″ is small
     # where g is: it is looked at on the grid too, only g⁗ comes from a formula, and 4e3 points do.
-    fourth = _FOURTH * float(np.sum(np.abs(weights) / nodes))
+    sizes_of_terms = weights / nodes**power
+    fourth = _FOURTH * float(np.sum(np.abs(sizes_of_terms)))
     step = (32 * slack / fourth) ** 0.25
     n = 2 + math.ceil(math.log(R) / step)
     if n * len(nodes) > _MOST_TERMS:
@@ -173,16 +191,16 @@ def certified_error(
     worst = bend = sizes = 0.0
     grid = np.linspace(0, math.log(R), n)
     for y in np.array_split(grid, max(1, n * len(nodes) // 2**20)):
-        # With z = λx each term is (w/λ) h(z), h = z e^{−z}, and z d/dz twice gives h (1 − 3z + z²).
+        # With z = λx a term is (w/λ^p) h(z), h = z^p e^{−z}; z d/dz twice gives h ((p − z)² − z).
         # Beyond 1,000 both are 0 in double precision, while z² may be infinite: 0 · ∞ is no number.
         z = np.minimum(np.exp(y)[:, None] * nodes, 1e3)
-        terms = z * np.exp(-z) * (weights / nodes)
+        terms = z**power * np.exp(-z) * sizes_of_terms
         worst = max(worst, float(np.max(np.abs(np.sum(terms, axis=1) - 1))))
-        bend = max(bend, float(np.max(np.abs(np.sum(terms * (1 - 3 * z + z * z), axis=1)))))
+        bend = max(bend, float(np.max(np.abs(np.sum(terms * ((power - z) ** 2 - z), axis=1)))))
         # A relative error of z is one of e^{−z} times z: hence 1 + z.
         sizes = max(sizes, float(np.max(np.sum(np.abs(terms) * (1 + z), axis=1))))
     eta = float((grid[1] - grid[0]) ** 2 / 8)
-    # Terms of g″ and their rounding are at most 12 |w|/λ, below 4 times what bounds g⁗.
+    # Terms of g″ and their rounding are at most 12 |w|/λ^p, below 4 times what bounds g⁗.
     bend += _rounding(4 * fourth, len(nodes))
     return worst + _rounding(sizes, len(nodes)) + eta * (bend + eta * fourth)
 

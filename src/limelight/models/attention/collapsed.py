@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids
-from limelight.models.attention.tables import ErrorBounds, Tables
+from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
@@ -132,15 +132,17 @@ class CollapsedDocuments:
         # notice, and without it a logit of 710 would overflow.
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
         g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
-        kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
-        D0, a, b = kept[..., -1], kept[..., :-1], self._by_feature(g_h)[..., :-1]
+        kept, kept_values, removed, removed_values = self._by_feature(
+            g, g[:, None] * self.u, g_h, g_h[:, None] * self.base_u
+        )
+        D0, a, b = kept[..., -1], kept[..., :-1], removed[..., :-1]
         return RatioGame(
             D0=D0,
             a=a,
             b=b,
             N0=kept_values[..., -1],
             A=kept_values[..., :-1],
-            B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
+            B=removed_values[..., :-1],
             sizes=sizes,
             error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
@@ -160,28 +162,46 @@ class CollapsedDocuments:
         return self._bounds.value_error
 
     def _by_feature(
-        self, x: Float[np.ndarray, "n *heads T_max"]
-    ) -> Float[np.ndarray, "n *heads buckets"]:
+        self, *arrays: Float[np.ndarray, "n ... T_max"]
+    ) -> list[Float[np.ndarray, "n ... buckets"]]:
         """Sum over the places of each feature; [cls], padding and protected words come last."""
-        d = max(map(len, self.features))
+        d, found = max(map(len, self.features)), []
         place = np.where(self.of_position >= 0, self.of_position, d)
-        lines = x.reshape(len(x), -1, x.shape[-1])
-        line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
-        bucket = line * (d + 1) + place[:, None, :]
-        # One bincount over everything: a loop over documents and heads costs ten times as much.
-        sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
-        return sums.reshape(*x.shape[:-1], d + 1)
+        for x in arrays:
+            lines = x.reshape(len(x), -1, x.shape[-1])
+            line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
+            bucket = line * (d + 1) + place[:, None, :]
+            # One bincount over everything: a loop over documents and heads costs ten times as much.
+            sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
+            found.append(sums.reshape(*x.shape[:-1], d + 1))
+        return found
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
-        return deletion_game(
-            self.documents[i],
-            self.features[i],
-            self.model.tables,
-            base_logit=self.base_logit[i],
-            base_u=self.base_u[i],
-            weights=weights[i],
-            bounds=self._bounds.only(i),
+        document, tables = self.documents[i], self.model.tables
+        if (why := _inexact(document, self.features[i])) is not None:
+            raise DomainError(
+                "LIME under deletion is exact for texts that fit the window and repeat no word; in "
+                f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
+            )
+        ids = encoded(document).ids
+        d = len(ids)
+        word, place = ids[:, None], 1 + np.arange(d)[None, :]
+        logit = tables.logit_at(word, place)
+        u = tables.word_value[word] + tables.position_value[place]
+        # Per head, as in other games: a head far below another must not underflow.
+        top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
+        g = np.exp(np.moveaxis(logit - top, -1, 0))
+        padding = np.exp(self.base_logit[i] - top[:, None])
+        padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
+        tail_g = _beside(padding, d)
+        error = self._bounds.only(i).of_outputs(tail_g.min(axis=-1)[None])[0]
+        return DeletionGame(
+            g=g,
+            u=np.einsum("c,tpck->ktp", weights[i], u)[None],
+            tail_g=tail_g,
+            tail_gu=_beside(padding_gu, d)[None],
+            error=np.abs(weights[i][None]) @ error,
         )
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
@@ -275,43 +295,6 @@ class CollapsedDocuments:
             sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
             pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
         return pooled
-
-
-def deletion_game(
-    document: Document,
-    features: Features,
-    tables: Tables,
-    *,
-    base_logit: Float[np.ndarray, "K T_max"],
-    base_u: Float[np.ndarray, "C K T_max"],
-    weights: Float[np.ndarray, " C"],
-    bounds: ErrorBounds,
-) -> DeletionGame:
-    """Return the game of one document; ``base_`` is its window with every word removed."""
-    if (why := _inexact(document, features)) is not None:
-        raise DomainError(
-            "LIME under deletion is exact for texts that fit the window and repeat no word; in "
-            f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
-        )
-    ids = encoded(document).ids
-    d = len(ids)
-    word, place = ids[:, None], 1 + np.arange(d)[None, :]
-    logit = tables.logit_at(word, place)
-    u = tables.word_value[word] + tables.position_value[place]
-    # Per head, as in other games: a head far below another must not underflow.
-    top = np.maximum(logit.max(axis=(0, 1)), base_logit.max(axis=-1))
-    g = np.exp(np.moveaxis(logit - top, -1, 0))
-    padding = np.exp(base_logit - top[:, None])
-    padding_gu = padding * np.einsum("c,ckt->kt", weights, base_u)
-    tail_g = _beside(padding, d)
-    error = bounds.of_outputs(tail_g.min(axis=-1)[None])[0]
-    return DeletionGame(
-        g=g,
-        u=np.einsum("c,tpck->ktp", weights, u)[None],
-        tail_g=tail_g,
-        tail_gu=_beside(padding_gu, d)[None],
-        error=np.abs(weights[None]) @ error,
-    )
 
 
 def _inexact(document: Document, features: Features) -> str | None:

@@ -21,7 +21,7 @@ FORMATS = ("limelight.attention/1", "limelight.attention/2")
 # A folder may come from anybody: nothing of it is read without a limit.
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
-FILES = ("config.json", "vocab.txt", "model.safetensors")
+FILES = tuple(_MOST_BYTES)
 _READING: dict[str, type | tuple[type, ...]] = {
     "T_max": int,
     "position_base": (int, float),
@@ -95,16 +95,13 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
 
 def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, Any]:
     """Return what a folder of version 2 has beside one of version 1."""
-    skip, apart = config.pop("skip", None), config.pop("head_embeddings", False)
-    if skip is not None and skip not in SKIPS:
-        raise InputError(f"config.json has an unusable 'skip': {_shown(skip)}.")
-    if not isinstance(apart, bool):
-        raise InputError(f"config.json has an unusable 'head_embeddings': {_shown(apart)}.")
-    attention = config.pop("attention", ATTENTIONS[0])
-    if attention not in ATTENTIONS:
-        raise InputError(f"config.json has an unusable 'attention': {_shown(attention)}.")
-    given = {name: weights[name] for name in OPTIONS if name in weights}
-    return {**given, "skip": skip, "head_embeddings": apart, "attention": attention}
+    found: dict[str, Any] = {name: weights[name] for name in OPTIONS if name in weights}
+    choices = {"skip": (None, *SKIPS), "head_embeddings": (False, True), "attention": ATTENTIONS}
+    for name, usable in choices.items():
+        found[name] = config.pop(name, usable[0])
+        if found[name] not in usable or type(found[name]) not in map(type, usable):  # 1 == True
+            raise _unusable(name, found[name])
+    return found
 
 
 def _content(folder: Path, name: str) -> bytes:
@@ -124,10 +121,11 @@ def _config(content: bytes) -> dict[str, Any]:
     for name, kind in _READING.items():
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")
-        if not isinstance(config[name], kind) or isinstance(config[name], bool):
-            raise InputError(f"config.json has an unusable {name!r}: {_shown(config[name])}.")
-        if isinstance(config[name], int) and abs(config[name]) > _LARGEST_INTEGER:
-            raise InputError(f"config.json has an unusable {name!r}: {_shown(config[name])}.")
+        given = config[name]
+        if not isinstance(given, kind) or isinstance(given, bool):
+            raise _unusable(name, given)
+        if isinstance(given, int) and abs(given) > _LARGEST_INTEGER:
+            raise _unusable(name, given)
     if not all(isinstance(name, str) for name in config["classes"]):
         raise InputError("config.json must list its classes as strings.")
     for name in config["classes"]:
@@ -136,6 +134,6 @@ def _config(content: bytes) -> dict[str, Any]:
     return config
 
 
-def _shown(value: Any) -> str:
-    """Return ``value`` in a line: a file may hold a number of four thousand digits."""
-    return one_line(repr(value))
+def _unusable(name: str, value: Any) -> InputError:
+    # In a line: a file may hold a number of four thousand digits.
+    return InputError(f"config.json has an unusable {name!r}: {one_line(repr(value))}.")

@@ -21,34 +21,18 @@ from torch.overrides import TorchFunctionMode
 from limelight.errors import DomainError
 from limelight.models.engine import Engine, naming, out_of_memory
 from limelight.models.hugging_face.forward import rectangle
-from limelight.models.hugging_face.gradients import differentiated, times_input
+from limelight.models.hugging_face.gradients import times_input
 from limelight.models.hugging_face.pieces import ids_read
-from limelight.models.protocol import Differentiated, TimesInput, Weigh
-from limelight.shapes import Float, Int
+from limelight.models.protocol import TimesInput
+from limelight.shapes import Float
 from limelight.text import Document
 
-_EXAMPLE = "one or two words"  # any text shows what a network is made of
 _PIECES = 32_768  # that are differentiated together, at most
 _TEXTS = 256
 
 
 class NotAffineError(DomainError):
     """A network computes something that stays curved when all known weights are frozen."""
-
-
-def frozen_gradient(
-    network: Any,
-    ids: Int[np.ndarray, " T"],
-    points: Float[np.ndarray, "n T d_e"],
-    weigh: Weigh | Float[np.ndarray, "n C"],
-) -> Differentiated:
-    """Return the gradient at embedded ``points`` of the network whose weights are frozen there.
-
-    What is left must be affine: a network that mixes its tokens in some other way, as a state
-    space model does, is refused and not explained by half.
-    """
-    seen = partial(_check_affine, network)
-    return differentiated(network, ids, points, weigh, held=FrozenWeights, seen=seen)
 
 
 def frozen_times_input(
@@ -71,7 +55,7 @@ def frozen_times_input(
             rectangle([rows[i] for i in places]),
             weights[places],
             held=FrozenWeights,
-            seen=partial(_check_affine, network),
+            seen=partial(check_affine, network),
         )
         for i, product in zip(places, found, strict=True):
             products[i] = product[: len(rows[i])]
@@ -112,23 +96,8 @@ def frozen_together(network: Any) -> int:
     return _TEXTS if padded and network.device.type == "cuda" else 1
 
 
-def why_not_frozen(model: Any) -> str | None:
-    """Return None where all weights of the network can be frozen, else a clause that says why not.
-
-    Found by freezing it once, on a few words.
-    """
-    try:
-        document = model.read(_EXAMPLE)
-        point = model.embedded(document)[None]
-        model.frozen_gradient(document, point, np.ones_like)
-    except NotAffineError as error:
-        return str(error).partition(";")[0]
-    except Exception:  # no gradients at all: whoever asks for them is told why
-        return None
-    return None
-
-
-def _check_affine(network: Any, logits: Any) -> None:
+def check_affine(network: Any, logits: Any) -> None:
+    """Refuse a network that is not affine with its weights frozen, as no state space model is."""
     if (unknown := not_affine(logits)) is not None:
         raise NotAffineError(
             f"{type(network).__name__} computes {unknown!r}, in which nothing is known to be a "
@@ -156,10 +125,6 @@ class FrozenWeights(TorchFunctionMode):  # type: ignore[misc]  # torch has no ty
 
 
 Rule = Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
-
-
-def _softmax(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return func(*args, **named).detach()
 
 
 def _attention(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -209,15 +174,11 @@ def _power(func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     exponent = args[1] if len(args) > 1 else named.get("exponent", 2)
     if isinstance(exponent, int | float) and exponent >= 1:
         return _activation(func, name, args, named)
-    return _scale(func, name, args, named)
+    return _marking("scale")(func, name, args, named)
 
 
-def _gate(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return _marked(func(*args, **named), "gate")
-
-
-def _scale(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return _marked(func(*args, **named), "scale")
+def _marking(kind: str) -> Rule:
+    return lambda func, _name, args, named: _marked(func(*args, **named), kind)
 
 
 def _product(func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -250,7 +211,7 @@ def _kept(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -
 
 _QUOTIENTS = ("div", "divide", "true_divide", "truediv")
 _RULES: dict[str, Rule] = {
-    "softmax": _softmax,
+    "softmax": lambda func, _name, args, named: func(*args, **named).detach(),
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
     **dict.fromkeys(("pow", "square"), _power),
@@ -260,8 +221,10 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("selu", "silu", "tanh"), _activation),
     # Not zero at zero, so without a quotient: as a factor of something else they are frozen, and
     # anything else that is done with them is not known (`not_affine` finds it).
-    **dict.fromkeys(("hardsigmoid", "sigmoid", "softplus"), _gate),
-    **dict.fromkeys(("norm", "reciprocal", "rsqrt", "sqrt", "std", "var", "vector_norm"), _scale),
+    **dict.fromkeys(("hardsigmoid", "sigmoid", "softplus"), _marking("gate")),
+    **dict.fromkeys(
+        ("norm", "reciprocal", "rsqrt", "sqrt", "std", "var", "vector_norm"), _marking("scale")
+    ),
     **dict.fromkeys((*_QUOTIENTS, "mul", "multiply", "rmul"), _product),
     # A weight that is shifted, scaled or cast by constants is still that weight.
     **dict.fromkeys(("add", "radd", "rsub", "sub"), _kept),
@@ -307,17 +270,8 @@ _LINEAR = frozenset(
 _CHOICES = frozenset(("Amax", "AdaptiveMaxPool2D", "Max", "MaxPool2DWithIndices", "Sort", "Topk"))
 # Which operands of a product may not both depend on the input.
 _AFFINE_PRODUCTS = {
-    "Addbmm": (1, 2),
-    "Addmm": (1, 2),
-    "Addmv": (1, 2),
-    "Baddbmm": (1, 2),
-    "Bmm": (0, 1),
-    "Convolution": (0, 1),
-    "Dot": (0, 1),
-    "GroupedMm": (0, 1),
-    "Mm": (0, 1),
-    "Mul": (0, 1),
-    "Mv": (0, 1),
+    **dict.fromkeys(("Addbmm", "Addmm", "Addmv", "Baddbmm"), (1, 2)),
+    **dict.fromkeys(("Bmm", "Convolution", "Dot", "GroupedMm", "Mm", "Mul", "Mv"), (0, 1)),
 }
 # Operands that may not depend on the input at all.
 _FIXED = {"Div": (1,)}

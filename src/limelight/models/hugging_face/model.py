@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, final
 
@@ -18,16 +18,19 @@ from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     ForwardPass,
     NetworkFingerprint,
+    alone_with,
     embedding_rows,
     plain_ids,
     rectangle,
+    restoring_tokenizer,
 )
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.lrp import (
-    frozen_gradient,
+    FrozenWeights,
+    NotAffineError,
+    check_affine,
     frozen_times_input,
     frozen_together,
-    why_not_frozen,
 )
 from limelight.models.hugging_face.masking import (
     MaskedText,
@@ -63,6 +66,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
 }
+_EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
 # What configurations call the number of places that were trained.
@@ -92,30 +96,59 @@ class HuggingFace:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; of a single output, the second's is the label."""
-        return class_names(self.network.config)
+        """Names of the classes; of a single output, the second's is the label.
+
+        The first is then called what the configuration says it is (``other_label``), else "not"
+        the second. A regression has names of scores instead, which may be one. Classes of the same
+        name are told apart by their numbers.
+        """
+        config = self.network.config
+        named = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        if len(named) > 1:
+            return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
+        if self.link == "none":
+            return ("score",) if named[0] == _UNNAMED else named
+        return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
     @property
     def link(self) -> Link:
-        """How outputs become probabilities."""
-        return link_of(self.network.config)
+        """How outputs become probabilities: by sigmoids of independent labels, else softmax.
+
+        A regression has none.
+        """
+        links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
+        return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
         # What was seen wins over what the family usually has.
         refused = self.check.refused
-        frozen = refused.get("differentiates") or self._why_not_frozen
+        chooses = None
+        if self.link == "sigmoid":
+            chooses = "each label of this one is a yes or no of its own"
+        elif self.link == "none":
+            one = len(self.classes) == 1
+            many = "this one predicts scores and does not choose among them"
+            chooses = "this one predicts a score and not a class" if one else many
         own: dict[Capability, str | None] = {
-            "chooses": why_not_choosing(self.network.config),
-            "freezes": frozen,
+            "chooses": chooses,
+            "freezes": refused.get("differentiates") or self._why_not_frozen,
             "pairs": getattr(self.tokenizer, "why_no_pairs", None),
         }
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
     def _why_not_frozen(self) -> str | None:
-        return why_not_frozen(self)
+        """None where all weights can be frozen, else why not: found by freezing them once."""
+        try:
+            document = self.read(_EXAMPLE)
+            self.frozen_gradient(document, self.embedded(document)[None], np.ones_like)
+        except NotAffineError as error:
+            return str(error).partition(";")[0]
+        except Exception:  # no gradients at all: whoever asks for them is told why
+            return None
+        return None
 
     @cached_property
     def check(self) -> NetworkCheck:
@@ -245,7 +278,9 @@ class HuggingFace:
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         with self._naming(document):
-            return frozen_gradient(self.network, ids_read(document), points, weigh)
+            seen = partial(check_affine, self.network)
+            ids = ids_read(document)
+            return differentiated(self.network, ids, points, weigh, held=FrozenWeights, seen=seen)
 
     @property
     def together(self) -> int:
@@ -273,8 +308,20 @@ class HuggingFace:
         return windowed(self, window)
 
     def shuffled(self, seed: int) -> "HuggingFace":
-        """Return a copy of the model with the numbers of every weight in random places."""
-        return replace(self, network=shuffled_network(self.network, seed))
+        """Return a copy of the model in which every weight holds its own numbers in random places.
+
+        The sizes of the weights stay what they were, so the network answers numbers of the usual
+        size, which fresh weights need not do. Weights that layers share stay shared.
+        """
+        with alone_with(self.network):
+            twin = copy.deepcopy(self.network)
+        drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
+        with torch.no_grad():
+            for weight in twin.parameters():
+                if weight.is_floating_point():
+                    places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
+                    weight.copy_(weight.flatten()[places].reshape(weight.shape))
+        return replace(self, network=twin)
 
     @cached_property
     def engine(self) -> Engine:
@@ -299,7 +346,8 @@ class HuggingFace:
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        return str(self.tokenizer.decode(plain_ids(ids)))
+        with restoring_tokenizer(self.tokenizer):
+            return str(self.tokenizer.decode(plain_ids(ids)))
 
 
 def check_parts(network: Any, tokenizer: Any) -> None:
@@ -317,59 +365,6 @@ def check_parts(network: Any, tokenizer: Any) -> None:
             "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
             f"language model with template and labels; got {type(network).__name__}."
         )
-
-
-def class_names(config: Any) -> tuple[str, ...]:
-    """Return the names of the classes; of a single output, the second's is the label.
-
-    The first is then called what the configuration says it is (``other_label``), else "not" the
-    second. A regression has names of scores instead, which may be one. Classes of the same name are
-    told apart by their numbers.
-    """
-    labels = config.id2label
-    named = tuple(str(labels[i]) for i in sorted(labels))
-    if len(named) > 1:
-        return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
-    if link_of(config) == "none":
-        return ("score",) if named[0] == _UNNAMED else named
-    return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
-
-
-def link_of(config: Any) -> Link:
-    """Return how outputs become probabilities: by sigmoids of independent labels, else softmax.
-
-    A regression has none.
-    """
-    links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
-    return links.get(str(getattr(config, "problem_type", None)), "softmax")
-
-
-def why_not_choosing(config: Any) -> str | None:
-    """Return None where the network predicts one of its classes, else a clause: why not."""
-    match link_of(config):
-        case "sigmoid":
-            return "each label of this one is a yes or no of its own"
-        case "none" if len(class_names(config)) == 1:
-            return "this one predicts a score and not a class"
-        case "none":
-            return "this one predicts scores and does not choose among them"
-    return None
-
-
-def shuffled_network(network: Any, seed: int) -> Any:
-    """Return a copy of ``network`` in which every weight holds its own numbers in random places.
-
-    The sizes of the weights stay what they were, so the network answers numbers of the usual size,
-    which fresh weights need not do. Weights that layers share stay shared.
-    """
-    twin = copy.deepcopy(network)
-    drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
-    with torch.no_grad():
-        for weight in twin.parameters():
-            if weight.is_floating_point():
-                places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
-                weight.copy_(weight.flatten()[places].reshape(weight.shape))
-    return twin
 
 
 def longest_input(network: Any, tokenizer: Any) -> int:

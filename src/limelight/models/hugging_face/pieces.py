@@ -257,22 +257,18 @@ def pieces_of(
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     if lowers(tokenizer):
         strings = [string.lower() for string in strings]
-    if not parts:
-        room = max(limit - before - after, 0)
-        return Pieces(ids, token, tuple(strings), before, after, room), spans
-    side = np.array([-1 if s is None else s for s in encoded.sequence_ids()])
-    pieces = Pieces(
-        ids,
-        token,
-        tuple(strings),
-        before,
-        after,
-        room=max(limit - int(np.count_nonzero(side < 0)), 0),
-        side=side,
-        side_of_word=tuple(side_at(start, parts) for start, _ in spans),
-        segment=np.array(encoded.get("token_type_ids", np.zeros(len(ids), int))),
-    )
-    return _read_first(pieces, spans)
+    around, of_pair = before + after, dict[str, Any]()
+    if parts:
+        side = np.array([-1 if s is None else s for s in encoded.sequence_ids()])
+        around = int(np.count_nonzero(side < 0))
+        of_pair = {
+            "side": side,
+            "side_of_word": tuple(side_at(start, parts) for start, _ in spans),
+            "segment": np.array(encoded.get("token_type_ids", np.zeros(len(ids), int))),
+        }
+    room = max(limit - around, 0)
+    pieces = Pieces(ids, token, tuple(strings), before, after, room, **of_pair)
+    return _read_first(pieces, spans) if parts else (pieces, spans)
 
 
 def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:

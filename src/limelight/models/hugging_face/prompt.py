@@ -9,6 +9,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.forward import restoring_tokenizer
 from limelight.models.hugging_face.model import longest_input
 from limelight.text import Span, one_line
 
@@ -39,16 +40,13 @@ def next_token_classifier(
         )
     head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
     head.training = language_model.training
-    _check_room(prompt.ids(tokenizer, ""), longest_input(head, tokenizer))
-    return head, PromptTokenizer(tokenizer, prompt)
-
-
-def _check_room(around: list[int], limit: int) -> None:
-    if len(around) >= limit:
+    around, limit = len(prompt.ids(tokenizer, "")), longest_input(head, tokenizer)
+    if around >= limit:
         raise InputError(
-            f"template must leave room for the text; it has {len(around)} tokens, and the model "
-            f"reads {limit}."
+            f"template must leave room for the text; it has {around} tokens, and the model reads "
+            f"{limit}."
         )
+    return head, PromptTokenizer(tokenizer, prompt)
 
 
 def _check_causal(network: Any) -> None:
@@ -86,14 +84,15 @@ class Prompt(NamedTuple):
 
     def encoded(self, tokenizer: Any, text: str, next_word: str = "") -> Any:
         """Return the tokenizer's encoding of the whole prompt, whatever its length."""
-        return tokenizer(
-            f"{self.before}{text}{self.after}{next_word}",
-            add_special_tokens=self.special,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            truncation=False,
-            verbose=False,
-        )
+        with restoring_tokenizer(tokenizer):
+            return tokenizer(
+                f"{self.before}{text}{self.after}{next_word}",
+                add_special_tokens=self.special,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+                truncation=False,
+                verbose=False,
+            )
 
     def ids(self, tokenizer: Any, text: str, next_word: str = "") -> list[int]:
         """Return the tokens of the whole prompt, without what the tokenizer puts at an end."""
@@ -231,7 +230,8 @@ class PromptTokenizer:
             number, last = number + apart, (kind, place[1])
             words.append(number)
         found = [place or (0, 0) for place in places]
-        return PromptEncoding(list(encoded["input_ids"][:length]), found, words)
+        ids = list(encoded["input_ids"][:length])
+        return PromptEncoding(input_ids=ids, offset_mapping=found, words=words)
 
     def _place(self, text: str, span: Span) -> Span | None:
         """Return where in ``text`` a piece shows, None if it is the prompt's."""
@@ -245,20 +245,13 @@ class PromptTokenizer:
         return end - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
 
 
-@final
-class PromptEncoding:
+class PromptEncoding(dict[str, Any]):
     """What a tokenizer returns, as far as it is looked at."""
-
-    def __init__(self, ids: list[int], places: list[Span], words: list[int | None]) -> None:
-        self._found = {"input_ids": ids, "offset_mapping": places}
-        self._words = words
-
-    def __getitem__(self, name: str) -> Any:
-        return self._found[name]
 
     def word_ids(self) -> list[int | None]:
         """Return the word of every piece; None for those of the prompt."""
-        return self._words
+        words: list[int | None] = self["words"]
+        return words
 
 
 @final
@@ -277,23 +270,14 @@ class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
         given = inspect.signature(language_model.forward).parameters
         self._keeps = "logits_to_keep" in given  # else all places are turned into words
 
-    @property
-    def device(self) -> Any:
-        """Where the weights are."""
-        return self.language_model.device
-
-    @property
-    def dtype(self) -> Any:
-        """The precision of the weights."""
-        return self.language_model.dtype
-
-    def get_input_embeddings(self) -> Any:
-        """Return the table that embeds tokens."""
-        return self.language_model.get_input_embeddings()
-
-    def set_attn_implementation(self, name: str) -> None:
-        """Compute attention in another way."""
-        self.language_model.set_attn_implementation(name)
+    def __getattr__(self, name: str) -> Any:
+        """Device, precision, embedding and ways to compute attention are the language model's."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__") or name == "language_model":  # while it is being copied
+                raise
+            return getattr(self.language_model, name)
 
     def forward(
         self, input_ids: Any, attention_mask: Any, **asked: Any

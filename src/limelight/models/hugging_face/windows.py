@@ -14,7 +14,6 @@ from limelight.models.protocol import (
     Attended,
     Capability,
     Differentiated,
-    Link,
     Points,
     Slopes,
     TimesInput,
@@ -46,6 +45,11 @@ def windowed(model: HuggingFace, window: Any) -> "Windowed":
     return Windowed(inner=model, size=size)
 
 
+def _of_inner(name: str) -> Any:
+    """Return a property of windows that is that of the model which reads them."""
+    return property(lambda windows: getattr(windows.inner, name))
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Windowed:
@@ -61,30 +65,11 @@ class Windowed:
     def __repr__(self) -> str:
         return f"<Windowed {self.inner!r}, {self.size} tokens at a time>"
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
-        return self.inner.classes
-
-    @property
-    def link(self) -> Link:
-        """How outputs become probabilities: of the mean of the outputs, not a mean of its own."""
-        return self.inner.link
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the model; the windows are a setting of the explanation."""
-        return self.inner.fingerprint
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word."""
-        return self.inner.replacements
-
-    @property
-    def withdrawn(self) -> Mapping[str, str]:
-        """Replacements that the model would have if it could read them, and why it cannot."""
-        return self.inner.withdrawn
+    # Windows are a setting of the explanation, and not another model; probabilities are those of
+    # the mean of the outputs, not means of their own.
+    classes, link, fingerprint, replacements, withdrawn = map(
+        _of_inner, ("classes", "link", "fingerprint", "replacements", "withdrawn")
+    )
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
