@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to send
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen
 _OPENING = 60  # characters of a text that the table shows
-_LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760  # of the figure
+_LEFT, _RIGHT, _ROW, _WIDTH = 130, 40, 28, 560  # of the figure, whose letters are 13 high
 _REFERENCES = {
     "chance": "guessing",
     "rationale": "the rationale itself, as scores of words",
