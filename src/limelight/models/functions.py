@@ -146,7 +146,7 @@ class Function:
         return class_probabilities(self.logits(texts), self.link)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; the space after a deleted word goes with it."""
+        """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
         mask = self.mask if replacement == "mask" else None
         sides = _segments(document)
 
