@@ -245,7 +245,8 @@ class Question:
 
     def to(self, model: Model) -> "Question":
         """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
-        return replace(self, scale=explained_scale(self.scale, model.link))
+        scale = explained_scale(self.scale, model.link)
+        return self if scale == self.scale else replace(self, scale=scale)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""

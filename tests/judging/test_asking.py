@@ -99,8 +99,8 @@ def test_a_model_that_refuses_a_question_of_the_search_ends_that_text_alone():
 
 
 def test_the_best_found_says_whose_order_it_is():
-    def by_hand(model, text):
-        return limelight.explain(MODEL, text, "loo", target="predicted").scores
+    def by_hand(model, text, target):
+        return limelight.explain(MODEL, text, "loo", target=target).scores
 
     found = judge(wrapped(), TEXTS, {"mine": by_hand}, budget=0.0)
     assert {text.best for text in found.judged} == {"mine"}

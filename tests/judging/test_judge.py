@@ -48,7 +48,7 @@ def best_scores(model, text):
     return scores
 
 
-def worst_scores(model, text):
+def worst_scores(model, text, target):
     return -best_scores(model, text)
 
 
@@ -356,5 +356,76 @@ def test_methods_explain_what_is_judged():
     own, other = (
         limelight.explain(model, TEXTS[0], "loo", target=i).scores for i in (index, 1 - index)
     )
-    found = judge(model, TEXTS[:1], {"loo": "loo", "mine": lambda *_: own - other})
+
+    def mine(model, text, target):
+        return own - other
+
+    found = judge(model, TEXTS[:1], ["loo", mine])
     assert found.texts[0].deletion.areas[0] == pytest.approx(found.texts[0].deletion.areas[1])
+
+
+WEIGHTS = {"good": 2.0, "superb": 3.0, "fine": 1.0, "bad": -2.0, "dull": -1.5, "awful": -3.0}
+OPINIONS = [
+    " ".join(np.random.default_rng(i).permutation([*WEIGHTS, "the", "film"])[:6]) for i in range(24)
+]
+
+
+def weighing(texts):
+    return [[0.0, 0.1 + sum(WEIGHTS.get(word, 0.0) for word in text.split())] for text in texts]
+
+
+def weights(model, text):
+    return [WEIGHTS.get(word, 0.0) for word in text.split()]
+
+
+def test_a_function_speaks_for_the_class_that_is_explained_by_default_or_is_told_another():
+    model = limelight.wrap(weighing, classes=["bad", "good"], scale="logit")
+    told = []
+
+    def asked(model, text, *, target):
+        told.append(target)
+        return [w if target == "good" else -w for w in weights(model, text)]
+
+    several = {
+        "weights": weights,
+        "asked": asked,
+        "explained": lambda model, text: limelight.explain(model, text, "loo"),
+        "sizes": lambda model, text: np.abs(weights(model, text)),
+    }
+    found = judge(model, OPINIONS, several, columns=[])
+    assert {text.target for text in found.texts} == {"bad", "good"}
+    assert told == [text.target for text in found.texts]
+    for name in ("weights", "asked", "explained"):
+        assert found[name].share == pytest.approx(1.0)
+    assert 0 < found["sizes"].share < 0.5  # they are not turned around, and know no direction
+    fixed = judge(model, OPINIONS, {"weights": weights}, target="bad", columns=[])
+    assert fixed["weights"].share == pytest.approx(1.0)
+
+
+def test_scores_for_a_class_that_cannot_be_turned_around_are_refused_in_a_sentence():
+    three = limelight.wrap(
+        lambda texts: [[*row, len(t) / 99] for t, row in zip(texts, weighing(texts), strict=True)],
+        classes=["bad", "good", "long"],
+        scale="logit",
+    )
+    default = judge(three, OPINIONS, {"weights": weights}, columns=[])
+    assert default["weights"].texts  # the predicted class is what is explained and judged
+    other = judge(three, OPINIONS, {"weights": weights}, target="long", columns=[])
+    for text, predicted in zip(other.texts, default.texts, strict=True):
+        said = f"its scores speak for {predicted.target!r}, and 'long' is judged. A function that "
+        same = predicted.target == "long"
+        assert text.reasons == (None if same else f"{said}takes `target` is told the class.",)
+    both = limelight.wrap(
+        lambda texts: [[len(t) / 99, f] for t, (_, f) in zip(texts, weighing(texts), strict=True)],
+        classes=["long", "good"],
+        scale="logit",
+        multi_label=True,
+    )
+    (row,) = judge(both, OPINIONS[:1], [weights], target="long").methods
+    assert "and 'long' is judged" in row.reason
+    model = limelight.wrap(weighing, classes=["bad", "good"], scale="logit")
+    renamed = limelight.wrap(weighing, classes=["negative", "positive"], scale="logit")
+    stored = limelight.explain(model, OPINIONS, "loo")
+    assert judge(renamed, OPINIONS, [stored]).methods[0].reason == (
+        "its scores speak for 'good', which is no class of this model ('negative', 'positive')."
+    )

@@ -55,7 +55,7 @@ def perfect(model, text):
     return [float(word in wanted(text)) for word in text.split()]
 
 
-def reverse(model, text):
+def reverse(model, text, target):
     return [-x for x in perfect(model, text)]
 
 

@@ -1,5 +1,6 @@
 """What is judged: methods by name or settings, functions, and explanations that were stored."""
 
+import inspect
 import json
 import os
 from collections import Counter
@@ -17,6 +18,7 @@ from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.registry import compared_by_default, configured, find_method
 from limelight.models import Model
+from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.shapes import Float
 from limelight.text import Document, one_line
@@ -145,10 +147,18 @@ def _each_text(one: Callable[[Reading, int], Scored]) -> Callable[[Reading], lis
     return lambda reading: [one(reading, i) for i in range(len(reading.documents))]
 
 
-def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Scored]]:
+def _called(function: Callable[..., Any]) -> Callable[[Reading], list[Scored]]:
+    """Return what somebody's function scores, which is told the class where it takes ``target``.
+
+    What another one returns speaks for the class that ``explain`` explains by default.
+    """
+    told = _takes_target(function)
+
     def one(reading: Reading, i: int) -> Scored:
+        target, classes = reading.targets.names()[i], reading.model.classes
         try:
-            given = function(reading.model, reading.documents[i].given)
+            more = {"target": target} if told else {}
+            given = function(reading.model, reading.documents[i].given, **more)
             found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
         except Exception as error:  # somebody's function may raise anything it likes
             return f"{type(error).__name__}: {one_line(str(error), 120)}"
@@ -157,9 +167,43 @@ def _called(function: Callable[[Any, Any], Any]) -> Callable[[Reading], list[Sco
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
         if unknown := int(np.count_nonzero(~np.isfinite(found))):
             return f"it must return {d} finite numbers, one per word; {unknown} of them are not."
-        return found
+        if isinstance(given, Explanation):
+            return _judged_class(found, given.target, reading, i, signed=given.signed)
+        if told:
+            return found
+        (default,) = target_indices(None, classes, reading.outputs[i : i + 1])
+        # Numbers without a negative one are sizes, such as attention: they speak for no class.
+        signed = bool((found < 0).any())
+        spoken = _judged_class(found, classes[default], reading, i, signed=signed)
+        if not isinstance(spoken, str):
+            return spoken
+        return f"{spoken} A function that takes `target` is told the class."
 
     return _each_text(one)
+
+
+def _takes_target(function: Callable[..., Any]) -> bool:
+    try:
+        found = inspect.signature(function).parameters.get("target")
+    except (TypeError, ValueError):  # of some functions in C nothing is known
+        return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+
+
+def _judged_class(
+    scores: Float[np.ndarray, " d"], spoken: str, reading: Reading, i: int, *, signed: bool
+) -> Scored:
+    """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
+    target, classes = reading.targets.names()[i], reading.model.classes
+    if spoken == target:
+        return scores
+    if spoken not in classes:
+        known = ", ".join(map(repr, classes[:5]))
+        return f"its scores speak for {spoken!r}, which is no class of this model ({known})."
+    # What speaks for one of two speaks against the other, unless both may be true at once.
+    if len(classes) == 2 and (reading.model.link == "softmax" or reading.outputs.shape[1] == 1):
+        return -scores if signed else scores
+    return f"its scores speak for {spoken!r}, and {target!r} is judged."
 
 
 def _of_explanations(
@@ -177,11 +221,7 @@ def _of_explanations(
         judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
         if tuple(e.features[j] for j in judged) != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
-        if e.target == target or not e.signed:
-            return e.scores[judged]
-        if len(reading.model.classes) == 2:  # what speaks for one of two speaks against the other
-            return -e.scores[judged]
-        return f"the stored explanation is of {e.target!r}, and {target!r} is judged."
+        return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
 
     name = first.method
     return Candidate(name, name, first.signed, _each_text(one), asks=lambda _: 0, portable=False)

@@ -95,7 +95,8 @@ def judge(
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
         from names to any of these; by default what ``compare`` shows, or on deep models those that
-        were found faithful.
+        were found faithful. A function that takes ``target`` is told the class that is judged; what
+        another one returns speaks for the class that :func:`limelight.explain` explains by default.
     target
         The class whose output is judged, by default the predicted one of each text.
     scale

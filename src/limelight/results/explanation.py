@@ -13,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import EqualByFields, plain_value, whole_text
+from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
 from limelight.text import Span, one_line, side_names, with_sides
 
@@ -72,10 +72,18 @@ def check_explanation(e: Any) -> None:
     _check_spans(e.spans, end)
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
-    _check_parts(e.parts, e.text)
+    if e.parts:
+        _check_parts(e.parts, e.text)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
-    _check_numbers(e)
+    if e.bound is not None and not e.bound >= 0:  # NaN is not either
+        raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
+    if e.stderr is not None and (e.stderr < 0).any():
+        raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
+    outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
+    for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
+        if value is not None and not math.isfinite(value):
+            raise InputError(f"{name} must be finite; got {value}.")
     if e.pairs is not None:
         _check_pairs(e.pairs, d)
     if e.anchor is not None:
@@ -94,8 +102,6 @@ def _check_spans(spans: tuple[tuple[Span, ...], ...], end: int) -> None:
 
 def _check_parts(parts: tuple[Span, ...], text: str) -> None:
     """A pair is two stretches of the text that a newline joins, and nothing else."""
-    if not parts:
-        return
     match parts:
         case ((0, end), (start, last)) if start == end + 1 and last == len(text) >= start:
             if text[end] == "\n":
@@ -104,17 +110,6 @@ def _check_parts(parts: tuple[Span, ...], text: str) -> None:
         "parts must be the (start, end) of two texts which a newline joins to the whole of "
         f"{len(text)} characters; got {parts}."
     )
-
-
-def _check_numbers(e: Any) -> None:
-    if e.bound is not None and not e.bound >= 0:  # NaN is not either
-        raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
-    if e.stderr is not None and (e.stderr < 0).any():
-        raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
-    outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
-    for name, value in (outputs | {"base_value": e.base_value, "intercept": e.intercept}).items():
-        if value is not None and not math.isfinite(value):
-            raise InputError(f"{name} must be finite; got {value}.")
 
 
 def _check_pairs(pairs: Pairs, d: int) -> None:
@@ -211,7 +206,8 @@ class Explanation(EqualByFields, Page, Tabular, Stored):
                 raise InputError(f"got {d} features and {length} {name}; they must pair up.")
         for name, axes in (("scores", 1), ("stderr", 1), ("heads", 2)):
             if (array := getattr(self, name)) is not None:
-                object.__setattr__(self, name, self._own(name, array, axes))
+                what = f"{name} of method {self.method!r}"
+                object.__setattr__(self, name, own_numbers(what, array, d, axes))
         if not d:  # no scores carry no errors; a file could not tell an empty list from none
             object.__setattr__(self, "stderr", None)
         for name in ("bound", "base_value", "intercept"):
@@ -222,16 +218,6 @@ class Explanation(EqualByFields, Page, Tabular, Stored):
             own = plain_value(dict(getattr(self, name)), name)
             object.__setattr__(self, name, MappingProxyType(own))
         check_explanation(self)
-
-    def _own(self, name: str, array: Any, axes: int) -> Float[np.ndarray, "..."]:
-        """Return a frozen copy: freezing must not freeze the caller's array."""
-        d, own = len(self.features), np.array(array, dtype=np.float64)
-        if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
-            raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
-        if not np.isfinite(own).all():
-            raise InputError(f"{name} of method {self.method!r} must be finite; got {own}.")
-        own.setflags(write=False)
-        return own
 
     def __hash__(self) -> int:
         return hash(

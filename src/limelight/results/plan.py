@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.results.faces import Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import EqualByFields
+from limelight.results.values import EqualByFields, own_numbers
 from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
@@ -66,8 +66,10 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
         if self.sizes not in SIZES:
             raise InputError(nearest("sizes", self.sizes, SIZES))
         d = len(self.features)
+        if not d:
+            raise InputError("a plan needs at least one feature; got none.")
         for name in ("deviation", "scores"):
-            object.__setattr__(self, name, _own(name, getattr(self, name), d))
+            object.__setattr__(self, name, own_numbers(name, getattr(self, name), d))
         if (self.deviation < 0).any():
             raise InputError("a deviation must not be negative.")
         sides = self.sides or ("",) * d
@@ -168,17 +170,6 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
 
     def _table(self) -> Table:
         return plain_rows(PLAN_COLUMNS, [list(row.values()) for row in self.rows()])
-
-
-def _own(name: str, given: Float[np.ndarray, " d"], d: int) -> Float[np.ndarray, " d"]:
-    """Return a copy of one number per feature that nobody can change."""
-    own = np.array(given, dtype=np.float64)
-    if own.shape != (d,) or not d:
-        raise InputError(f"{name} must hold one number per feature ({d}); got shape {own.shape}.")
-    if not np.isfinite(own).all():
-        raise InputError(f"{name} must be finite.")
-    own.setflags(write=False)
-    return own
 
 
 class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.shapes import Float
 
 _DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
 _WORDS = {math.inf: "inf", -math.inf: "-inf"}
@@ -25,7 +26,10 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {
             k if type(k) is str and k.isascii() else _name(k, where): v
-            if v is None or type(v) in _SIMPLE or (type(v) is str and v.isascii())
+            if v is None
+            or type(v) in _SIMPLE
+            or (type(v) is str and v.isascii())
+            or (type(v) is float and v == v)
             else plain_value(v, where, depth + 1)
             for k, v in value.items()
         }
@@ -89,6 +93,17 @@ def _name(key: Any, where: str) -> str:
     if not isinstance(key, str):
         raise InputError(f"{where} must be named by texts; got {key!r}.")
     return whole_text(key, where)
+
+
+def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarray, "..."]:
+    """Return a frozen copy of one number per feature: freezing must not freeze the caller's."""
+    own = np.array(given, dtype=np.float64)
+    if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
+        raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
+    if not np.isfinite(own).all():
+        raise InputError(f"{name} must be finite; got {own}.")
+    own.setflags(write=False)
+    return own
 
 
 class EqualByFields:
