@@ -69,15 +69,16 @@ class Bag:
         if not read.strings:
             raise InputError("the text has no words; give at least one word.")
         columns, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
-        strings, notices = read.strings, ()
-        if not self.proportional:
-            strings, notices = _merged(read, part)
+        strings, notices = _merged(read, part) if not self.proportional else (read.strings, ())
         x = self.values(text, columns, counts)
         size = {"l2": x * x, "l1": np.abs(x), None: 0 * x}[self.norm]
-        entries = _Entries(
-            read.word, part, read.column, (x / counts)[part], (size / counts)[part]
-        )
+        entries = _Entries(read.word, part, read.column, (x / counts)[part], (size / counts)[part])
         return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
+
+    def apart(self, document: Document, features: Features) -> bool:
+        """Whether every column belongs to one of the features, so that a game is exact."""
+        entries: _Entries = document.input
+        return self.proportional or _apart(entries.part, features.of_token[entries.word])
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents; removed words vanish, and the rest is divided anew."""
@@ -86,8 +87,12 @@ class Bag:
         for i, (document, own) in enumerate(zip(documents, features, strict=True)):
             entries: _Entries = document.input
             owner = own.of_token[entries.word]
-            if not self.proportional:
-                _check_apart(entries.part, owner)
+            if not self.apart(document, own):
+                raise DomainError(
+                    "a word of this text belongs to several features, and under this norm what it "
+                    "does cannot be shared out exactly; explain features='words', or ask the "
+                    "function: limelight.wrap(pipeline.predict_proba, classes=[…])."
+                )
             terms = entries.value[:, None] * self.weights[entries.column]
             np.add.at(D[i], owner, entries.weight)  # at -1 the last: what always stays
             np.add.at(N[i], owner, terms)
@@ -113,11 +118,12 @@ class Bag:
         # Σ|x_c w_c|/‖x‖ is at most the norm of w that is dual to the one of x, and of fewer columns
         # it is no larger. N and D are sums of one term for each entry.
         size = self.sizes[entries.column]
-        most = {
-            "l2": lambda: np.sqrt((size * size).sum(axis=0)),
-            "l1": lambda: size.max(axis=0, initial=0.0),
-            None: lambda: np.abs(entries.value) @ size,
-        }[self.norm]()
+        if self.norm == "l2":
+            most = np.sqrt((size * size).sum(axis=0))
+        elif self.norm == "l1":
+            most = size.max(axis=0, initial=0.0)
+        else:
+            most = np.abs(entries.value) @ size
         steps = 4 * len(entries.word) + 64
         return self.rounding * (steps * most + 4 * np.abs(self.intercept))
 
@@ -131,7 +137,9 @@ def _merged(
     names: dict[int, dict[str, None]] = {}
     for one, word in zip(part.tolist(), read.word.tolist(), strict=True):
         names.setdefault(one, {})[read.strings[word]] = None
-    groups = {name: group for group in map(tuple, names.values()) if len(group) > 1 for name in group}
+    groups = {
+        name: group for group in map(tuple, names.values()) if len(group) > 1 for name in group
+    }
     if not groups:
         return read.strings, ()
     # Chains of shared columns are followed to their end: a~b and b~c are one group.
@@ -148,12 +156,8 @@ def _merged(
     return tuple(label.get(string, string) for string in read.strings), (notice,)
 
 
-def _check_apart(part: Int[np.ndarray, " entries"], owner: Int[np.ndarray, " entries"]) -> None:
-    """Refuse features that share a column."""
+def _apart(part: Int[np.ndarray, " entries"], owner: Int[np.ndarray, " entries"]) -> bool:
+    """Whether the entries of every part have one owner."""
     first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
-    first[part[::-1]] = owner[::-1]
-    if (owner != first[part]).any():
-        raise DomainError(
-            "a word of this text belongs to several features, and what it does under this norm "
-            "cannot be shared out exactly; explain features='words'."
-        )
+    first[part] = owner
+    return bool((owner == first[part]).all())

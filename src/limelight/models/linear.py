@@ -43,7 +43,7 @@ class _Linear(NamedTuple):
     presence: bool = False  # of a column is all that counts
 
 
-class _NotLinear(Exception):
+class _NotLinearError(Exception):
     """A clause that says why a pipeline is sampled."""
 
 
@@ -51,7 +51,7 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
     """Return ``pipeline`` as a bag of words, or a clause that says why it is none."""
     try:
         return _linear_pipeline(pipeline)
-    except _NotLinear as why:
+    except _NotLinearError as why:
         return str(why)
 
 
@@ -59,7 +59,7 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     steps = [step for _, step in getattr(pipeline, "steps", ())]
     steps = [step for step in steps if step is not None and not isinstance(step, str)]
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
-        raise _NotLinear("it does not begin with a vectorizer of words")
+        raise _NotLinearError("it does not begin with a vectorizer of words")
     vectorizer, *middle, last = steps
     _check_words(vectorizer)
     classifier = _classifier(last)
@@ -67,10 +67,10 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     before, after = middle[:cut], middle[cut:]
     weights, sizes = classifier.weights, np.abs(classifier.weights)
     for step in reversed(after):
-        weights, sizes = (_pulled_back(step, x) for x in (weights, sizes))
+        weights, sizes = _pulled_back(step, weights, sizes)
     signed = bool(getattr(vectorizer, "alternate_sign", False))
     if classifier.presence and signed:
-        raise _NotLinear("hashed columns with signs are not there or not there")
+        raise _NotLinearError("hashed columns with signs are not there or not there")
 
     def rows(texts: Sequence[str]) -> Any:
         found = vectorizer.transform(texts)
@@ -81,9 +81,10 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     def values(
         text: str, columns: Int[np.ndarray, " n"], _: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
-        row = rows([text])
-        x = np.asarray(row[:, columns].toarray() if hasattr(row, "toarray") else row[:, columns])
-        return (x[0] > 0).astype(np.float64) if classifier.presence else x[0].astype(np.float64)
+        row = rows([text]).tocsr()
+        known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
+        return (x > 0).astype(np.float64) if classifier.presence else x
 
     def outputs(texts: list[str]) -> Any:
         found = rows(texts)
@@ -92,7 +93,8 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         answers = np.asarray(classifier.outputs(found), dtype=np.float64)
         return answers.reshape(len(texts), -1)
 
-    single = "float32" in {str(getattr(x, "dtype", "")) for x in (rows(["a text"]), last_array(last))}
+    arrays = rows(["a text"]), last_array(last)
+    single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
         words=_reader(vectorizer, before),
         values=values,
@@ -116,14 +118,14 @@ def _check_words(vectorizer: Any) -> None:
     """Refuse what does not read one word at a time."""
     analyzer = getattr(vectorizer, "analyzer", "word")
     if isinstance(analyzer, str) and analyzer != "word":
-        raise _NotLinear(f"its columns are runs of characters (analyzer={analyzer!r})")
+        raise _NotLinearError(f"its columns are runs of characters (analyzer={analyzer!r})")
     if not callable(analyzer) and tuple(vectorizer.ngram_range) != (1, 1):
-        raise _NotLinear(
+        raise _NotLinearError(
             f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
             "each of them"
         )
     if getattr(vectorizer, "input", "content") != "content":
-        raise _NotLinear("its vectorizer reads files")
+        raise _NotLinearError("its vectorizer reads files")
 
 
 def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | None, bool, int]:
@@ -139,19 +141,21 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
         if kinds & {"TfidfTransformer", "Normalizer"}:
             if getattr(step, "sublinear_tf", False):
                 if norm is not None:
-                    raise _NotLinear("it takes logarithms of values that were divided by a norm")
+                    raise _NotLinearError(
+                        "it takes logarithms of values that were divided by a norm"
+                    )
                 nonlinear = True
             norm = step.norm or norm
             cut = number
         elif not (_is_selection(step) or _is_scaling(step)):
             if "TruncatedSVD" not in kinds:
-                raise _NotLinear(f"{type(step).__name__} is no linear step that is known here")
+                raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
             if whole or any(
                 _kinds(later) & {"TfidfTransformer", "Normalizer"} for later in middle[number:]
             ):
-                raise _NotLinear("a norm comes after its columns were mixed (TruncatedSVD)")
+                raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
     if norm not in ("l1", "l2", None):
-        raise _NotLinear(f"its rows are divided by their {norm!r} norm")
+        raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
     return norm, nonlinear, len(middle) if whole else cut
 
 
@@ -165,18 +169,19 @@ def _is_scaling(step: Any) -> bool:
     return bool(_kinds(step) & {"MaxAbsScaler", "StandardScaler", "RobustScaler"}) and not centred
 
 
-def _pulled_back(step: Any, weights: Float[np.ndarray, "out C"]) -> Float[np.ndarray, "in C"]:
-    """Return the weights of the columns before a linear step; of sizes, sizes."""
+def _pulled_back(
+    step: Any, weights: Float[np.ndarray, "out C"], sizes: Float[np.ndarray, "out C"]
+) -> tuple[Float[np.ndarray, "in C"], Float[np.ndarray, "in C"]]:
+    """Return weights of the columns before a linear step, and the sizes of what they consist of."""
     if _is_selection(step):
-        support = step.get_support()
-        full = np.zeros((len(support), weights.shape[1]))
-        full[support] = weights
-        return full
+        place = np.where(support := step.get_support(), np.cumsum(support) - 1, 0)
+        return weights[place] * support[:, None], sizes[place] * support[:, None]
     if _is_scaling(step):
         scale = getattr(step, "scale_", None)
-        return weights if scale is None else weights / np.asarray(scale)[:, None]
+        scale = np.ones(1) if scale is None else np.asarray(scale)
+        return weights / scale[:, None], sizes / np.abs(scale)[:, None]
     mixed = np.asarray(step.components_).T
-    return (np.abs(mixed) if (weights >= 0).all() else mixed) @ weights
+    return mixed @ weights, np.abs(mixed) @ sizes
 
 
 def last_array(last: Any) -> Any:
@@ -193,14 +198,17 @@ def _classifier(last: Any) -> _Linear:
     if "OneVsRestClassifier" in kinds:
         parts = [_classifier(one) for one in last.estimators_]
         if any(part.weights.shape[1] != 1 or part.presence for part in parts):
-            raise _NotLinear("its parts are not all linear with one output")
+            raise _NotLinearError("its parts are not all linear with one output")
         weights = np.concatenate([part.weights for part in parts], axis=1)
         intercept = np.concatenate([part.intercept for part in parts])
-        return _Linear(weights, intercept, lambda X: np.stack(
-            [np.ravel(part.outputs(X)) for part in parts], axis=1))
+        return _Linear(
+            weights,
+            intercept,
+            lambda X: np.stack([np.ravel(part.outputs(X)) for part in parts], axis=1),
+        )
     coef = getattr(last, "coef_", None)
     if coef is None or not hasattr(last, "intercept_"):
-        raise _NotLinear(f"{type(last).__name__} is not linear")
+        raise _NotLinearError(f"{type(last).__name__} is not linear")
     coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))
     answer = last.decision_function if hasattr(last, "decision_function") else last.predict
     intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),))
@@ -214,7 +222,7 @@ def _naive_bayes(last: Any, kinds: set[str]) -> _Linear:
     presence = False
     if "BernoulliNB" in kinds:
         if last.binarize is not None and last.binarize != 0:
-            raise _NotLinear(f"BernoulliNB asks whether a value passes {last.binarize}")
+            raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
         presence = last.binarize is not None
         absent = np.log1p(-np.exp(log_prob))
         log_prob, prior = log_prob - absent, prior + absent.sum(axis=1)
@@ -233,7 +241,6 @@ def _naive_bayes(last: Any, kinds: set[str]) -> _Linear:
 def _reader(vectorizer: Any, before: list[Any]) -> Callable[[str], ReadWords]:
     """Return how the vectorizer cuts a text into words, with the place and columns of each."""
     analyze = vectorizer.build_analyzer()
-    stop = frozenset(vectorizer.get_stop_words() or ())
     kept = None
     for step in filter(_is_selection, before):
         support = step.get_support()
@@ -253,7 +260,7 @@ def _reader(vectorizer: Any, before: list[Any]) -> Callable[[str], ReadWords]:
     def read(text: str) -> ReadWords:
         words = _by_pattern(vectorizer, text) or _by_word(analyze, text)
         spans, names, tokens = zip(*words, strict=True) if words else ((), (), ())
-        flat = [(i, token) for i, own in enumerate(tokens) for token in own if token not in stop]
+        flat = [(i, token) for i, own in enumerate(tokens) for token in own]
         if [token for _, token in flat] != list(analyze(text)):
             raise InputError(
                 "the tokenizer of this pipeline reads a word otherwise among others than alone, so "
@@ -284,7 +291,8 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
     # Letters may change in number when they become small or lose their accents.
     if [name for _, name in found] != list(pattern.findall(prepared(vectorizer.decode(text)))):
         return []
-    return [(span, name, [name]) for span, name in found]
+    stop = vectorizer.get_stop_words() or ()
+    return [(span, name, [] if name in stop else [name]) for span, name in found]
 
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -301,7 +309,9 @@ def _by_word(analyze: Callable[[str], list[str]], text: str) -> _Words:
 
 def _probes(vectorizer: Any) -> list[str]:
     """Return a few texts of words that the pipeline knows, and of others."""
-    known = list(getattr(vectorizer, "vocabulary_", ("good", "film", "plot", "bad", "dull", "cast")))
+    known = list(
+        getattr(vectorizer, "vocabulary_", ("good", "film", "plot", "bad", "dull", "cast"))
+    )
     picked = known[:: max(1, len(known) // _PROBES)][:_PROBES]
     return [" ".join(picked), f"{picked[0]} {picked[-1]} {picked[0]}", "a text of other words"]
 
@@ -312,12 +322,10 @@ def _check_answers(bag: Bag, texts: list[str], answers: Float[np.ndarray, "n C"]
         document = bag.read(text)
         found = full_value(bag.games([document], [features_of(document)]))[0]
         if not np.all(np.abs(found - answer) <= _SAME * (1 + np.abs(answer).max())):
-            raise _NotLinear("its answers are not those of a linear classifier of words")
+            raise _NotLinearError("its answers are not those of a linear classifier of words")
 
 
-def _link(
-    pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]
-) -> str:
+def _link(pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> str:
     """Return how outputs become the probabilities that the pipeline itself gives."""
     if not hasattr(last, "predict_proba"):
         return "none"
@@ -326,4 +334,4 @@ def _link(
         ours = class_probabilities(outputs, link)
         if ours.shape == theirs.shape and np.abs(ours - theirs).max() < 1e-6:
             return link
-    raise _NotLinear("its probabilities are no known function of its scores")
+    raise _NotLinearError("its probabilities are no known function of its scores")
