@@ -199,7 +199,7 @@ def test_a_missing_extra_is_one_sentence(package):
     )
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        f'Error: limelight serve needs {package}; run: pip install "limelight[serve]".'
+        f'Error: limelight.serve needs {package}; run: pip install "limelight[serve]".'
     )
 
 
