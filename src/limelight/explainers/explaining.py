@@ -31,7 +31,7 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
     """
     if chosen.allowance is not None:
         chosen = chosen.fitted(len(reading.features[0]))
-    if chosen.way.logits and reading.targets.scale != "logit":
+    if chosen.way.logits and reading.targets.scale == "probability":
         raise InputError(
             f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."

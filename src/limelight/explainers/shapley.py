@@ -239,7 +239,7 @@ def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     return [
         Finding(
             scores=scores[: len(features), i],
-            bound=float(bounds[i]) if targets.scale == "logit" else None,
+            bound=float(bounds[i]) if targets.scale != "probability" else None,
         )
         for i, features in enumerate(reading.features)
     ]

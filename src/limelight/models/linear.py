@@ -258,19 +258,21 @@ def _reader(vectorizer: Any, before: list[Any]) -> Callable[[str], ReadWords]:
         return found if kept is None else np.where(found >= 0, kept[found], -1)
 
     def read(text: str) -> ReadWords:
-        words = _by_pattern(vectorizer, text) or _by_word(analyze, text)
-        spans, names, tokens = zip(*words, strict=True) if words else ((), (), ())
-        flat = [(i, token) for i, own in enumerate(tokens) for token in own]
-        if [token for _, token in flat] != list(analyze(text)):
-            raise InputError(
-                "the tokenizer of this pipeline reads a word otherwise among others than alone, so "
-                "that nothing can be removed exactly; wrap the function instead: "
-                "limelight.wrap(pipeline.predict_proba, classes=[…])."
-            )
-        column = columns([token for _, token in flat])
-        word = np.array([i for i, _ in flat], dtype=int)
-        known = column >= 0
-        return ReadWords(tuple(names), tuple(spans), word[known], column[known])
+        wanted = list(analyze(text))
+        ways = (_by_pattern(vectorizer, text), *(_by_words(analyze, one, text) for one in _WORDS))
+        for words in ways:
+            flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
+            if [token for _, token in flat] == wanted and words:
+                column = columns(wanted)
+                word = np.array([i for i, _ in flat], dtype=int)
+                spans, names, _ = zip(*words, strict=True)
+                known = column >= 0
+                return ReadWords(names, spans, word[known], column[known])
+        raise InputError(
+            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
+            "among others than alone, so that none can be removed exactly. Wrap the function "
+            "instead: limelight.wrap(pipeline.predict_proba, classes=[…])."
+        )
 
     return read
 
@@ -295,13 +297,14 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
     return [(span, name, [] if name in stop else [name]) for span, name in found]
 
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+# Words and marks, or what stands between spaces: one of them is what most tokenizers begin with.
+_WORDS = (re.compile(r"\w+(?:['’]\w+)*|[^\w\s]"), re.compile(r"\S+"))
 
 
-def _by_word(analyze: Callable[[str], list[str]], text: str) -> _Words:
-    """Return words and marks, with the tokens that each is alone; spellings of one are one."""
+def _by_words(analyze: Callable[[str], list[str]], pattern: re.Pattern[str], text: str) -> _Words:
+    """Return words, with the tokens that each is alone; spellings of one token are one word."""
     words = []
-    for match in _WORD.finditer(text):
+    for match in pattern.finditer(text):
         tokens = list(analyze(match.group()))
         words.append((match.span(), " ".join(tokens) or match.group(), tokens))
     return words
