@@ -27,7 +27,9 @@ def reviews(shared):
     pytest.importorskip("pyarrow")
     from limelight.data import read_labelled
 
-    data = read_labelled(shared / "data" / "imdb" / "train.parquet", ("negative", "positive"))
+    data = read_labelled(
+        shared / "data" / "imdb" / "train.parquet", labels=("negative", "positive")
+    )
     chosen = np.random.default_rng(0).permutation(len(data.texts))[:1500]
     return [data.texts[i] for i in chosen], [int(data.labels[i]) for i in chosen]
 

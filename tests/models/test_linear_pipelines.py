@@ -36,7 +36,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 from sklearn.svm import LinearSVC
 
-WORDS = [
+WORDS = list(
+    ("good", "bad", "film", "plot", "cast", "dull", "great", "awful")
+    + ("music", "story", "slow", "sharp", "long", "funny", "old", "new")
+)
     "good",
     "bad",
     "film",
