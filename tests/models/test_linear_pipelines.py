@@ -36,27 +36,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 from sklearn.svm import LinearSVC
 
-WORDS = list(
-    ("good", "bad", "film", "plot", "cast", "dull", "great", "awful")
-    + ("music", "story", "slow", "sharp", "long", "funny", "old", "new")
+WORDS = (
+    *("good", "bad", "film", "plot", "cast", "dull", "great", "awful"),
+    *("music", "story", "slow", "sharp", "long", "funny", "old", "new"),
 )
-    "good",
-    "bad",
-    "film",
-    "plot",
-    "cast",
-    "dull",
-    "great",
-    "awful",
-    "music",
-    "story",
-    "slow",
-    "sharp",
-    "long",
-    "funny",
-    "old",
-    "new",
-]
 TEXT = "Good film, GREAT cast: the plot is dull, slow; a good story!"
 
 
@@ -343,4 +326,5 @@ def test_a_judge_has_a_proven_ceiling_for_them():
     model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression(C=10)))
     texts = [" ".join(np.random.default_rng(i).choice(WORDS, 8)) for i in range(6)]
     found = limelight.judge(model, texts, methods=["shapley", "loo"])
-    assert 0.5 < found["shapley"].share.value <= 1
+    assert all(not text.best for text in found.texts)  # no order stands for the ceiling
+    assert 0.5 < found["shapley"].share <= 1

@@ -220,6 +220,8 @@ class Function:
             raise InputError(
                 f"the function must return numbers, {rows}; got {_described(found)}"
             ) from None
+        if answers.shape == (len(texts),) and len(self.classes) <= 2:
+            answers = answers[:, None]  # one number per text, as regressors answer
         _check_shape(answers, len(texts), self.classes)
         if not np.isfinite(answers).all():
             bad = int((~np.isfinite(answers)).any(axis=1).argmax())
@@ -264,11 +266,6 @@ def _described(found: Any) -> str:
 
 
 def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:
-    if answers.ndim == 1 and len(answers) == texts:
-        raise InputError(
-            f"the function must return one row per text; got shape {answers.shape} for {texts} "
-            "text(s). Return scores[:, None] if there is one score per text."
-        )
     if answers.ndim != 2 or len(answers) != texts:
         raise InputError(
             f"the function must return one row per text, ({texts}, {len(classes)}) for {texts} "
