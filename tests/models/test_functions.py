@@ -679,3 +679,33 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
         keep.astype(float), PAPER.predict_proba(texts), distance, 1, d, feature_selection="none"
     )
     np.testing.assert_allclose(e.scores[[j for j, _ in pairs]], [v for _, v in pairs], atol=1e-6)
+
+
+EMOJI = {
+    "skin tone": "👍🏽",
+    "family": "👩‍👩‍👧",
+    "runner": "🏃🏽‍♀️",
+    "flag": "🇩🇪",
+    "keycap": "1️⃣",
+    "region": "🏴󠁧󠁢󠁳󠁣󠁴󠁿",
+    "heart": "❤️",
+    "accent": "cafe\u0301",
+    "possessive": "cafe\u0301\u2019s",
+    "Hindi": "हिन्दी",
+    "Thai": "ที่",
+}
+
+
+@pytest.mark.parametrize("word", EMOJI.values(), ids=EMOJI)
+def test_what_a_reader_sees_as_one_is_one_word(word):
+    model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    text = f"So {word}, {word}!"
+    assert model.read(text).tokens.strings == ("So", word, ",", word, "!")
+    assert limelight.explain(model, text).features == ("So", word, ",", "!")
+
+
+def test_signs_in_a_row_are_words_of_their_own():
+    model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    text = "🇩🇪🇫🇷👍🏽👍1️⃣2️⃣ab3 \u0301x"
+    found = ("🇩🇪", "🇫🇷", "👍🏽", "👍", "1️⃣", "2️⃣", "ab3", "\u0301", "x")
+    assert model.read(text).tokens.strings == found

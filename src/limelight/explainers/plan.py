@@ -149,9 +149,7 @@ def _overhead(d: int, planned: LimeSampled) -> int:
 
     n samples of uneven weights w count as n E[w]²/E[w²] even ones.
     """
-    psi = size_weight(d, planned.bandwidth)[1:]
-    drawn = psi ** SIZES[planned.sizes]
-    drawn = drawn / np.sum(drawn)
-    weight = psi / drawn
-    share = float(drawn @ weight) ** 2 / float(drawn @ weight**2)
-    return math.ceil((d + 1) / share)
+    psi, power = size_weight(d, planned.bandwidth)[1:], SIZES[planned.sizes]
+    # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
+    share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
+    return math.ceil((d + 1) / float(share))

@@ -26,6 +26,7 @@ from limelight.text import (
     checked_text,
     checked_text_or_pair,
     few_names,
+    inside_character,
     joined,
     one_line,
 )
@@ -37,6 +38,7 @@ MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
@@ -132,7 +134,7 @@ class Function:
 
     def _words(self, name: str, text: str) -> list[Span]:
         if self.words is None:
-            found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
+            found: Sequence[Any] = word_spans(text)
         else:
             found = self.words(text)
             _check_words(found, text)
@@ -323,6 +325,19 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
     return Function(function=function, **{**given, **own})
+
+
+def word_spans(text: str) -> list[Span]:
+    """Return where the words of ``text`` stand: runs of letters and digits, and every other sign.
+
+    Characters are what a reader sees as one: an emoji with its skin tone is one word.
+    """
+    if text.isascii():
+        return [match.span() for match in _WORD.finditer(text)]
+    starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
+    # The first sign of each character stands for it; a digit on a keycap is no digit.
+    signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
+    return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

@@ -1,5 +1,6 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -238,6 +239,19 @@ def collapsing(model: Model) -> Collapses | None:
 def playing(model: Model) -> Games | None:
     """Return ``model`` as one whose removals are known; None where it has to be asked."""
     return cast(Games, model) if why_not(model, "games") is None else None
+
+
+def class_numbers(model: Model) -> tuple[int, ...] | None:
+    """Return the number that ``model`` itself gives to each class, None where it has names alone.
+
+    A model may say so as ``numbers``; else classes that are called by whole numbers have these.
+    Where None comes, a number in a file says nothing about which class is meant: the place of a
+    class among the others is ours, and not the model's.
+    """
+    own: tuple[int, ...] | None = getattr(model, "numbers", None)
+    if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
+        own = tuple(map(int, model.classes))
+    return own
 
 
 def class_probabilities(

@@ -112,6 +112,17 @@ class HuggingFace:
         return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
     @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The number of each class by ``id2label``, None where the network has not learned any.
+
+        A single output is that of number 1; of a language model the labels were given names here.
+        """
+        config = self.network.config
+        if self.link == "none" or hasattr(config, "next_token"):
+            return None
+        return tuple(sorted(config.id2label)) if len(config.id2label) > 1 else (0, 1)
+
+    @property
     def link(self) -> Link:
         """How outputs become probabilities: by sigmoids of independent labels, else softmax.
 
