@@ -124,7 +124,8 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     question, settings = split(settings)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
     found = _answers(
         model,
         text,
@@ -196,7 +197,8 @@ def explain_classes(
     those of :func:`explain`.
     """
     question, settings = split(settings, OfEveryClass, all_classes=True)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
@@ -249,7 +251,8 @@ def compare(
     :func:`explain`.
     """
     question, settings = split(settings)
-    several, strict = several_methods(checked_model(model), methods, settings), methods is not None
+    model = question.grouped(checked_model(model))
+    several, strict = several_methods(model, methods, settings), methods is not None
     spent = agreed_budget(budget, several, settings)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
