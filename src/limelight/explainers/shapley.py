@@ -27,6 +27,7 @@ from limelight.explainers.target_game import (
     TargetGame,
     bounded,
     exact_values,
+    seen_errors,
     unseen_effects,
 )
 from limelight.results import Finding
@@ -103,7 +104,8 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
     )
     return Finding(
         scores=found.values[0],
-        stderr=found.stderr[0],
+        # Two words have one pair of orders, whose mean is exact.
+        stderr=seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
         base_value=game.base_value,
         notices=_of_orders(settings, found, d) + game.notices,
         diagnostics={"pairs_drawn": found.pairs},
@@ -128,6 +130,7 @@ def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ..
             draws=found.pairs,
             same="give the same scores",
             what="pairs of orders",
+            tail=float(found.tail[0]),
         )
     )
 
