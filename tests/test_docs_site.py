@@ -192,12 +192,17 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_site_is_whole_and_works_from_a_disk(site, browser):  # noqa: F811
+def test_the_site_is_whole(site):
     pages = [placed(page).with_suffix(".html") for section in sections() for page in section.pages]
     assert [name for name in pages if read(site / name).words < 20] == []
     explaining = (site / "api" / "explaining.html").read_text("utf-8")
     assert 'id="limelight.explain"' in explaining  # the reference was silently empty once
     assert "doc-signature" in explaining
+    assert (site / LIVE).stat().st_size > 1e6
+
+
+@pytest.mark.slow
+def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
     with watched_page(browser, site / "index.html", color_scheme="dark") as opened:
         live = opened.frame_locator("iframe.live")
         live.locator("textarea").fill("a superb film")
@@ -211,4 +216,3 @@ def test_the_site_is_whole_and_works_from_a_disk(site, browser):  # noqa: F811
         opened.keyboard.type("bandwidth")
         shown = "document.activeElement.shadowRoot?.textContent ?? ''"
         until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")
-    assert (site / LIVE).stat().st_size > 1e6

@@ -102,12 +102,13 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
             raise
         from limelight.errors import MissingExtraError
 
-        needs = f"limelight.{name} needs {error.name}"
-        raise MissingExtraError(needs, _EXTRAS[error.name]) from None
+        needs = f"limelight.{name} needs {package}"
+        raise MissingExtraError(needs, _EXTRAS[package]) from None
 
 
 def __dir__() -> list[str]:

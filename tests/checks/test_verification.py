@@ -124,16 +124,12 @@ def test_nothing_passes_on_nan():
 
 
 @pytest.mark.slow
-def test_every_check_passes_on_the_shipped_model(shipped):
-    checks = list(verify(shipped, "A dull start, but the end is superb: I loved it!"))
-    assert [check for check in checks if not check.passed] == []
-
-
-def test_the_command_says_what_it_checked(limelight):
-    outcome = limelight("verify", "--text", "a dull start, a superb end", "--format", "json")
+def test_every_check_passes_on_the_shipped_model_and_the_command_says_so(limelight):
+    text = "A dull start, but the end is superb: I loved it!"
+    outcome = limelight("verify", "--text", text, "--format", "json")
     rows = [json.loads(line) for line in outcome.out.splitlines()]
     assert outcome.code == 0
-    assert all(row["passed"] for row in rows)
+    assert [row for row in rows if not row["passed"]] == []
     assert {"alpha-avg", "gxi", "lime", "shapley"} <= {row["method"] for row in rows}
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from limelight.cli.texts import answers_to
+from limelight.cli.texts import TextOptions
 from limelight.errors import InputError
 from limelight.files import whole_file
 
@@ -100,7 +100,7 @@ def test_answers_come_as_lines_are_read():
     stdin = type("Stdin", (), {"buffer": Input(b"a\nb\nc\n"), "isatty": lambda _: False})()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", stdin)
-        answers = iter(answers_to(["-"], None, ask, notices=list, lines=True, together=1))
+        answers = iter(TextOptions(lines=True).answers(["-"], ask, notices=list, together=1))
         assert next(answers) == (0, "A")
         assert b"c\n" not in read
         assert list(answers) == [(1, "B"), (2, "C")]
@@ -121,7 +121,7 @@ def test_some_lines_are_asked_together_and_alone_only_where_one_fails():
     with pytest.MonkeyPatch.context() as patch:
         content = io.TextIOWrapper(io.BytesIO(b"a\nb\nbad\nd\ne\n"))
         patch.setattr("sys.stdin", content)
-        answers = answers_to(["-"], None, ask, notices=lambda _: (), lines=True, together=2)
+        answers = TextOptions(lines=True).answers(["-"], ask, notices=lambda _: (), together=2)
         assert list(answers) == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
     assert asked == [["a", "b"], ["bad", "d"], ["bad"], ["d"], ["e"]]
     with pytest.raises(InputError, match="1 of 5 lines could not be used"):

@@ -1,11 +1,8 @@
 """Work that takes long says so once, before it is waited for."""
 
-import io
-
 import pytest
-from rich.console import Console
 
-from limelight.cli.console import Estimate
+from limelight.cli.console import ProgressShown
 from limelight.explainers.budget import duration
 
 
@@ -16,41 +13,39 @@ def clock(monkeypatch):
     return now
 
 
-def told(clock, calls, total):
+@pytest.fixture
+def told(clock, capsys):
     """What is said after calls of (seconds, work done by then)."""
-    console = Console(file=io.StringIO())
-    estimate = Estimate("explaining", console)
-    said = []
-    for seconds, done in calls:
-        clock[0] = 100.0 + seconds
-        estimate.heard(done, total)
-        said.append(console.file.getvalue())
-    return said
+
+    def told(calls, total, **how):
+        said = []
+        with ProgressShown("explaining", **how) as moved:
+            for seconds, done in calls:
+                clock[0] = 100.0 + seconds
+                moved(done, total)
+                said.append(capsys.readouterr().err)
+        return said
+
+    return told
 
 
-def test_the_pace_after_the_first_call_says_how_long(clock):
-    # 30 s of warming up do not count; 1 of 100 in 0.6 s is a minute for all.
-    said = told(clock, [(30.0, 0), (30.6, 1), (31.2, 2), (40.0, 50)], 100)
-    assert said == ["", "", *["Explaining takes about 60 seconds.\n"] * 2]
+def test_the_pace_after_the_first_call_says_how_long(told):
+    # 30 s of warming up do not count; 1 of 100 in 0.6 s is a minute for all, which is said once.
+    said = told([(30.0, 0), (30.6, 1), (31.2, 2), (40.0, 50)], 100)
+    assert said == ["", "", "Explaining takes about 60 seconds.\n", ""]
 
 
-def test_what_ends_within_ten_seconds_says_nothing(clock):
-    assert set(told(clock, [(0.0, 0), (2.0, 25), (8.0, 100)], 100)) == {""}
-    assert told(clock, [(0.0, 0), (2.0, 19)], 100)[-1] != ""
+def test_what_ends_within_ten_seconds_says_nothing(told):
+    assert set(told([(0.0, 0), (2.0, 25), (8.0, 100)], 100)) == {""}
+    assert told([(0.0, 0), (2.0, 19)], 100)[-1] != ""
 
 
-def test_what_was_said_before_is_not_said_again(clock):
-    console = Console(file=io.StringIO())
-    estimate = Estimate("judging", console)
-    estimate.leave_unsaid()
-    for seconds in (0.0, 5.0):
-        clock[0] = 100.0 + seconds
-        estimate.heard(seconds, 1000)
-    assert console.file.getvalue() == ""
+def test_what_was_said_before_is_not_said_again(told):
+    assert told([(0.0, 0), (5.0, 5)], 1000, estimated=True) == ["", ""]
 
 
-def test_a_run_that_goes_on_says_what_is_left(clock):
-    assert told(clock, [(0.0, 90), (2.0, 91)], 100)[-1] == "Explaining takes about 20 seconds.\n"
+def test_a_run_that_goes_on_says_what_is_left(told):
+    assert told([(0.0, 90), (2.0, 91)], 100)[-1] == "Explaining takes about 20 seconds.\n"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """``limelight summarize`` from the outside."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -29,27 +26,26 @@ def folder(tmp_path_factory):
     return place
 
 
-def limelight_says(*arguments):
-    command = [sys.executable, "-m", "limelight", "summarize", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "80"}
-    )
+@pytest.fixture
+def summarize(limelight, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    return lambda *arguments: limelight("summarize", *arguments)
 
 
-def test_one_screen_in_a_terminal(folder):
-    done = limelight_says(folder / "run", "--by", "shop")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) <= 40
-    assert "30 texts, G×I: what drives class 1" in done.stdout
-    assert "by shop" in done.stdout
-    assert "Also in this run: alpha-avg" in done.stdout
+def test_one_screen_in_a_terminal(summarize, folder):
+    done = summarize(folder / "run", "--by", "shop")
+    assert (done.code, done.err) == (0, "")
+    assert len(done.out.splitlines()) <= 40
+    assert "30 texts, G×I: what drives class 1" in done.out
+    assert "by shop" in done.out
+    assert "Also in this run: alpha-avg" in done.out
 
 
 @pytest.mark.parametrize("ending", ["html", "json", "csv", "txt"])
-def test_files_by_their_endings(folder, tmp_path, ending):
+def test_files_by_their_endings(summarize, folder, tmp_path, ending):
     path = tmp_path / f"out.{ending}"
-    done = limelight_says(folder / "run", "--method", "gxi", "--output", path)
-    assert (done.returncode, done.stdout) == (0, "")
+    done = summarize(folder / "run", "--method", "gxi", "--output", path)
+    assert (done.code, done.out) == (0, "")
     content = path.read_text("utf-8")
     if ending == "json":
         assert [view["method"] for view in json.loads(content)["views"]] == ["gxi"]
@@ -57,10 +53,10 @@ def test_files_by_their_endings(folder, tmp_path, ending):
     assert content.startswith(starts[ending])
 
 
-def test_two_runs(folder):
-    done = limelight_says(folder / "run", "--against", folder / "run")
-    assert done.returncode == 0
-    assert "no word's score changed for certain" in done.stdout
+def test_two_runs(summarize, folder):
+    done = summarize(folder / "run", "--against", folder / "run")
+    assert done.code == 0
+    assert "no word's score changed for certain" in done.out
 
 
 @pytest.mark.parametrize(
@@ -73,9 +69,9 @@ def test_two_runs(folder):
         (["RUN", "--output", "x.png"], "a summary is written as terminal, json, csv or html"),
     ],
 )
-def test_bad_input_is_one_sentence(folder, tmp_path, monkeypatch, asked, sentence):
+def test_bad_input_is_one_sentence(summarize, folder, tmp_path, monkeypatch, asked, sentence):
     monkeypatch.chdir(tmp_path)
-    done = limelight_says(*(folder / "run" if one == "RUN" else one for one in asked))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    done = summarize(*(folder / "run" if one == "RUN" else one for one in asked))
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1

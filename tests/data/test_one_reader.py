@@ -5,7 +5,6 @@ import gzip
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -71,14 +70,10 @@ def read_by(monkeypatch, model):
     from limelight.cli.options import Asking, QuestionOptions
     from limelight.cli.train import train
 
-    training = SimpleNamespace(
-        train=lambda data, **_: arrives(data), recipe_named=lambda _: SimpleNamespace()
-    )
-    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _: model)
+    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _, **__: model)
     for computing in ("judging.judge", "data.evaluate", "runs.job.plan_run"):
         monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
-    monkeypatch.setattr("limelight.cli.train._training", lambda: training)
-    monkeypatch.setattr("limelight.cli.train._changed", lambda *_: None)
+    monkeypatch.setattr("limelight.training.train", lambda data, **_: arrives(data))
 
     def explain(path):
         DataRun(data=(path,)).explain(None, QuestionOptions(), Asking(), all_classes=False)

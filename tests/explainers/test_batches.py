@@ -1,5 +1,7 @@
 """A text has the same scores alone, in a list, in any order and in batches of any size."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,11 @@ TEXTS = [
     "One of the best, most moving and honest stories about growing up that I know, with wonderful "
     "music, brilliant actors and a script that never lies to its audience.",
 ]
-SETTINGS = {"lime-sampled": {"samples": 200}, "anchors": {"samples": 200, "max_samples": 2000}}
+SETTINGS = {
+    "lime-sampled": {"samples": 200},
+    "surrogate": {"samples": 200},
+    "anchors": {"samples": 200, "max_samples": 2000},
+}
 MODEL = limelight.load()
 
 
@@ -32,16 +38,16 @@ def shuffled(seed, size):
 @pytest.mark.parametrize("method", usable_methods(MODEL))
 def test_batches_do_not_change_scores(method):
     settings = SETTINGS.get(method, {})
-    alone = [limelight.explain(MODEL, text, method, **settings) for text in TEXTS]
-    # A surrogate is fitted to a text for a second, so it is asked once.
-    batches = ((0, 2), (1, 3), (2, len(TEXTS)))
+    alone = functools.cache(lambda i: limelight.explain(MODEL, TEXTS[i], method, **settings))
+    # A surrogate is fitted to a text for a second, so it is asked once, about some of them.
+    batches = [(0, 2), (1, 3), (2, len(TEXTS))]
     for seed, size in batches[1:2] if method == "surrogate" else batches:
-        for numbers in shuffled(seed, size):
+        for numbers in list(shuffled(seed, size))[: 1 if method == "surrogate" else None]:
             together = limelight.explain(MODEL, [TEXTS[i] for i in numbers], method, **settings)
             for i, e in zip(numbers, together, strict=True):
-                np.testing.assert_allclose(e.scores, alone[i].scores, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(e.scores, alone(i).scores, rtol=0, atol=1e-12)
                 if e.stderr is not None:
-                    np.testing.assert_array_equal(e.stderr, alone[i].stderr)
+                    np.testing.assert_array_equal(e.stderr, alone(i).stderr)
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 0.25, 1.0])

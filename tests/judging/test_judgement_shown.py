@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from limelight import Judgement, judge, wrap
-from limelight.cli.judge import _say_estimate
 from limelight.data import read_texts
 from limelight.errors import InputError
 from limelight.judging.estimate import Estimate
@@ -129,15 +128,17 @@ def test_rows_are_spread_evenly(tmp_path, data):
         read_texts(data, limit=0)
 
 
-def test_a_terminal_hears_what_it_will_take(capsys):
-    _say_estimate(Estimate(613_482, 5_000.0), bounded=False)
-    assert " ".join(capsys.readouterr().err.split()) == (
-        "About 610,000 questions to the model, about 83 minutes; --budget TIME shortens the search."
-    )
-    _say_estimate(Estimate(613_482, 5_000.0), bounded=True)
-    assert " ".join(capsys.readouterr().err.split()) == (
-        "About 610,000 questions to the model, about 83 minutes."
-    )
+@pytest.mark.parametrize(
+    ("budget", "advice"), [((), "; --budget TIME shortens the search."), (("--budget", "1s"), ".")]
+)
+def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget, advice):
+    def estimated(*_, estimate, **__):
+        estimate(Estimate(613_482, 5_000.0))
+        raise InputError("that is enough.")
+
+    monkeypatch.setattr("limelight.judging.judge", estimated)
+    said = limelight("judge", "--data", data, *budget).err.splitlines()[0]
+    assert said == f"About 610,000 questions to the model, about 83 minutes{advice}"
 
 
 def test_halves_of_characters_reach_the_page_and_the_file(tmp_path):

@@ -14,49 +14,34 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
-from limelight.cli.console import error_console
+from limelight.cli.console import tell
 from limelight.errors import InputError, nearest
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
-    "explain": ("explain", "Show which words of a text move the model, by one method."),
-    "compare": (
-        "explain",
-        "Show what several methods say about the same text, and where they disagree.",
-    ),
+    "explain": "Show which words of a text move the model, by one method.",
+    "compare": "Show what several methods say about the same text, and where they disagree.",
     "judge": (
-        "judge",
-        "Say which methods are faithful to a model on your texts, between chance and ceiling.",
+        "Say which methods are faithful to a model on your texts, between chance and ceiling."
     ),
-    "plan": (
-        "plan",
-        "Say how many samples LIME needs on a text to come within an error of its limit.",
-    ),
-    "summarize": (
-        "pages",
-        "Say what drives a model over a whole data set: words, mistakes, slices.",
-    ),
-    "serve": (
-        "pages",
-        "Open a page on this machine: type a text and see, or look through a data set.",
-    ),
-    "methods": (
-        "methods",
-        "List the methods: what each computes, what it sees and what it cannot see.",
-    ),
-    "verify": ("methods", "Check every method on a model and a text against an oracle."),
-    "predict": ("predict", "Say which class the model gives to a text, and how sure it is."),
-    "evaluate": (
-        "evaluate",
-        "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
-    ),
-    "train": ("train", "Train the paper's classifier on labelled texts."),
-    "export": (
-        "pages",
-        "Write a model as one offline page that predicts and explains while you type.",
-    ),
-    "data": ("data", "Download and check a public data set."),
-    "reproduce": ("reproduce", "Run the paper's experiments again and write a report."),
+    "plan": "Say how many samples LIME needs on a text to come within an error of its limit.",
+    "summarize": "Say what drives a model over a whole data set: words, mistakes, slices.",
+    "serve": "Open a page on this machine: type a text and see, or look through a data set.",
+    "methods": "List the methods: what each computes, what it sees and what it cannot see.",
+    "verify": "Check every method on a model and a text against an oracle.",
+    "predict": "Say which class the model gives to a text, and how sure it is.",
+    "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
+    "train": "Train the paper's classifier on labelled texts.",
+    "export": "Write a model as one offline page that predicts and explains while you type.",
+    "data": "Download and check a public data set.",
+    "reproduce": "Run the paper's experiments again and write a report.",
+}
+_SHARED = {  # commands that live in the module of another
+    "compare": "explain",
+    "verify": "methods",
+    "summarize": "pages",
+    "serve": "pages",
+    "export": "pages",
 }
 _PLACES = ("--file", "-f", "--output", "-o")
 
@@ -68,8 +53,8 @@ app = App(
     suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
     help_format="plaintext",
 )
-for _name, (_module, _help) in COMMANDS.items():
-    app.command(f"limelight.cli.{_module}:{_name}", name=_name, help=_help)
+for _name, _help in COMMANDS.items():
+    app.command(f"limelight.cli.{_SHARED.get(_name, _name)}:{_name}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -90,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         sys.exit(143 if isinstance(stop, _TerminatedError) else 130)
     except (CycloptsError, InputError, OSError, MemoryError) as error:
-        error_console().print(f"Error: {_sentence(error)}", markup=False, highlight=False)
+        tell(f"Error: {_sentence(error)}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from limelight.cli.console import error_console
+from limelight.cli.console import ProgressShown
 from limelight.data import imdb
 
 
@@ -31,20 +30,10 @@ def data(
         Another place to download the same file from; it is checked all the same.
     """
     archive = imdb.IMDB if url is None else replace(imdb.IMDB, url=url)
-    console = error_console()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-        tasks = {"download": bar.add_task("download"), "unpack": bar.add_task("unpack", total=None)}
+    with ProgressShown("download", estimated=True) as moved:
 
         def report(stage: str, done: int, total: int) -> None:
-            bar.update(tasks[stage], completed=done, total=total)
+            moved(done, total, f"{stage} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
 
-        fetch = {"imdb": imdb.fetch_imdb}[name]
-        folder = fetch(output, archive=archive, progress=report)
+        folder = {"imdb": imdb.fetch_imdb}[name](output, archive=archive, progress=report)
     print(folder)

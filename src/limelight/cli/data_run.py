@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console, output_console, run_shown
-from limelight.cli.options import Asking, QuestionOptions, names_in
+from limelight.cli.console import output_console, run_shown, tell
+from limelight.cli.options import Asking, PairColumn, QuestionOptions, TextColumn, names_in
 from limelight.cli.output import parsed_settings
 from limelight.errors import InputError, nearest
 
@@ -30,11 +30,6 @@ class DataRun:
         Explain every row of this file (.parquet, .csv, .tsv, .jsonl, the last three also .gz) or of
         the files of this folder; --output then names the folder of the run. May be repeated. The
         same command goes on where an earlier one was interrupted.
-    text_column
-        Column of the texts; by default one of a usual name, such as "text" or "review".
-    pair_column
-        Column of the second texts, where a text is a pair; two columns of usual names, such as
-        "premise" and "hypothesis", are found without.
     id_column
         Column of the ids; by default one of a usual name, else the number of the row.
     label_column
@@ -63,8 +58,8 @@ class DataRun:
     data: Annotated[
         tuple[Path, ...], Parameter(name=["--data", "-d"], negative=(), consume_multiple=True)
     ] = ()
-    text_column: str | None = None
-    pair_column: str | None = None
+    text_column: TextColumn = None
+    pair_column: PairColumn = None
     id_column: str | None = None
     label_column: str | None = None
     limit: int | None = None
@@ -82,14 +77,15 @@ class DataRun:
         if not self.data:
             for field in fields(self):
                 if getattr(self, field.name) != field.default:
-                    raise InputError(f"--{_dashed(field.name)} is about a data set; add --data.")
+                    option = field.name.replace("_", "-")
+                    raise InputError(f"--{option} is about a data set; add --data.")
             return False
         for name, there in (
             ("a text", bool(text)),
-            ("--file", asking.texts.file is not None),
+            ("--file", asking.texts.one.file is not None),
             ("--lines", asking.texts.lines),
             ("--tabs", asking.texts.tabs),
-            ("--pair", asking.texts.pair is not None),
+            ("--pair", asking.texts.one.pair is not None),
             ("--format", asking.out.format is not None),
         ):
             if there:
@@ -103,17 +99,12 @@ class DataRun:
         return True
 
     def explain(
-        self,
-        methods: str | None,
-        question: QuestionOptions,
-        asking: Asking,
-        *,
-        all_classes: bool,
+        self, methods: str | None, question: QuestionOptions, asking: Asking, *, all_classes: bool
     ) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = asking.model.load()
+        model = asking.model.load(labelled=True)
         names = names_in(methods)
         output = Path(asking.out.output or "")
         with run_shown(output, self.log) as shown:
@@ -128,6 +119,7 @@ class DataRun:
                 pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
+                labels=asking.model.data_labels,
                 budget=asking.budget,
                 texts_kept=not self.no_texts,
                 limit=self.limit,
@@ -151,10 +143,8 @@ class DataRun:
         if engine == "ray":
             from limelight.runs import RayActors
 
-            actors = RayActors(
-                self.workers, address=self.address, gpus_per_worker=self.gpus_per_worker
-            )
-            return {"executor": actors}
+            gpus = self.gpus_per_worker
+            return {"executor": RayActors(self.workers, address=self.address, gpus_per_worker=gpus)}
         from limelight.runs.engines import usable_cores
 
         return {"workers": usable_cores() if self.workers is None else self.workers}
@@ -174,14 +164,9 @@ def _say_end(run: "Run") -> None:
         (first, *_) = run.errors().column("error").to_pylist()
         if failed == rows:
             raise InputError(f"none of the {len(run):,} texts could be explained: {first}")
-        error_console().print(
+        tell(
             f"{failed:,} of {rows:,} rows {'has' if failed == 1 else 'have'} an error instead of "
-            f"scores, the first: {first} --retry tries them again.",
-            markup=False,
+            f"scores, the first: {first} --retry tries them again."
         )
     said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"
     output_console().print(said, markup=False, soft_wrap=True)
-
-
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, error_console, output_console
-from limelight.cli.options import ModelOptions
+from limelight.cli.console import ProgressShown, output_console, tell
+from limelight.cli.options import ModelOptions, PairColumn, TextColumn
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Column, Table
 
@@ -15,8 +15,8 @@ from limelight.results.table import Column, Table
 def evaluate(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
-    text_column: str | None = None,
-    pair_column: str | None = None,
+    text_column: TextColumn = None,
+    pair_column: PairColumn = None,
     label_column: str | None = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     format: Literal["terminal", "json"] = "terminal",
@@ -31,11 +31,6 @@ def evaluate(
     data
         File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
         of them, or the aclImdb folder, of which the test reviews are taken.
-    text_column
-        Column of the texts; by default one of a usual name, such as "text" or "review".
-    pair_column
-        Column of the second texts, where a text is a pair; two columns of usual names, such as
-        "premise" and "hypothesis", are found without.
     label_column
         Column of the labels; by default one of a usual name, such as "label" or "class".
     format
@@ -43,7 +38,7 @@ def evaluate(
     """
     from limelight import data as datasets
 
-    classifier = model.load()
+    classifier = model.load(labelled=True)
     texts = datasets.read_labelled(
         data,
         classifier.classes,
@@ -51,6 +46,7 @@ def evaluate(
         text_column=text_column,
         pair_column=pair_column,
         label_column=label_column,
+        labels=model.data_labels,
     )
     with ProgressShown("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)
@@ -60,7 +56,7 @@ def evaluate(
     else:
         _show(result, classifier.classes)
     for notice in evaluation.notices:
-        error_console().print(notice, markup=False, highlight=False)
+        tell(notice)
 
 
 def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:

@@ -5,8 +5,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, error_console
-from limelight.cli.options import ModelOptions, OutputOptions, names_in, number_or_name
+from limelight.cli.console import ProgressShown, tell
+from limelight.cli.options import (
+    ModelOptions,
+    OutputOptions,
+    PairColumn,
+    TextColumn,
+    names_in,
+    number_or_name,
+)
 from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
 
@@ -15,8 +22,8 @@ def judge(
     *,
     data: Annotated[Path, Parameter(name=["--data", "-d"])],
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
-    text_column: str | None = None,
-    pair_column: str | None = None,
+    text_column: TextColumn = None,
+    pair_column: PairColumn = None,
     rationales: str | None = None,
     limit: int | None = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -41,11 +48,6 @@ def judge(
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
-    text_column
-        Column of the texts; by default one of a usual name, such as "text" or "review".
-    pair_column
-        Column of the second texts, where a text is a pair; two columns of usual names, such as
-        "premise" and "hypothesis", are found without.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -76,9 +78,12 @@ def judge(
     """
     from limelight import judging
     from limelight.data import read_rationales, read_texts
+    from limelight.runs import Run
 
     form = out.form  # refused before any work is done
-    names = None if methods is None else _judged(methods)
+    # Folders are opened here: layers below this one do not know what a run is.
+    named = names_in(methods) or []
+    judged = [Run(name) if name and Path(name).is_dir() else name for name in named] or None
     marked = None
     if rationales is None:
         texts = read_texts(data, text_column=text_column, pair_column=pair_column, limit=limit)
@@ -87,17 +92,18 @@ def judge(
             raise InputError("rationales are marked in one text; leave --pair-column out.")
         texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
     classifier = model.load()
-    shown = ProgressShown("judging")
 
     def say(ahead: object) -> None:
-        _say_estimate(ahead, bounded=budget is not None)
-        shown.estimate.leave_unsaid()
+        said = str(ahead)
+        advice = "." if budget is not None else "; --budget TIME shortens the search."
+        tell(f"{said[:1].upper()}{said[1:]}{advice}")
+        shown.estimated = True
 
-    with shown as progress:
+    with (shown := ProgressShown("judging")) as progress:
         found = judging.judge(
             classifier,
             texts,
-            names,
+            judged,
             target=number_or_name(target) or target,
             scale=scale,
             side=side,
@@ -113,17 +119,3 @@ def judge(
             **parsed_settings(set, judging.judge),
         )
     put(found, form, out.output)
-
-
-def _judged(methods: str) -> list[str | object]:
-    """Return the methods with folders opened: layers below this one do not know what a run is."""
-    from limelight.runs import Run
-
-    given = names_in(methods) or []
-    return [Run(name) if name and Path(name).is_dir() else name for name in given]
-
-
-def _say_estimate(ahead: object, *, bounded: bool) -> None:
-    said = str(ahead)
-    advice = "." if bounded else "; --budget TIME shortens the search."
-    error_console().print(f"{said[:1].upper()}{said[1:]}{advice}", markup=False)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from limelight import checks
 from limelight.checks import Check
-from limelight.cli.console import error_console, output_console
+from limelight.cli.console import error_console, output_console, tell
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import load
 from limelight.pages.terminal import shown_table
@@ -33,7 +33,7 @@ def methods(
     """
     table = method_table(None if model is None else load(model), *names)
     for sentence in METHODS.broken.values():
-        error_console().print(sentence, markup=False)
+        tell(sentence)
     if format == "json":
         for row in table:
             print(json.dumps(row.to_dict(), ensure_ascii=False))

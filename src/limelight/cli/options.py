@@ -1,16 +1,16 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final, get_args
+from typing import Annotated, Any, final, get_args
 
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown
 from limelight.cli.output import chosen_format, parsed_settings
-from limelight.cli.texts import Answers, answers_to, with_second
+from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
@@ -19,6 +19,21 @@ from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
 from limelight.text import Given, one_line
+
+# Options of several commands, which mean the same in each.
+TextColumn = Annotated[
+    str | None,
+    Parameter(
+        help='Column of the texts; by default one of a usual name, such as "text" or "review".'
+    ),
+]
+PairColumn = Annotated[
+    str | None,
+    Parameter(
+        help="Column of the second texts, where a text is a pair; two columns of usual names, such "
+        'as "premise" and "hypothesis", are found without.'
+    ),
+]
 
 
 @Parameter(name="*")
@@ -39,7 +54,10 @@ class ModelOptions:
         With a causal language model: what it is asked, with {text} in it, or a list of chat
         messages as JSON.
     labels
-        The word that stands for each class there, as in negative=bad,positive=good.
+        The word that stands for each class there, as in negative=bad,positive=good. Without a
+        template, and with labelled data: which class a label is, where labels are numbers or other
+        names than the classes have. The classes in the order of the numbers, as in World,Sports, or
+        neg=negative,pos=positive.
     """
 
     model: Path | None = None
@@ -47,9 +65,17 @@ class ModelOptions:
     template: str | None = None
     labels: str | None = None
 
-    def load(self) -> Model:
-        """Return the model; with template and labels it is a language model that is asked."""
-        if self.template is None and self.labels is None:
+    @property
+    def data_labels(self) -> str | None:
+        """What is said about labels of data; a template's labels name the classes themselves."""
+        return self.labels if self.template is None else None
+
+    def load(self, *, labelled: bool = False) -> Model:
+        """Return the model; with template and labels it is a language model that is asked.
+
+        ``labelled``: without a template, the labels are those of data.
+        """
+        if self.template is None and (self.labels is None or labelled):
             return load(self.model, device=self.device)
         if self.model is None:
             raise InputError(
@@ -84,8 +110,6 @@ def _labels(written: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
-
-
 _SHORT = {"target": "-t"}
 
 
@@ -100,68 +124,19 @@ def _option(field: AskedField) -> tuple[str, Any, Any]:
     return field.name, Annotated[kind, option], field.default
 
 
-class _Asks:
+_Fields: Any = make_dataclass("_Fields", map(_option, FIELDS), frozen=True, kw_only=True)
+
+
+@Parameter(name="*")
+@final
+class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of a question
     """What is asked about a text."""
-
-    if TYPE_CHECKING:  # the fields of a question
-
-        def __init__(self, **asked: Any) -> None: ...
-        def __getattr__(self, name: str) -> Any: ...
 
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name; digits are a number."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
         numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
         return asked | {name: number_or_name(asked[name]) for name in numbered}
-
-
-if TYPE_CHECKING:
-    QuestionOptions = _Asks
-else:
-    QuestionOptions = Parameter(name="*")(
-        make_dataclass(
-            "QuestionOptions",
-            map(_option, FIELDS),
-            bases=(_Asks,),
-            namespace={"__module__": __name__},  # by which cyclopts tells it from the library's
-            frozen=True,
-            kw_only=True,
-        )
-    )
-
-
-@Parameter(name="*")
-@final
-@dataclass(frozen=True, kw_only=True)
-class TextOptions:
-    """Where the texts come from, beside the arguments.
-
-    Parameters
-    ----------
-    pair
-        The second text of a pair, of which the text is the first; for models that read two texts
-        together.
-    file
-        Read the text from this file.
-    lines
-        Take every line of the file or of standard input as a text of its own. Results come as they
-        are found; a line that cannot be used is named on standard error, and the exit code is 2.
-    tabs
-        With --lines: every line is a pair, its two texts with a tab between them.
-    """
-
-    pair: str | None = None
-    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
-    lines: Annotated[bool, Parameter(negative=())] = False
-    tabs: Annotated[bool, Parameter(negative=())] = False
-
-    def with_second(self) -> Callable[[Sequence[str]], list[Given]]:
-        """Return how texts become what is asked about: :func:`limelight.cli.texts.with_second`."""
-        return with_second(self.pair, tabs=self.tabs, lines=self.lines)
-
-    def answers(self, texts: Sequence[str], ask: Callable[..., Any], **how: Any) -> Answers[Any]:
-        """Return what ``ask`` answers to them: :func:`limelight.cli.texts.answers_to`."""
-        return answers_to(texts, self.file, ask, lines=self.lines, **how)
 
 
 @Parameter(name="*")
@@ -206,7 +181,7 @@ class Asking:
 
     budget: str | None = None
     set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    texts: TextOptions = TextOptions()
+    texts: TextOptions = TextOptions()  # noqa: RUF009  (it is frozen)
     model: ModelOptions = ModelOptions()
     out: OutputOptions = OutputOptions()
 
@@ -215,14 +190,14 @@ class Asking:
     ) -> Answers[Any]:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
-        given, model = self.texts.with_second(), self.model.load()
-        shown = ProgressShown("explaining")
+        self.texts.check()
+        model, shown = self.model.load(), ProgressShown("explaining")
 
-        def ask(texts: list[str]) -> Any:
+        def ask(texts: list[Given]) -> Any:
             settings = parsed_settings(self.set, verb)
             with shown as progress:
                 how = {"budget": self.budget, "progress": progress, **more, **settings}
-                return verb(model, given(texts), *rest, **how)
+                return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
-from limelight.cli.console import error_console, output_console
+from limelight.cli.console import output_console, tell
 from limelight.errors import InputError, nearest
 from limelight.files import is_device, whole_file
 
@@ -81,11 +81,7 @@ def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str,
     What ``verb`` takes by name for itself, such as its target, is not a setting of a method.
     """
     settings, taken = {}, inspect.signature(verb).parameters
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise InputError(f"a setting is written name=value; got {pair!r}.")
-        name = name.strip().replace("-", "_")
+    for name, value in named_values(pairs):
         if name in taken:
             raise InputError(
                 f"--set is for settings of the methods; {name!r} belongs to the command itself, "
@@ -93,6 +89,15 @@ def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str,
             )
         settings[name] = _parsed(value)
     return settings
+
+
+def named_values(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what --set was given: the name of a setting, as Python spells it, and its value."""
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"a setting is written name=value; got {pair!r}.")
+        yield name.strip().replace("-", "_"), value
 
 
 def _parsed(value: str) -> Any:
@@ -163,12 +168,12 @@ def _write_part(file: io.FileIO, content: bytes) -> None:
 def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
     """Raise ``error`` again; what is ``left`` of the work is said with it."""
     if isinstance(error, KeyboardInterrupt):
-        error_console().print(f"Interrupted: {left}", markup=False)
+        tell(f"Interrupted: {left}")
     elif isinstance(error, OSError):
         why = (error.strerror or str(error)).lower()
         raise InputError(f"'{error.filename}': {why}; {left}") from None
     else:
-        error_console().print(f"Stopped: {left}", markup=False)
+        tell(f"Stopped: {left}")
     raise error
 
 

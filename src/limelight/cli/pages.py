@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import error_console, output_console
+from limelight.cli.console import output_console, tell
 from limelight.cli.options import OutputOptions
 from limelight.cli.output import FIGURES, put
-from limelight.errors import InputError, MissingExtraError
+from limelight.errors import InputError
 from limelight.files import is_device, write_whole
 from limelight.models import load
 from limelight.results.summary import RunDifference, RunSummary
@@ -55,15 +55,9 @@ def serve(
     device
         Where to compute, as torch names it, such as "cuda".
     """
-    try:
-        from limelight import serving
-    except ModuleNotFoundError as missing:
-        package = (missing.name or "").partition(".")[0]
-        if package not in ("starlette", "uvicorn"):
-            raise
-        raise MissingExtraError(f"limelight serve needs {package}", "serve") from None
+    from limelight import serve as served  # says which extra is missing, if one is
 
-    with serving.serve(
+    with served(
         [load(place, device=device) for place in model] or None,
         run=run,
         judgement=judgement,
@@ -75,18 +69,14 @@ def serve(
         try:
             _announce(page, host)
             if open:
-                _open(page.url)
+                import webbrowser
+
+                webbrowser.open(page.url)
             page.wait()
         except KeyboardInterrupt as stop:
             if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
                 raise
-            error_console().print("Stopped.", markup=False)
-
-
-def _open(url: str) -> None:
-    import webbrowser
-
-    webbrowser.open(url)
+            tell("Stopped.")
 
 
 def _announce(page: "Serving", host: str) -> None:
@@ -97,7 +87,7 @@ def _announce(page: "Serving", host: str) -> None:
         if host in ("0.0.0.0", "::"):  # noqa: S104  (all addresses, and so none that others can open)
             said += f" On another machine, put the IP address of this one in place of {host}."
     for sentence in (said, *page.notices):
-        error_console().print(sentence, markup=False)
+        tell(sentence)
 
 
 def export(
@@ -136,7 +126,7 @@ def export(
     page = live_page(load(model), precision=precision, **said)
     write_whole(output, page)
     size = len(page.encode()) / 1e6
-    error_console().print(f"{output}: {size:.1f} MB, open it in a browser", markup=False)
+    tell(f"{output}: {size:.1f} MB, open it in a browser")
 
 
 def summarize(
@@ -147,6 +137,7 @@ def summarize(
     top: int = 20,
     representatives: int = 8,
     against: Path | None = None,
+    labels: str | None = None,
     out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)
 ) -> None:
     """Say what drives a model over a whole data set: words, mistakes, slices.
@@ -166,13 +157,16 @@ def summarize(
         Representative texts that are picked.
     against
         Folder of another run: show what differs from it instead.
+    labels
+        Which class a label is, where labels are numbers or other names than the classes have: the
+        classes in the order of the numbers, "World,Sports", or "neg=negative,pos=positive".
     """
     from limelight.runs import Run
 
     form = out.form
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
-    opened = Run(run)
+    opened = Run(run, labels=labels)
     found: RunSummary | RunDifference
     if against is not None:
         found = opened.against(Run(against), method)

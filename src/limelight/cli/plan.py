@@ -1,13 +1,10 @@
 """``limelight plan``."""
 
-from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from limelight.cli.options import ModelOptions, QuestionOptions
 from limelight.cli.output import put
-from limelight.cli.texts import whole_texts, with_second
+from limelight.cli.texts import OneText
 from limelight.errors import InputError
 from limelight.explainers import plan as plan_verb
 
@@ -22,8 +19,7 @@ def plan(
     sizes: str = "uniform",
     pilot: int = 1000,
     seed: int = 0,
-    pair: str | None = None,
-    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None,
+    one: OneText = OneText(),  # noqa: B008
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json", "csv"] = "terminal",
 ) -> None:
@@ -48,18 +44,13 @@ def plan(
         Samples from which the errors are estimated where they cannot be computed.
     seed
         Seed of the pilot.
-    pair
-        The second text of a pair, of which the text is the first; for models that read two texts
-        together.
-    file
-        Read the text from this file.
     format
         A table for people, one JSON object for programs, or CSV with a row per word.
     """
-    texts = whole_texts(text, file)
+    texts = one.whole(text)
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
-    (given,) = with_second(pair, tabs=False, lines=False)(texts)
+    (given,) = one.with_second(texts)
     found = plan_verb.plan(
         model.load(),
         given,

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from limelight.cli.console import output_console
-from limelight.cli.options import ModelOptions, TextOptions
+from limelight.cli.options import ModelOptions
 from limelight.cli.output import write
+from limelight.cli.texts import TextOptions
 from limelight.errors import about_text
 from limelight.models import Model, class_probabilities
 from limelight.models.protocol import document_by
@@ -38,10 +39,11 @@ def predict(
     format
         A table for people, or one JSON object per line for programs.
     """
-    given, classifier = texts.with_second(), model.load()
+    texts.check()
+    classifier = model.load()
     answers = texts.answers(
         text,
-        lambda some: predictions(classifier, given(some)),
+        lambda some: predictions(classifier, some),
         notices=lambda row: row["notices"],
         together=_TOGETHER,
     )

@@ -6,44 +6,129 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar, final
+from typing import Annotated, Generic, TypeVar, final
 
-from limelight.cli.console import error_console
+from cyclopts import Parameter
+
+from limelight.cli.console import tell
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
 from limelight.text.document import NoticeCounts
 
 MOST_BYTES = 1 << 26  # of one text
+Answer = TypeVar("Answer")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
 
 
-def whole_texts(arguments: Sequence[str], file: Path | None) -> list[str]:
-    """Return the texts a command was given; "-" stands for standard input.
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class OneText:
+    """Where a text comes from, beside the arguments.
 
-    A file or standard input is one text.
+    Parameters
+    ----------
+    pair
+        The second text of a pair, of which the text is the first; for models that read two texts
+        together.
+    file
+        Read the text from this file.
     """
-    if not from_outside(arguments, file):
-        return list(arguments)
-    if file is None:
-        return [_decoded(sys.stdin.buffer, "standard input")]
-    with file.open("rb") as source:  # a pipe will do
-        return [_decoded(source, f"'{file}'")]
+
+    pair: str | None = None
+    file: Annotated[Path | None, Parameter(name=["--file", "-f"])] = None
+
+    def comes_from_outside(self, arguments: Sequence[str]) -> bool:
+        """Return whether texts come from the file or from standard input, not as arguments."""
+        if self.file is not None and arguments:
+            raise InputError("give the text as an argument or with --file, not both.")
+        piped = sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty()))
+        if not (arguments or piped or self.file is not None):
+            raise InputError(
+                "no text was given; pass it as an argument, with --file, or on standard input with "
+                "'-'."
+            )
+        return self.file is not None or bool(piped)
+
+    def whole(self, arguments: Sequence[str]) -> list[str]:
+        """Return the texts a command was given; a file or standard input ("-") is one text."""
+        if not self.comes_from_outside(arguments):
+            return list(arguments)
+        if self.file is None:
+            return [_decoded(sys.stdin.buffer, "standard input")]
+        with self.file.open("rb") as source:  # a pipe will do
+            return [_decoded(source, f"'{self.file}'")]
+
+    def with_second(self, texts: Sequence[str]) -> list[Given]:
+        """Return what is asked about: the texts, or the only one with the second of its pair."""
+        if self.pair is None:
+            return list(texts)
+        if len(texts) > 1:
+            raise InputError(f"--pair is the second text of one pair; got {len(texts)} texts.")
+        return [(text, self.pair) for text in texts]
 
 
-def from_outside(arguments: Sequence[str], file: Path | None) -> bool:
-    """Return whether texts come from the file or from standard input, not as arguments."""
-    if file is not None and arguments:
-        raise InputError("give the text as an argument or with --file, not both.")
-    piped = sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty()))
-    if file is not None or piped:
-        return True
-    if not arguments:
-        raise InputError(
-            "no text was given; pass it as an argument, with --file, or on standard input with '-'."
-        )
-    return False
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Where texts come from, beside the arguments.
+
+    Parameters
+    ----------
+    lines
+        Take every line of the file or of standard input as a text of its own. Results come as they
+        are found; a line that cannot be used is named on standard error, and the exit code is 2.
+    tabs
+        With --lines: every line is a pair, its two texts with a tab between them.
+    """
+
+    one: OneText = OneText()
+    lines: Annotated[bool, Parameter(negative=())] = False
+    tabs: Annotated[bool, Parameter(negative=())] = False
+
+    def check(self) -> None:
+        """Refuse what cannot go together."""
+        if self.tabs and not self.lines:
+            raise InputError("--tabs is about lines, of which each holds two texts; add --lines.")
+        if self.one.pair is not None and self.lines:
+            raise InputError(
+                "--pair is the second text of one pair; for lines that hold both, --tabs."
+            )
+
+    def answers(
+        self,
+        arguments: Sequence[str],
+        ask: Callable[[list[Given]], Sequence[Answer]],
+        *,
+        notices: Callable[[Answer], Iterable[str]],
+        together: int,
+    ) -> "Answers[Answer]":
+        """Return what ``ask`` answers to arguments, a file or standard input.
+
+        With ``lines``, every line of a file or of standard input is a text of its own, and
+        ``together`` of them are asked at a time. ``notices`` are those of an answer.
+        """
+
+        def asked(texts: list[str]) -> Sequence[Answer]:
+            return ask([*map(_at_the_tab, texts)] if self.tabs else self.one.with_second(texts))
+
+        file = self.one.file
+        if self.lines and self.one.comes_from_outside(arguments):
+            source = _numbered_lines(file)
+            return Answers(source, asked, notices, together=together, source=file or "-")
+        given = self.one.whole(arguments)
+        if self.lines and len(given) == 1 and _is_file(given[0]):
+            raise InputError(
+                f"--lines takes the lines of a file with --file; got the name of a file, "
+                f"{given[0]!r}, as a text. Write --file {shlex.quote(given[0])} --lines."
+            )
+        numbered = enumerate(given, start=1)
+        return Answers(numbered, asked, notices, together=len(given), source=None)
 
 
 def _decoded(file: Readable, source: str) -> str:
@@ -54,36 +139,6 @@ def _decoded(file: Readable, source: str) -> str:
         raise InputError(
             f"{source} must be UTF-8 text; byte {error.start} is not. Convert it first."
         ) from None
-
-
-Answer = TypeVar("Answer")
-_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
-
-
-def answers_to(
-    texts: Sequence[str],
-    file: Path | None,
-    ask: Callable[[list[str]], Sequence[Answer]],
-    *,
-    notices: Callable[[Answer], Iterable[str]],
-    lines: bool,
-    together: int,
-) -> "Answers[Answer]":
-    """Return what ``ask`` answers to arguments, a file or standard input.
-
-    With ``lines``, every line of a file or of standard input is a text of its own, and ``together``
-    of them are asked at a time. ``notices`` are those of an answer.
-    """
-    if lines and from_outside(texts, file):
-        source = _numbered_lines(file)
-        return Answers(source, ask, notices, together=together, source=file or "-")
-    given = whole_texts(texts, file)
-    if lines and len(given) == 1 and _is_file(given[0]):
-        raise InputError(
-            f"--lines takes the lines of a file with --file; got the name of a file, {given[0]!r}, "
-            f"as a text. Write --file {shlex.quote(given[0])} --lines."
-        )
-    return Answers(enumerate(given, start=1), ask, notices, together=len(given), source=None)
 
 
 def _is_file(name: str) -> bool:
@@ -160,7 +215,7 @@ class Answers(Generic[Answer]):
         """
         if not said or self._seen > 1:
             for sentence in self._counts.sentences():
-                error_console().print(sentence, markup=False, highlight=False)
+                tell(sentence)
         if self._refused:
             raise InputError(f"{self._refused} of {self._seen} lines could not be used.")
 
@@ -197,7 +252,7 @@ class Answers(Generic[Answer]):
             if not error.one_text:
                 raise
             self._refused += 1
-            error_console().print(f"Line {line}: {error}", markup=False, highlight=False)
+            tell(f"Line {line}: {error}")
         else:
             yield number, answer
 
@@ -207,30 +262,6 @@ def _unusable(must: str) -> InputError:
     error = InputError(f"a line must {must}")
     error.one_text = True
     return error
-
-
-def with_second(
-    pair: str | None, *, tabs: bool, lines: bool
-) -> Callable[[Sequence[str]], list[Given]]:
-    """Return how texts become what is asked about: themselves, or pairs with their second text.
-
-    ``pair`` is the second text of the only one; with ``tabs`` every line holds both texts.
-    """
-    if tabs and not lines:
-        raise InputError("--tabs is about lines, of which each holds two texts; add --lines.")
-    if pair is not None and lines:
-        raise InputError("--pair is the second text of one pair; for lines that hold both, --tabs.")
-
-    def given(texts: Sequence[str]) -> list[Given]:
-        if tabs:
-            return [_at_the_tab(line) for line in texts]
-        if pair is None:
-            return list(texts)
-        if len(texts) > 1:
-            raise InputError(f"--pair is the second text of one pair; got {len(texts)} texts.")
-        return [(text, pair) for text in texts]
-
-    return given
 
 
 def _at_the_tab(line: str) -> Given:

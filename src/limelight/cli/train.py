@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter
 
-from limelight.cli.console import Estimate, error_console, timed_bar
+from limelight.cli.console import ProgressShown, tell
+from limelight.cli.options import TextColumn
+from limelight.cli.output import named_values
 from limelight.data import LabelledTexts, read_labelled
-from limelight.errors import InputError, MissingExtraError, nearest
+from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from limelight.training import Progress, Recipe
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 def train(
     data: Path,
     *,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     label_column: str | None = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     recipe: str = "default",
     validation: str | None = None,
-    classes: str | None = None,
+    labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
     seed: int = 0,
     epochs: int | None = None,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
@@ -42,8 +44,6 @@ def train(
     data
         File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
         of them, or the aclImdb folder, of which the training reviews are taken.
-    text_column
-        Column of the texts; by default one of a usual name, such as "text" or "review".
     label_column
         Column of the labels; by default one of a usual name, such as "label" or "class".
     output
@@ -54,9 +54,9 @@ def train(
     validation
         File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
         everything and keeps the last epoch.
-    classes
+    labels
         Names of the classes in the order of their numbers, separated by commas:
-        "negative,positive".
+        "negative,positive"; or the class of each label: "neg=negative,pos=positive".
     seed
         Same seed, same model.
     epochs
@@ -70,11 +70,12 @@ def train(
     precision
         Precision in which the finished weights are stored; "float16" is half the size.
     """
-    training = _training()
-    settings = _changed(training.recipe_named(recipe), set, epochs)
-    names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    read = partial(read_labelled, text_column=text_column, label_column=label_column)
-    texts = read(data, names)
+    from limelight import train as trained  # says which extra is missing, if torch is
+    from limelight.training import recipe_named
+
+    settings = _changed(recipe_named(recipe), set, epochs)
+    read = partial(read_labelled, text_column=text_column, label_column=label_column, labels=labels)
+    texts = read(data)
     held: LabelledTexts | float | None = None
     if validation is not None:
         try:
@@ -82,7 +83,7 @@ def train(
         except ValueError:
             held = read(validation, texts.class_names, part="test")
     with _told_how_to_go_on(output), _shown_progress() as progress:
-        model = training.train(
+        model = trained(
             texts,
             recipe=settings,
             output=output,
@@ -99,27 +100,14 @@ def train(
     told = "" if score is None else f", validation accuracy {score:.2%}"
     print(f"{output}: epoch {kept} kept{told}")
     if notice := record.get("notice"):
-        error_console().print(f"Notice: {notice}", style="bold", markup=False)
-
-
-def _training() -> Any:
-    try:
-        from limelight import training
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtraError("training needs torch", "train") from None
-    return training
+        tell(f"Notice: {notice}", style="bold")
 
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
     known = {field.name: _kind(field.type, getattr(recipe, field.name)) for field in fields(recipe)}
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError(f"--set needs name=value; got {pair!r}.")
+    for name, value in named_values(pairs):
         if name not in known:
             raise InputError(nearest("setting", name, known))
         changes[name] = _parsed(name, value, known[name])
@@ -153,35 +141,22 @@ def _told_how_to_go_on(output: Path) -> Iterator[None]:
         kept = (output / "checkpoint.safetensors").exists()
         where = f"the checkpoint is in '{output}'; " if kept else ""
         then = "to go on from there" if kept else "to start again"
-        error_console().print(f"Interrupted: {where}give the same command {then}.", markup=False)
+        tell(f"Interrupted: {where}give the same command {then}.")
         raise
 
 
 @contextlib.contextmanager
 def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
     """Yield a callback: a bar that moves on a terminal, else one line per epoch."""
-    console = error_console()
-    estimate = Estimate("training", console)
+    with (shown := ProgressShown("training")) as moved:
 
-    def told(at: "Progress") -> None:
-        estimate.heard(at.step, at.steps)
-        if at.epoch_ended:
-            print(_line(at), file=console.file, flush=True)
-
-    if not console.is_terminal:
-        yield told
-        return
-    with timed_bar(console) as bar:
-        task = bar.add_task("epoch 1", total=None)
-
-        def moved(at: "Progress") -> None:
-            estimate.heard(at.step, at.steps)
+        def told(at: "Progress") -> None:
             best = "" if at.best is None else f", best accuracy {at.best:.1%}"
-            bar.update(
-                task, completed=at.step, total=at.steps, description=f"epoch {at.epoch}{best}"
-            )
+            moved(at.step, at.steps, f"epoch {at.epoch}{best}")
+            if at.epoch_ended and not shown.on_terminal:
+                shown.say(_line(at))
 
-        yield moved
+        yield told
 
 
 def _line(at: "Progress") -> str:

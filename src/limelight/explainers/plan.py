@@ -1,8 +1,9 @@
 """How many samples LIME needs on a text, before they are drawn."""
 
 import math
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, NamedTuple, Unpack, final
+from typing import Annotated, Any, Unpack, cast, final
 
 import numpy as np
 
@@ -10,20 +11,13 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.lime import LimeSampled, regression
-from limelight.explainers.method import (
-    FiniteNotNegative,
-    OneOf,
-    Positive,
-    Range,
-    made,
-    settings_class,
-)
+from limelight.explainers.method import Range, made, settings_class
 from limelight.explainers.reading import Reading
 from limelight.models import Model, resolved_replacement
 from limelight.question import Asked, question_of, spelled_out
+from limelight.results import Finding
 from limelight.results.plan import SamplingPlan
 from limelight.sampling.masks import SIZES
-from limelight.shapes import Float
 from limelight.text import Given, side_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_variance import lime_variance
@@ -62,16 +56,9 @@ def plan(
     `lime` package), "balanced" or by "importance"; the defaults are its own. The other arguments
     are those of :func:`limelight.explain`.
     """
-    planned: _Planned = made(
-        _Planned,
-        error=error,
-        bandwidth=bandwidth,
-        ridge=ridge,
-        row0=row0,
-        sizes=sizes,
-        pilot=pilot,
-        seed=seed,
-    )
+    within: _Within = made(_Within, error=error, pilot=pilot)
+    settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
+    planned: LimeSampled = made(LimeSampled, **settings)
     reading = one_reading(
         model,
         text,
@@ -79,26 +66,31 @@ def plan(
         about="a plan",
         feasible=partial(_check_words, bandwidth=planned.bandwidth),
     )
-    found = _computed(reading, planned) if reading.exact else _piloted(reading, planned)
+    overhead, exact = _overhead(len(reading.features[0]), planned), reading.exact
+    found = (
+        _computed(reading, planned) if exact else _piloted(reading, planned, within.pilot, overhead)
+    )
+    # Nothing is enumerated, so there are standard errors.
+    assert found.stderr is not None and found.intercept is not None  # noqa: S101, PT018
     replacement = resolved_replacement(reading.model, "auto")
     whole = float(reading.targets.value(reading.outputs)[0])
     return SamplingPlan(
         text=reading.documents[0].text,
         features=reading.features[0].strings,
         sides=side_names(reading.features[0].spans, reading.documents[0].parts),
-        deviation=found.deviation,
+        deviation=found.stderr,
         scores=found.scores,
         left=whole - found.intercept - float(np.sum(found.scores)),
-        error=planned.error,
-        overhead=_overhead(len(reading.features[0]), planned),
-        pilot=None if reading.exact else planned.pilot,
+        error=within.error,
+        overhead=overhead,
+        pilot=None if exact else within.pilot,
         target=reading.targets.names()[0],
         against=reading.targets.names_against()[0],
         scale=reading.targets.scale,
         bandwidth=planned.bandwidth,
         ridge=planned.ridge,
         row0=planned.row0,
-        sizes=sizes,
+        sizes=planned.sizes,
         replacement=replacement,
         notices=(*reading.notices(0), *found.notices, _HOLDS.format(replacement)),
         model=reading.model.fingerprint,
@@ -108,16 +100,11 @@ def plan(
 
 @final
 @settings_class
-class _Planned:
-    """What is planned: ``lime-sampled`` on all words, within an error."""
+class _Within:
+    """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
 
     error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
-    bandwidth: Annotated[float, Positive]
-    ridge: Annotated[float, FiniteNotNegative]
-    row0: bool
-    sizes: Annotated[str, OneOf(SIZES)]
     pilot: int
-    seed: int
 
     def __post_init__(self) -> None:
         if self.pilot > _MOST:
@@ -127,70 +114,42 @@ class _Planned:
             )
 
 
-class _Limit(NamedTuple):
-    """Where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
-
-    scores: Float[np.ndarray, " d"]
-    intercept: float
-    deviation: Float[np.ndarray, " d"]
-    notices: tuple[str, ...] = ()
-
-
 def _check_words(d: int, bandwidth: float) -> None:
     if d < 2:
         raise DomainError(f"LIME needs at least 2 distinct words; this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 
-def _computed(reading: Reading, planned: _Planned) -> _Limit:
-    """Return what is known without sampling."""
+def _computed(reading: Reading, planned: LimeSampled) -> Finding:
+    """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
     game = one_document(reading.ratio_game, 0)
     limit = lime(game, bandwidth=planned.bandwidth)
     variance = lime_variance(game, bandwidth=planned.bandwidth, power=SIZES[planned.sizes])
-    return _Limit(
+    return Finding(
         scores=host_array(limit.scores)[0],
         intercept=float(limit.intercept[0]),
-        deviation=np.sqrt(host_array(variance)[0]),
+        stderr=np.sqrt(host_array(variance)[0]),
     )
 
 
-def _piloted(reading: Reading, planned: _Planned) -> _Limit:
-    """Return what some samples tell, with their robust standard errors."""
-    d, pilot = len(reading.features[0]), planned.pilot
-    overhead = _overhead(d, planned)
+def _piloted(reading: Reading, planned: LimeSampled, pilot: int, overhead: int) -> Finding:
+    """Return what some samples tell of the same, with their robust standard errors."""
     if pilot < 2 * overhead:
+        d = len(reading.features[0])
         raise InputError(
             f"a pilot for {d} features needs at least {2 * overhead} samples; got {pilot}."
         )
-    settings = LimeSampled(
-        samples=pilot,
-        bandwidth=planned.bandwidth,
-        ridge=0.0,
-        row0=False,
-        feature_selection="none",
-        sizes=planned.sizes,
-        seed=planned.seed,
-        max_samples=pilot,
-    )
-    found = regression(settings, reading)
-    # Nothing is enumerated, so there are standard errors.
-    assert found.stderr is not None and found.intercept is not None  # noqa: S101, PT018
-    return _Limit(
-        scores=found.scores,
-        intercept=found.intercept,
-        deviation=found.stderr * math.sqrt(pilot - overhead),
-        notices=found.notices,
-    )
+    limit = replace(planned, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
+    found = regression(limit, reading)
+    return replace(found, stderr=cast(Any, found.stderr) * math.sqrt(pilot - overhead))
 
 
-def _overhead(d: int, planned: _Planned) -> int:
+def _overhead(d: int, planned: LimeSampled) -> int:
     """What a regression on d words costs: (d + 1) samples of mean weight.
 
     n samples of uneven weights w count as n E[w]²/E[w²] even ones.
     """
-    psi = size_weight(d, planned.bandwidth)[1:]
-    drawn = psi ** SIZES[planned.sizes]
-    drawn = drawn / np.sum(drawn)
-    weight = psi / drawn
-    share = float(drawn @ weight) ** 2 / float(drawn @ weight**2)
-    return math.ceil((d + 1) / share)
+    psi, power = size_weight(d, planned.bandwidth)[1:], SIZES[planned.sizes]
+    # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
+    share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
+    return math.ceil((d + 1) / float(share))

@@ -19,13 +19,13 @@ from limelight.models import (
     why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import Collapses, collapsing, document_by
+from limelight.models.protocol import Collapses, Games, collapsing, document_by, playing
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
-from limelight.theory.ratio_game import RatioGame, of_outputs
+from limelight.theory.ratio_game import RatioGame, empty_value, of_outputs
 
 _SHOWN = 8  # windows
 
@@ -37,6 +37,7 @@ class _Shared:
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
         self.collapsed: CollapsedDocuments | None = None
+        self.played: RatioGame | None = None
 
 
 @final
@@ -90,7 +91,7 @@ class Reading:
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return self._tables is None
+        return playing(self.model) is None
 
     @property
     def exact(self) -> bool:
@@ -112,8 +113,17 @@ class Reading:
     @cached_property
     def ratio_game(self) -> RatioGame:
         """The exact games of all documents, with the explained number as their only class."""
-        game = self.collapsed.game
+        game = self.games
         return of_outputs(game, array_like(self.target_weights, game.a))
+
+    @property
+    def games(self) -> RatioGame:
+        """The exact games of all documents, with a class for each output."""
+        if self._tables is not None:
+            return self.collapsed.game
+        if self.shared.played is None:
+            self.shared.played = cast(Games, self.model).games(self.documents, self.features)
+        return self.shared.played
 
     @cached_property
     def target_weights(self) -> Float[np.ndarray, "n C"]:
@@ -139,6 +149,8 @@ class Reading:
         """The explained output with every feature removed; None where the model refuses that."""
         if self._tables is not None:
             return self.targets.value(self.collapsed.base_outputs).tolist()
+        if not self.remembers:
+            return self.targets.value(empty_value(self.games)).tolist()
         several = [(one.targets, one.game()) for one in self.apart()]
         games = [game for _, game in several]
         ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
@@ -249,9 +261,9 @@ class Reading:
 def has_exact_game(model: Model, scale: str) -> bool:
     """Whether the explained number of ``model`` is a ratio game, words replaced as it does itself.
 
-    Probabilities of a model that collapses are functions of such games, and are asked.
+    Probabilities of such a model are functions of games, and are asked.
     """
-    return collapsing(model) is not None and scale != "probability"
+    return playing(model) is not None and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -273,13 +285,15 @@ def reading_of(
     ``first`` is the number of the first text, for errors; None where there is only one.
     ``feasible`` may refuse a number of features before the model is asked anything.
     """
-    _check_features(model, question.features)
+    # Groups may come as an array.
+    pieces = isinstance(question.features, str) and question.features == "tokens"
+    _check_features(model, question.features, pieces)
     kept = frozenset(_one_token(model, word) for word in question.protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(document_by(model, text, pieces=_is_tokens(question.features)))
-            scored.append(_features(documents[-1], question, kept))
+            documents.append(document_by(model, text, pieces=pieces))
+            scored.append(_features(documents[-1], question, kept, pieces))
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
@@ -309,13 +323,9 @@ def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n
     return found
 
 
-def _is_tokens(unit: str | Sequence[int]) -> bool:
-    return isinstance(unit, str) and unit == "tokens"  # groups may come as an array
-
-
-def _check_features(model: Model, unit: str | Sequence[int]) -> None:
+def _check_features(model: Model, unit: str | Sequence[int], pieces: bool) -> None:
     why = why_not(model, "pieces")
-    if _is_tokens(unit) and why is not None:
+    if pieces and why is not None:
         raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
     if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
         known = FEATURES if why is not None else (*FEATURES, "tokens")
@@ -338,10 +348,12 @@ def _one_token(model: Model, word: str) -> str:
     return tokens[0].lower()
 
 
-def _features(document: Document, question: Question, protect: frozenset[str]) -> Features:
+def _features(
+    document: Document, question: Question, protect: frozenset[str], pieces: bool
+) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
-    if _is_tokens(question.features):  # the model's pieces, each by itself
+    if pieces:  # each by itself
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)

@@ -1,13 +1,13 @@
 """A ratio game fitted to a model around one text: its values, and how far it is the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple, Unpack, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import DomainError
 from limelight.explainers.banzhaf import of_words, strongest
 from limelight.explainers.budget import Draws, by_draws
 from limelight.explainers.explaining import one_reading
@@ -21,9 +21,10 @@ from limelight.explainers.method import (
 )
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
+from limelight.explainers.text_game import checked_masks
 from limelight.models import Model, checked_model
 from limelight.question import Asked, question_of, spelled_out
-from limelight.results import Finding, Pairs
+from limelight.results import Finding
 from limelight.sampling.masks import text_rng
 from limelight.sampling.ratio_games import (
     CrossFits,
@@ -84,13 +85,7 @@ class SurrogateGame(RatioGame):
 
     def __call__(self, keep: Any) -> Float[np.ndarray, "n 1"]:
         """Return the fitted number for each mask."""
-        masks = np.asarray(keep)
-        if masks.ndim != 2 or masks.shape[1] != self.d or masks.dtype.kind not in "bui":
-            raise InputError(
-                f"a game of {self.d} features takes masks of shape (n, {self.d}), true where "
-                f"a feature stays; got {masks.dtype} of shape {masks.shape}."
-            )
-        return value(self, masks.astype(bool)).T
+        return value(self, checked_masks(keep, self.d)).T
 
 
 _TOLERANCE = 1e-6  # of the range of f: far below any standard error
@@ -157,7 +152,8 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
     answers = game(keep)[:, 0]
     found = cross_fits(keep, answers, heads=settings.heads)
     size = max(game.known_range, float(np.ptp(answers)))
-    whole = {name: _first(getattr(found.games, name)) for name in _arrays()}
+    parts: dict[str, Any] = {one.name: getattr(found.games, one.name) for one in fields(RatioGame)}
+    whole = {name: x[0, ...] if np.ndim(x) else x for name, x in parts.items()}  # of all folds
     surrogate = SurrogateGame(
         **whole,
         features=one.features[0].strings,
@@ -169,14 +165,6 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
     )
     out = LeftOut(keep, found.left, found.part, size)
     return SurrogateFit(surrogate, found, out, game.base_value)
-
-
-def _arrays() -> list[str]:
-    return [field.name for field in fields(RatioGame)]
-
-
-def _first(x: Any) -> Any:
-    return None if x is None else x[0, ...]
 
 
 def _fidelity(found: CrossFits) -> tuple[str, ...]:
@@ -196,32 +184,21 @@ def _fidelity(found: CrossFits) -> tuple[str, ...]:
     return tuple(notices)
 
 
-class _Valued(NamedTuple):
-    """Scores of words with their errors, and what else belongs to a kind of value."""
-
-    scores: Float[np.ndarray, " d"]
-    stderr: Float[np.ndarray, " d"]
-    intercept: float | None = None
-    pairs: Pairs | None = None
-    spike: float = 0.0
-
-
 def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
     fit = fitted_surrogate(one, settings)
     exact = _VALUES[settings.values](fit.parts.games)
-    valued = (_of_pairs if settings.values == "interactions" else _of_words)(settings, fit, exact)
-    return Finding(
-        scores=valued.scores,
-        stderr=valued.stderr,
-        intercept=valued.intercept,
-        pairs=valued.pairs,
-        signed=valued.pairs is None,
+    found, spike = (_of_pairs if settings.values == "interactions" else _of_words)(
+        settings, fit, exact
+    )
+    return replace(
+        found,
+        signed=found.pairs is None,
         base_value=fit.base_value,
         notices=fit.game.notices
         + unseen_effects(
             flat=fit.out.flat,
-            spike=valued.spike,
+            spike=spike,
             size=fit.out.size,
             draws=fit.out.draws,
             same="fit one ratio game",
@@ -237,19 +214,20 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     )
 
 
-def _of_words(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
+def _of_words(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
+    """Return the values with their errors, and the share of one draw in the spread of them."""
     own, *of_parts = exact.scores[:, 0, :]
     found = word_errors(fit.out, own, np.stack(of_parts), settings.values)
     intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
-    return _Valued(own, found.stderr, intercept, spike=found.spike)
+    return Finding(scores=own, stderr=found.stderr, intercept=intercept), found.spike
 
 
-def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> _Valued:
+def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
     own, *of_parts = exact.scores[:, 0, :, :]
     stderr = pair_errors(fit.out, own, np.stack(of_parts))
     # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
     pairs = strongest(own, stderr, settings.top)
-    return _Valued(of_words(own), of_words(stderr), pairs=pairs)
+    return Finding(scores=of_words(own), stderr=of_words(stderr), pairs=pairs), 0.0
 
 
 ROWS = (

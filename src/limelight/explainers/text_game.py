@@ -18,6 +18,17 @@ _MOST = 0.5  # of the words, to which a model that only wants words answers one 
 NO_BASE = "The model refuses the text without its words, so there is no base value"
 
 
+def checked_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
+    """Return masks of ``d`` features, whatever stands for true and false."""
+    masks = np.asarray(keep)
+    if masks.ndim != 2 or masks.shape[1] != d or masks.dtype.kind not in "bui":
+        raise InputError(
+            f"a game of {d} features takes masks of shape (n, {d}), true where "
+            f"a feature stays; got {masks.dtype} of shape {masks.shape}."
+        )
+    return masks.astype(bool)
+
+
 @final
 class TextGame:
     """The outputs of a model on one text as a function of which features stay.
@@ -47,13 +58,7 @@ class TextGame:
 
     def __call__(self, keep: Any) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask."""
-        masks = np.asarray(keep)
-        if masks.ndim != 2 or masks.shape[1] != len(self) or masks.dtype.kind not in "bui":
-            raise InputError(
-                f"a game of {len(self)} features takes masks of shape (n, {len(self)}), true where "
-                f"a feature stays; got {masks.dtype} of shape {masks.shape}."
-            )
-        masks = masks.astype(bool)
+        masks = checked_masks(keep, len(self))
         if not self._remember or not len(masks):  # tables have an answer to everything
             return self._ask(masks) if len(masks) else self(self._whole)[:0]
         if not self.refuses_nothing or masks.any(axis=1).all():

@@ -22,6 +22,7 @@ from limelight.results.judgement import (
     RemovalCurve,
 )
 from limelight.results.judgement_json import described_column
+from limelight.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to send
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen
 _OPENING = 60  # characters of a text that the table shows
-_LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760  # of the figure
+_LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters are 13 high
 _REFERENCES = {
     "chance": "guessing",
     "rationale": "the rationale itself, as scores of words",
@@ -163,7 +164,7 @@ def _figure(j: Judgement) -> dict[str, Any]:
         "ends": [(x(0.0), "chance"), (x(1.0), j.ceiling_name)],
         "rows": [
             {
-                "name": m.method[:20],
+                "name": one_line(m.method, 16),
                 "y": _ROW * i + 18,
                 "dot": "" if m.share is None else x(m.share),
                 "from": x(share_ends(m)[0]),

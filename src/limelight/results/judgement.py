@@ -4,18 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Page, Stored, Tabular, by_name, named
+from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.shapes import Float, Int
 from limelight.text import one_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Interval = tuple[float, float]
 
@@ -340,7 +337,7 @@ class JudgedMethod:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=True)
-class Judgement(Page, Tabular, Stored):
+class Judgement(Page, Drawn, Tabular, Stored):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
@@ -353,6 +350,7 @@ class Judgement(Page, Tabular, Stored):
     _terminal = "terminal_judgement.judgement_text"
     _page = "judgement_html.judgement_page"
     _fragment = "judgement_html.judgement_fragment"
+    _figure = "figures.judgement_figure"
     _record = "judgement_json.JudgementRecord"
 
     texts: tuple[JudgedText, ...]
@@ -421,8 +419,3 @@ class Judgement(Page, Tabular, Stored):
         from limelight.results.judgement_json import judgement_table
 
         return judgement_table(self)
-
-    def save_figure(self, path: "str | Path") -> None:
-        """Write the shares from chance to ceiling as .png, .svg or .pdf (extra ``plots``)."""
-        figure = named("pages", "figures.judgement_figure")(self)
-        named("pages", "figures.save_figure")(figure, path)

@@ -26,7 +26,10 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {
             k if type(k) is str and k.isascii() else _name(k, where): v
-            if v is None or type(v) in _SIMPLE or (type(v) is str and v.isascii())
+            if v is None
+            or type(v) in _SIMPLE
+            or (type(v) is str and v.isascii())
+            or (type(v) is float and v == v)
             else plain_value(v, where, depth + 1)
             for k, v in value.items()
         }

@@ -20,8 +20,9 @@ import numpy as np
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.lime_weights import BASE_TOLERANCE, LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import (
     heads_mean,
@@ -31,7 +32,7 @@ from limelight.theory.per_document import (
     sizes_of,
     stacked,
 )
-from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.ratio_game import RatioGame, empty_value, is_additive, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
@@ -75,6 +76,9 @@ class LimePlan(NamedTuple):
             self.by_size[0] <= tolerance
             and self.by_reciprocal[0] < _AMPLIFIED
             and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+            and self.by_size[1] <= BASE_TOLERANCE * tolerance
+            and self.by_reciprocal[1] < BASE_TOLERANCE * _AMPLIFIED
+            and self.by_rounding[1] * steps * 2**-52 < BASE_TOLERANCE * tolerance / 64
         )
 
 
@@ -100,6 +104,9 @@ def lime(
         "tolerance": tolerance,
     }
     plans = [lime_plan(d, **settings) for d in sizes_of(game)]
+    if penalty == 0 and is_additive(game):  # a line is its own fit, whatever the weights
+        scores, bound = leave_one_out(game)
+        return Lime(scores, bound, empty_value(game), bound)
     poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
     if poor:
         return _by_two_roads(game, poor, **settings)
@@ -109,7 +116,9 @@ def lime(
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    K, rungs = game.K, [_rung(plan.by_reciprocal[0]) for plan in plans]
+    slopes, bases = zip(*(plan.by_reciprocal for plan in plans), strict=True)
+    rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
+    K = game.K
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
     numbers = np.asarray([_numbers(plan) for plan in plans])
     p, omega, table = of_each_head(game, p, omega, numbers)
@@ -206,9 +215,10 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     heavy = form.kept_is_heavy
     full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
     full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
-    full = form.value(xp.sum(full_N, axis=-1), xp.sum(full_D, axis=-1))
-    empty_N = xp.sum(form.step - full_N, axis=-1)
-    return full, form.value(empty_N, xp.sum(empty_D, axis=-1))
+    N = [xp.sum(x, axis=-1) for x in (full_N, form.step - full_N)]
+    D = [xp.sum(x, axis=-1) for x in (full_D, empty_D)]
+    both = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
+    return both[..., 0], both[..., 1]
 
 
 def _errors(

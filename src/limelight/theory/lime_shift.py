@@ -106,7 +106,10 @@ def _moments(
     """
     design, n = lime_design(d, bandwidth=bandwidth), np.arange(d + 1)
     drawn = size_weight(d, bandwidth)[::-1] ** power
-    weight = np.where(n < d, design.weight[::-1] ** 2 / (drawn / np.sum(drawn[:-1])), 0.0)
+    # Where ψ vanishes in double precision nothing is drawn, and nothing weighs.
+    some = (n < d) & (drawn > 0)
+    share = np.where(some, drawn, 1.0) / np.sum(drawn[:-1])
+    weight = np.where(some, design.weight[::-1] ** 2 / share, 0.0)
     x, excess, one = n / d, design.excess[::-1], np.ones(d + 1)
     chance = weight * np.stack([x, 1 - x])
     slope = np.stack([[own, excess / d, one / d] for own in (1 - x, -x)])

@@ -22,6 +22,7 @@ from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import Lime, ends, lime
+from limelight.theory.lime_fit import MOST_SQUARED
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
@@ -60,6 +61,11 @@ def lime_variance(
         return xp.zeros_like(game.A[0])
     limit = lime(game, bandwidth=bandwidth, tolerance=tolerance)
     form = heavy_form(game)
+    if not bool(xp.all(form.ratio < MOST_SQUARED)):
+        raise DomainError(
+            f"the standard error of LIME needs denominators within a factor of {MOST_SQUARED:g} of "
+            "each other; here one word outweighs all others."
+        )
     kept, removed = _weights(design, bandwidth, power)
     with_word, without = _mixtures(kept, removed, tolerance)
     heads = list(_heads(form, limit, tolerance))
@@ -83,7 +89,9 @@ def _weights(
     drawn = size_weight(design.d, bandwidth) ** power
     drawn = drawn / np.sum(drawn[1:])
     # With sizes drawn by q a sample weighs ψ/(d q): Σ_s q (ψ/(d q))² κ² is left. No mask is whole.
-    weight = np.where(np.arange(design.d + 1) > 0, design.weight**2 / drawn, 0.0)
+    # Where ψ vanishes in double precision nothing is drawn, and nothing weighs.
+    some = (np.arange(design.d + 1) > 0) & (drawn > 0)
+    weight = np.where(some, design.weight**2 / np.where(some, drawn, 1.0), 0.0)
     kept, removed = design.coefficient()
     return weight * kept**2, weight * removed**2
 

@@ -18,9 +18,11 @@ from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     ForwardPass,
     NetworkFingerprint,
+    alone_with,
     embedding_rows,
     plain_ids,
     rectangle,
+    restoring_tokenizer,
 )
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.lrp import (
@@ -63,6 +65,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "cuts": None,
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
+    "games": "the layers of a deep network mix its words",
 }
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
@@ -107,6 +110,17 @@ class HuggingFace:
         if self.link == "none":
             return ("score",) if named[0] == _UNNAMED else named
         return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The number of each class by ``id2label``, None where the network has not learned any.
+
+        A single output is that of number 1; of a language model the labels were given names here.
+        """
+        config = self.network.config
+        if self.link == "none" or hasattr(config, "next_token"):
+            return None
+        return tuple(sorted(config.id2label)) if len(config.id2label) > 1 else (0, 1)
 
     @property
     def link(self) -> Link:
@@ -311,7 +325,8 @@ class HuggingFace:
         The sizes of the weights stay what they were, so the network answers numbers of the usual
         size, which fresh weights need not do. Weights that layers share stay shared.
         """
-        twin = copy.deepcopy(self.network)
+        with alone_with(self.network):
+            twin = copy.deepcopy(self.network)
         drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
         with torch.no_grad():
             for weight in twin.parameters():
@@ -343,7 +358,8 @@ class HuggingFace:
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        return str(self.tokenizer.decode(plain_ids(ids)))
+        with restoring_tokenizer(self.tokenizer):
+            return str(self.tokenizer.decode(plain_ids(ids)))
 
 
 def check_parts(network: Any, tokenizer: Any) -> None:
