@@ -199,7 +199,7 @@ def test_what_a_budget_cannot_be_is_refused_in_a_sentence(budget):
         limelight.explain(MODELS["function"], "a b c", "shapley", budget=budget)
 
 
-@pytest.mark.parametrize(("rows", "said"), [("7" * 400, "about 400 digits"), ("1e400", "got inf")])
+@pytest.mark.parametrize(("rows", "said"), [("7" * 400, "digits."), ("1e400", "got inf")])
 def test_a_command_refuses_a_number_that_nothing_can_hold(request, rows, said):
     command = request.getfixturevalue("limelight")
     outcome = command("explain", "a superb film", "--method", "lime", "--set", f"rows={rows}")

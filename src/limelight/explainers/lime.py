@@ -239,7 +239,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
         "penalty": settings.penalty,
         "rows": settings.rows,
     }
-    if settings.replacement == "delete":
+    if settings.replacement != reading.model.replacements[0]:  # words vanish, later ones move up
         of_each = range(len(reading.documents))
         design["tolerance"] = settings.tolerance
         return [_limit_deleting(reading, i, design) for i in of_each]

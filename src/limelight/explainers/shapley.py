@@ -232,7 +232,7 @@ class Loo:
 def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
     targets, outputs = reading.targets, reading.outputs
-    loss = leave_one_out(reading.collapsed.game)
+    loss = leave_one_out(reading.games)
     without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
     scores = targets.value(outputs) - targets.value(without)
     # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
@@ -242,7 +242,7 @@ def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     return [
         Finding(
             scores=scores[: len(features), i],
-            bound=float(bounds[i]) if targets.scale == "logit" else None,
+            bound=float(bounds[i]) if targets.scale != "probability" else None,
         )
         for i, features in enumerate(reading.features)
     ]
@@ -289,7 +289,7 @@ ROWS = (
         cost="one forward pass, O(d)",
         settings=Loo,
         ways=(
-            Way(needs="collapses", exactness="bound", explain=_loo_from_game),
+            Way(needs="games", exactness="bound", explain=_loo_from_game),
             Way(
                 needs=None,
                 exactness="exact",
