@@ -221,6 +221,22 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
 
 
+@pytest.mark.parametrize(
+    ("low", "scale"), [(100.0, 12.0), (0.0, 1e-5), (-1e6, 3.0), (0.5, 1e9), (7.0, 0.1)]
+)
+def test_texts_are_cut_where_the_name_of_a_slice_says_in_few_digits(tmp_path, low, scale):
+    prices = (low + scale * np.random.default_rng(3).standard_normal(80)).tolist()
+    run = run_of(tmp_path, [f"w{i % 3}" for i in range(80)], columns={"price": prices})
+    rows = run.slices("price").to_pylist()
+    assert len(rows) == 6
+    for row, is_last in zip(rows, [False] * 5 + [True], strict=True):
+        start, end = row["slice"].replace(" to below ", " to ").split(" to ")
+        last = [x for x in prices if is_last and x == float(end)]
+        inside = [x for x in prices if float(start) <= x < float(end)]
+        assert row["texts"] == len(inside + last)
+        assert max(map(len, (start, end))) <= 12  # the quantiles have seventeen
+
+
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):
     texts = ["w1 w1 w1", "w1 w2", "w2 w2 w1"] * 4
     run = run_of(tmp_path, texts, features="positions")

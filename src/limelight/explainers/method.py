@@ -244,13 +244,13 @@ def by_quadrature(
     settings: Collection[str] = ("tolerance",),
     **meant: str,
 ) -> Way:
-    """Return a way that integrates the tables of a model, within a bound.
+    """Return a way that integrates the game of a model, within a bound.
 
     ``meant`` is what settings mean that are not among those of most ways.
     """
     means = MEANS | meant
     return Way(
-        needs="collapses",
+        needs="games",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},
