@@ -113,7 +113,8 @@ def explain(
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
         explain the mean of the model's outputs over them. None explains the first window.
     budget
-        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model.
+        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model;
+        reading the text and checking the model are part of a time.
         How many samples or pairs of orders a method draws follows from it, and the result's
         settings say what was used; what cannot be done within it is refused. Exact methods that ask
         nothing need none of it. By default every method's own counts hold.
@@ -170,6 +171,8 @@ def _answers(
         aims = len(model.classes) if question.all_classes else 1
         with metered(progress, within, reading, aims=aims, total=len(texts)):
             found += answers(within, reading)
+        if budget is not None:  # it is for each text
+            budget = budget.begun()
     return found[0] if is_one(text) else found
 
 
