@@ -21,7 +21,7 @@ from limelight.models import Model, checked_model, load
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
 from limelight.serving.app import page_app
-from limelight.serving.guard import DeadlineProtocol, GuardedApp
+from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.served import Served, ServedModel
 from limelight.text import one_line
@@ -180,7 +180,7 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
         loop="asyncio",
         http=DeadlineProtocol,
         server_header=False,
-        limit_concurrency=500,
+        limit_concurrency=MOST_CONNECTIONS + 100,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
