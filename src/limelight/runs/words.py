@@ -192,7 +192,9 @@ class RunWords:
         )
         self.tables.put("strong", strong)
         self.tables.execute(_PHRASES)
-        for first in range(0, self.run.total, _AT_ONCE):
+        there = map(self.run.record.texts_of, self.run.shards)
+        parts = {n for x in there for n in range(x[0] // _AT_ONCE, x[-1] // _AT_ONCE + 1)}
+        for first in sorted(n * _AT_ONCE for n in parts):
             part = f"(SELECT * FROM {self.rows} WHERE row >= {first} AND row < {first + _AT_ONCE})"
             self.tables.execute(_PLACES.format(rows=part))
             self.tables.execute(_PAIRS.format(rows=part))
