@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from datetime import date, timedelta
 
 import numpy as np
@@ -219,6 +220,29 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
         assert (row["texts"], row["predicted"]) == (len(group), len(target))
         assert (row["right"], row["labelled"]) == (len(right), len(group))
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([7 * i % 137 for i in range(60)], r"\d+"),
+        ([1000 * i + 3 * i * i for i in range(60)], r"0|\d+00"),
+        ([math.exp(i / 7) - 5 for i in range(60)], r"-?\d+(\.\d{1,2})?"),
+        ([1e-4 * math.sin(i) for i in range(60)], r"-?0\.\d{6}"),
+    ],
+)
+def test_ranges_have_round_edges_and_hold_what_they_say(tmp_path, values, named):
+    run = run_of(tmp_path, ["w1 w2"] * 60, columns={"value": values})
+    rows = run.slices("value").to_pylist()
+    assert len(rows) > 4
+    for i, row in enumerate(rows):
+        low, high = re.fullmatch(r"(\S+) to (?:below )?(\S+)", row["slice"]).groups()
+        assert re.fullmatch(named, low)
+        assert re.fullmatch(named, high)
+        last = i == len(rows) - 1
+        inside = [float(low) <= v < float(high) or (last and v == float(high)) for v in values]
+        assert row["texts"] == sum(inside)
+    assert sum(row["texts"] for row in rows) == 60
 
 
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):

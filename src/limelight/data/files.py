@@ -290,28 +290,26 @@ def _separated(
         csv.field_size_limit(limit)
 
 
-def _quoted_records(
-    lines: Iterator[str], delimiter: str = ",", before: int = 0
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line in which each record begins, and its cells; cells may be quoted.
+def _record(reader: Any, line: int) -> list[str] | None:
+    """Return the cells of the record that begins in this line; None at the end."""
+    try:
+        found: list[str] | None = next(reader, None)
+        return found
+    except csv.Error as error:
+        why = str(error)
+        if "unexpected end" in why:
+            why = "has a quote that is never closed"
+        elif "expected after" in why:
+            why = "has text after a closing quote; inside quotes, a quote is written twice"
+        raise csv.Error(f"the row that begins in line {line} {why}") from None
 
-    ``before`` are the lines before the first.
-    """
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        line = before + reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            why = str(error)
-            if "unexpected end" in why:
-                why = "has a quote that is never closed"
-            elif "expected after" in why:
-                why = "has text after a closing quote; inside quotes, a quote is written twice"
-            raise csv.Error(f"the row that begins in line {line} {why}") from None
-        if cells is None:
-            return
+
+def _quoted_records(lines: Iterator[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the line in which each record begins, and its cells, which may be quoted."""
+    reader, line = csv.reader(lines, delimiter=delimiter, strict=True), 1
+    while (cells := _record(reader, line)) is not None:
         yield line, cells
+        line = reader.line_num + 1
 
 
 _WHOLLY_QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -324,19 +322,22 @@ def _tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     those of the header too, or a quoted cell has its quotes doubled, or it contains a tab or a line
     break, so that the line has not as many cells as there are columns.
     """
-    header = next(lines, "").rstrip("\r\n").split("\t")
+    number, header = 0, [""]
+    while header == [""]:  # blank lines come before the names of some files
+        if (line := next(lines, None)) is None:
+            return
+        number, header = number + 1, line.rstrip("\r\n").split("\t")
     if all(map(_WHOLLY_QUOTED.fullmatch, header)):
         yield from _quoted_records(itertools.chain(["\t".join(header) + "\n"], lines), "\t")
         return
-    yield 1, header
-    number = 1
+    yield number, header
     for line in lines:
         number, begun = number + 1, number + 1
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) != len(header) and any(cell.startswith('"') for cell in cells):
-            rest = _Counted(lines)
-            _, cells = next(_quoted_records(itertools.chain([line], rest), "\t", begun - 1))
-            number += rest.taken
+            reader = csv.reader(itertools.chain([line], lines), delimiter="\t", strict=True)
+            cells = _record(reader, begun) or []
+            number += reader.line_num - 1
         else:
             doubled = (_WHOLLY_QUOTED.fullmatch(cell) and '""' in cell[1:-1] for cell in cells)
             cells = [
@@ -344,22 +345,6 @@ def _tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
                 for cell, quoted in zip(cells, doubled, strict=True)
             ]
         yield begun, cells if line.strip("\r\n") else []
-
-
-@final
-class _Counted:
-    """An iterator that knows how much was taken of it."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines, self.taken = lines, 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.taken += 1
-        return line
 
 
 def _objects(lines: Iterator[str]) -> Iterator[_Row]:

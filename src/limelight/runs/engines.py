@@ -215,7 +215,7 @@ def _end_with_parent() -> None:
     parent = mp.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # killed, it could not tell us; the shard would be finished for nobody
+        os._exit(1)  # killed, it could not tell us, and nobody is left to take the shard
 
 
 @contextlib.contextmanager

@@ -229,6 +229,15 @@ def _bound(e: Explanation) -> float | None:
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
 
+def _diagnostics(e: Explanation) -> Mapping[str, Any]:
+    """Return the diagnostics; the bound of an intercept covers how it is rounded here."""
+    if e.intercept is None or "intercept_bound" not in e.diagnostics:
+        return e.diagnostics
+    rounded = abs(e.intercept - float(np.float32(e.intercept)))
+    bound = math.nextafter(e.diagnostics["intercept_bound"] + rounded, math.inf)
+    return {**e.diagnostics, "intercept_bound": bound}
+
+
 def _lists(
     found: Sequence[Explanation | None], of: Callable[[Explanation], Any], name: str
 ) -> pa.Array:
@@ -337,5 +346,5 @@ _VALUES: dict[str, Callable[[Explanation], Any]] = {
     "pairs": lambda e: _map(_pair_rows, e.pairs),
     "anchor": lambda e: _map(_anchor_row, e.anchor),
     "settings": lambda e: _json(e.settings),
-    "diagnostics": lambda e: _json(e.diagnostics) if e.diagnostics else None,
+    "diagnostics": lambda e: _json(_diagnostics(e)) if e.diagnostics else None,
 }

@@ -381,7 +381,10 @@ class Run:
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
         if given is not None and text_hash(text) != row["text_hash"]:
-            raise InputError(f"this is not text {row['row']} of the run: its hash is another.")
+            raise InputError(
+                f"the text that was given is not text {row['row']} of the run (counting from 0); "
+                "give the one that was explained."
+            )
         return explanation_of(row, self.record, text=text)
 
 

@@ -1,6 +1,7 @@
 """Slices of a run: its texts by length, by label, or by a column of the data."""
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 LENGTH = "length"  # how many features a text has
 _MOST, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
+_DAY = 86_400e6  # microseconds
 
 
 @final
@@ -82,8 +84,9 @@ def _slices(by: str, values: pa.ChunkedArray) -> Slices:
     ordered = _ordered(values.type)
     if ordered and len(distinct) > _MOST:
         edges = np.unique(np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1)))
+        edges, digits = _rounded(edges, values.type)
         if len(edges) > 2:
-            ranges = (*_range_names(edges, values.type), *missing)
+            ranges = (*_range_names(edges, digits, values.type), *missing)
             return Slices(by=by, names=ranges, edges=edges)
     if ordered:
         order = np.argsort(_numbers(distinct), kind="stable")
@@ -119,13 +122,41 @@ def _numbers(values: Any) -> Any:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
 
 
-def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
-    shown = [_shown(edge, kind) for edge in edges]
+def _is_date(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_time(kind))
+
+
+def _rounded(edges: Any, kind: pa.DataType) -> tuple[Any, int]:
+    """Return edges that a person would choose near to these, and the digits after their point.
+
+    They are off by a twentieth of the narrowest range at most, or by half a whole number where
+    values are whole; dates are days where ranges are longer. Texts are told apart by what is shown.
+    """
+    if len(edges) < 2:
+        return edges, 0
+    narrow = float(np.diff(edges).min())
+    if _is_date(kind):
+        unit = _DAY if narrow > _DAY else _DAY / 86_400
+        return np.unique(np.floor(edges / unit) * unit), 0
+    digits = 1 - math.floor(math.log10(narrow)) if narrow > 0 else 0
+    if pa.types.is_integer(kind):
+        digits = min(digits, 0)
+    digits = min(max(digits, -15), 15)
+    step = 10.0**-digits
+    found = np.round(edges, digits)
+    # What is beyond the outer edges would have no name that tells of it.
+    found[0] = np.round(np.floor(edges[0] / step) * step, digits)
+    found[-1] = np.round(np.ceil(edges[-1] / step) * step, digits)
+    return np.unique(found), max(digits, 0)
+
+
+def _range_names(edges: Any, digits: int, kind: pa.DataType) -> list[str]:
+    shown = [_shown(edge, digits, kind) for edge in edges]
     pairs = list(itertools.pairwise(shown))
     return [f"{a} to below {b}" for a, b in pairs[:-1]] + [f"{pairs[-1][0]} to {pairs[-1][1]}"]
 
 
-def _shown(edge: float, kind: pa.DataType) -> str:
-    if not pa.types.is_temporal(kind) or pa.types.is_time(kind):
-        return f"{edge:.6g}"
+def _shown(edge: float, digits: int, kind: pa.DataType) -> str:
+    if not _is_date(kind):
+        return f"{edge:.{digits}f}" if digits < 7 and abs(edge) < 1e15 else f"{edge:.6g}"
     return str(np.datetime64(int(edge), "us").astype("datetime64[s]")).replace("T00:00:00", "")
