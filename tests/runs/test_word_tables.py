@@ -242,12 +242,12 @@ def test_function_words_that_score_alike_do_not_lead(tmp_path):
         for text in texts:
             words = text.split()
             last = sum(int(word) for word in words if word.isdecimal())
-            more = (0.4 + 0.3 * (last // 8 % 5 - 2)) * ("good" in words)
+            more = (0.5 + 0.3 * (last // 16 % 5 - 2)) * ("good" in words)
             rows.append([0.0, more + sum(value.get(word, 0.0) for word in words)])
         return rows
 
     model = limelight.wrap(score, classes=["n", "p"], scale="logit")
-    texts = [f"the and of a , {'good' if i % 8 == 0 else 'bad'} {i}" for i in range(200)]
+    texts = [f"the and of a , {'good' if i % 16 == 0 else 'bad'} {i}" for i in range(200)]
     run = limelight.explain_data(model, texts, "loo", output=tmp_path / "run")
     (view,) = run.summary(top=3).views
     assert [one.word for one in view.supporting] == ["good", "and", "a"]

@@ -19,6 +19,7 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
+from limelight.text import one_line
 
 
 class Range(NamedTuple):
@@ -55,6 +56,10 @@ class NotBelow(NamedTuple):
     """The setting that this one, the most there may be of it, may not be below."""
 
     other: str
+
+
+_MOST_BITS = 63
+_SHORT = 0.05  # seconds, of which nobody needs to hear
 
 
 class Declared(NamedTuple):
@@ -100,7 +105,7 @@ def _check_values(settings: Any) -> None:
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
         # What nobody has set is right, and most settings are not set.
-        if value is not default and type(value) not in allowed:
+        if value is not default:
             object.__setattr__(settings, name, value := _typed(name, allowed, value))
         for one in ranges:
             if isinstance(one, NotBelow):
@@ -118,15 +123,21 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
-    for name, _, allowed, _ in cls.declared:
-        if name in given and type(given[name]) not in allowed:
-            given[name] = _typed(name, allowed, given[name])
-    return cls(**given)
+    kinds = {one.name: one.allowed for one in cls.declared}
+    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
+    if type(value) in allowed and type(value) is not int:
+        return value
     number = isinstance(value, Real) and not isinstance(value, bool)
+    if isinstance(value, int) and (bits := value.bit_length()) > _MOST_BITS:
+        # Neither NumPy nor, beyond some thousand digits, a sentence can hold it.
+        raise InputError(
+            f"the setting {name!r} must lie between −2^{_MOST_BITS} and 2^{_MOST_BITS}; got a "
+            f"number of about {math.ceil(bits * math.log10(2)):,} digits."
+        )
     if str in allowed and isinstance(value, str):
         return value
     if bool in allowed:
@@ -138,7 +149,7 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     else:
         fits, wanted = isinstance(value, str), "a word"
     if not fits:
-        raise InputError(f"the setting {name!r} must be {wanted}; got {value!r}.")
+        raise InputError(f"the setting {name!r} must be {wanted}; got {one_line(repr(value), 60)}.")
     if not number:
         return value
     return float(value) if float in allowed else int(value)
@@ -167,12 +178,16 @@ class Counted(NamedTuple):
 class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
-    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
+    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time,
+    of which ``gone`` seconds were spent before: on loading the model, on checking it, on reading.
+    Where it is ``shared``, other methods have their part of it.
     """
 
     said: str
     calls: int
     each: float | None = None
+    gone: float = 0.0
+    shared: bool = False
 
     def calls_beside(self, own: float) -> int:
         """Return how many calls there is time for if each takes ``own`` seconds besides."""
@@ -229,13 +244,13 @@ def by_quadrature(
     settings: Collection[str] = ("tolerance",),
     **meant: str,
 ) -> Way:
-    """Return a way that integrates the tables of a model, within a bound.
+    """Return a way that integrates the game of a model, within a bound.
 
     ``meant`` is what settings mean that are not among those of most ways.
     """
     means = MEANS | meant
     return Way(
-        needs="collapses",
+        needs="games",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},
@@ -270,17 +285,24 @@ class Chosen(NamedTuple):
     method: Method
     way: Way
     settings: Any
+    model: Model
     allowance: Allowance | None = None
 
     def fitted(self, d: int) -> "Chosen":
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:
             return self
-        said, calls = self.allowance.said, self.allowance.calls_beside(d * counted.own)
+        calls, gone = self.allowance.calls_beside(d * counted.own), self.allowance.gone
         if calls < (fewest := counted.fewest(self.settings, d)):
+            from limelight.explainers.registry import fitting  # which is made of this module
+
+            after = (
+                f" after the {gone:.1f} s that loading and checking took" if gone > _SHORT else ""
+            )
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {said} leaves it {calls:,}."
+                f"and a budget of {self.allowance.said} leaves it {calls:,}{after}."
+                f"{'' if self.allowance.shared else fitting(self.model, d, calls)}"
             )
         return self._replace(settings=counted.fitted(self.settings, d, calls))
 
@@ -337,7 +359,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     # What is no word is refused as every setting is.
     if "replacement" in way.settings and isinstance(values["replacement"], str):
         own["replacement"] = way.replaced(model, values["replacement"])
-    return Chosen(method, way, made(method.settings, **own))
+    return Chosen(method, way, made(method.settings, **own), model)
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import msgspec
 from limelight.data.columns import DataRecord
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
+from limelight.models.protocol import Link
 from limelight.question import Question
 
 RUN_SCHEMA = "limelight.run/1"
@@ -24,7 +25,7 @@ class ModelRecord:
 
     fingerprint: str
     classes: list[str]
-    link: Literal["softmax", "sigmoid", "none"]
+    link: Link
     source: str | None
 
 

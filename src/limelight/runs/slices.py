@@ -1,7 +1,6 @@
 """Slices of a run: its texts by length, by label, or by a column of the data."""
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 LENGTH = "length"  # how many features a text has
 _MOST, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
-_DAY = 86_400e6  # microseconds
 
 
 @final
@@ -60,10 +58,8 @@ def sliced(words: "RunWords", by: str) -> tuple[Slices, pa.Table]:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS words FROM {words.rows}")
         slices = _slices(by, table["words"])
         return slices, _numbered(table["n"], slices.numbers(table["words"].combine_chunks()))
-    column, several = (
-        by if by == "label" else stored_names(data.carried)[data.carried.index(by)],
-        run.record.rows_per_text,
-    )
+    stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
+    column, several = stored.get(by, by), run.record.rows_per_text
     parts = [_plain(table[column].combine_chunks()) for table in run.tables([column])]
     slices = _slices(by, pa.chunked_array([part[::several] for part in parts]))
     first = [run.record.texts_of(number).start * several for number in run.shards]
@@ -83,10 +79,11 @@ def _slices(by: str, values: pa.ChunkedArray) -> Slices:
     missing = (_MISSING,) if values.null_count else ()
     ordered = _ordered(values.type)
     if ordered and len(distinct) > _MOST:
-        edges = np.unique(np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1)))
-        edges, digits = _rounded(edges, values.type)
+        found = np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1))
+        edges = np.unique(found)
+        edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
         if len(edges) > 2:
-            ranges = (*_range_names(edges, digits, values.type), *missing)
+            ranges = (*_range_names(edges, values.type), *missing)
             return Slices(by=by, names=ranges, edges=edges)
     if ordered:
         order = np.argsort(_numbers(distinct), kind="stable")
@@ -122,41 +119,33 @@ def _numbers(values: Any) -> Any:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
 
 
-def _is_date(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_temporal(kind) and not pa.types.is_time(kind))
+def _readable(edges: Any) -> Any:
+    """Return edges with as many digits as tell them from their neighbours, the outer ones outwards.
 
-
-def _rounded(edges: Any, kind: pa.DataType) -> tuple[Any, int]:
-    """Return edges that a person would choose near to these, and the digits after their point.
-
-    They are off by a twentieth of the narrowest range at most, or by half a whole number where
-    values are whole; dates are days where ranges are longer. Texts are told apart by what is shown.
+    Texts are cut where the name of a slice says, and not at the quantile that was rounded.
     """
-    if len(edges) < 2:
-        return edges, 0
-    narrow = float(np.diff(edges).min())
-    if _is_date(kind):
-        unit = _DAY if narrow > _DAY else _DAY / 86_400
-        return np.unique(np.floor(edges / unit) * unit), 0
-    digits = 1 - math.floor(math.log10(narrow)) if narrow > 0 else 0
-    if pa.types.is_integer(kind):
-        digits = min(digits, 0)
-    digits = min(max(digits, -15), 15)
-    step = 10.0**-digits
-    found = np.round(edges, digits)
-    # What is beyond the outer edges would have no name that tells of it.
-    found[0] = np.round(np.floor(edges[0] / step) * step, digits)
-    found[-1] = np.round(np.ceil(edges[-1] / step) * step, digits)
-    return np.unique(found), max(digits, 0)
+    gaps = np.diff(edges)
+    if not np.isfinite(gaps).all():
+        return edges
+    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    digits = -np.floor(np.log10(nearest / 3)).astype(int)  # a sixth of a gap moves an edge at most
+    rounding: list[Any] = [np.floor, *[np.round] * (len(edges) - 2), np.ceil]
+    # Rounded once more: 0.1 is no whole number of its units, and the product would show it.
+    return np.array(
+        [
+            np.round(one(edge * 10.0**k) / 10.0**k, max(k, 0))
+            for one, edge, k in zip(rounding, edges, digits.tolist(), strict=True)
+        ]
+    )
 
 
-def _range_names(edges: Any, digits: int, kind: pa.DataType) -> list[str]:
-    shown = [_shown(edge, digits, kind) for edge in edges]
+def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
+    shown = [_shown(edge, kind) for edge in edges]
     pairs = list(itertools.pairwise(shown))
     return [f"{a} to below {b}" for a, b in pairs[:-1]] + [f"{pairs[-1][0]} to {pairs[-1][1]}"]
 
 
-def _shown(edge: float, digits: int, kind: pa.DataType) -> str:
-    if not _is_date(kind):
-        return f"{edge:.{digits}f}" if digits < 7 and abs(edge) < 1e15 else f"{edge:.6g}"
+def _shown(edge: float, kind: pa.DataType) -> str:
+    if not pa.types.is_temporal(kind) or pa.types.is_time(kind):
+        return f"{edge:.12g}"
     return str(np.datetime64(int(edge), "us").astype("datetime64[s]")).replace("T00:00:00", "")

@@ -181,8 +181,11 @@ def confidence(link: str) -> str:
     several = f"1 / list_sum(list_transform(prediction, lambda x: exp(x::DOUBLE - {first})))"
     if link == "none":
         one, several = "abs(prediction[1]::DOUBLE)", f"{first} - list_reverse_sort(prediction)[2]"
-    elif link == "sigmoid":  # each of several classes has a probability of its own
+    elif link in ("sigmoid", "ovr"):  # each of several classes has a probability of its own
         several = f"0.5 * (1 + tanh({first} / 2))"
+        if link == "ovr":
+            each = "list_transform(prediction, lambda x: 0.5 * (1 + tanh(x::DOUBLE / 2)))"
+            several = f"{several} / list_sum({each})"
     return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
 
 
