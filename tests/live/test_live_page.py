@@ -3,14 +3,16 @@
 import json
 import re
 from dataclasses import replace
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
 
+import limelight
 from limelight.live import live_page
 from limelight.live.live_page import METHODS_SHOWN
 from limelight.pages.palette import ramp
+from limelight.pages.wording import opening, printed
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
 from engine_runs import expected, gaps
@@ -63,6 +65,19 @@ def test_typing_changes_prediction_colours_bars_and_curve(opened, shipped):
         page.keyboard.type("awful")  # letter by letter, as fingers do
         until(page, "document.querySelector('limelight-words').innerText === 'awful'")
         assert "The model says negative" in page.inner_text("#says")
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outputs):  # noqa: F811
+    model, text = tiny_model(outputs=outputs), "w1 w2 w3"
+    file = tmp_path / "page.html"
+    file.write_text(live_page(model, text=text), "utf-8")
+    for method in ("shapley", "alpha-avg"):
+        for target in (None, *model.classes):
+            e = limelight.explain(model, text, method, target=target)
+            asked = {"method": method} | ({} if target is None else {"target": target})
+            with watched_page(browser, file, fragment=f"#{urlencode(asked)}") as page:
+                assert page.inner_text("#says") == printed("".join(opening([e])))
 
 
 def test_a_text_without_words_and_a_method_that_needs_two_say_so(opened):

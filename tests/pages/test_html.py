@@ -254,7 +254,7 @@ def test_what_a_comparison_left_out_is_said_on_page_and_terminal():
 @pytest.mark.parametrize("output", ["logit", "probability"])
 def test_the_page_says_on_which_scale_the_scores_are(output):
     page = limelight.explain(limelight.load(), "a good film", "gxi", scale=output).as_html()
-    assert f"Explained: the {output} of <b>positive</b>." in page
+    assert f"Scores are for “positive” ({output} " in page
 
 
 def test_every_score_and_setting_stands_on_the_page():

@@ -144,7 +144,7 @@ def test_standard_errors_bounds_and_notices_are_said():
     assert "! the last 40 were cut off." in printed(
         explanation(notices=("the last 40 were cut off.",))
     )
-    assert "With every word removed the model says +0.100." in printed(explanation())
+    assert "With every word removed, the logit of “positive” is +0.100." in printed(explanation())
 
 
 def test_a_notice_of_one_method_names_it():
@@ -164,7 +164,7 @@ def test_pairs_and_anchors_are_shown():
 
 def test_several_classes_show_the_most_probable_one():
     e = explanation(prediction={"sports": 0.0, "world": 2.0}, target="sports")
-    assert "The model says world (88.1%, logit +2.000)." in printed(e)
+    assert "The model says world (88.1%). Scores are for “sports” (logit +0.000): " in printed(e)
 
 
 def test_a_terminal_without_unicode_gets_only_what_it_can_write():

@@ -1,6 +1,6 @@
 import pytest
 
-from limelight.pages.wording import outcomes, percent
+from limelight.pages.wording import SIGNS, base_sentence, opening, outcomes, percent, printed
 
 from render_samples import explanation
 
@@ -25,3 +25,90 @@ def test_a_percentage_never_rounds_to_certainty(probability, said):
 def test_one_logit_chooses_the_second_class_only_above_zero(logit, chosen):
     said = outcomes(explanation(prediction={"positive": logit}))
     assert [outcome.name for outcome in said if outcome.chosen] == [chosen]
+
+
+SAYS_NO = "The model says negative (95.0%). Scores are for "
+SAYS_A = "The model says a ({}). Scores are for "
+BY_SIGN = ": green words speak for it, orange words "
+TWO = {"classes": ("negative", "positive"), "prediction": {"positive": -2.944}}
+TWO_LOGITS = TWO | {"prediction": {"negative": 2.944, "positive": 0.0}}
+MIRRORED = TWO | {"prediction": {"negative": 2.944, "positive": -2.944}, "link": "sigmoid"}
+TOPICS = {"classes": ("a", "b", "c"), "prediction": {"a": 2.0, "b": 1.0, "c": -3.0}}
+STARS = {"classes": ("stars",), "prediction": {"stars": 3.5}, "target": "stars"}
+SCORES = {"link": "none", "scale": "score"}
+PROBABLE = {"scale": "probability"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "first", "then"),
+    [
+        # One output stands for two classes: what speaks against one speaks for the other.
+        (TWO, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        (
+            TWO | {"target": "negative"},
+            SAYS_NO,
+            f"“negative” (logit +2.944){BY_SIGN}for “positive”.",
+        ),
+        (TWO | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
+        (
+            TWO | {"signed": False},
+            SAYS_NO,
+            "“positive” (logit -2.944), without a sign: blue words matter, for or against it.",
+        ),
+        # Two logits are two numbers; their probabilities mirror each other, and so do log-odds.
+        (TWO_LOGITS, SAYS_NO, f"“positive” (logit +0.000){BY_SIGN}against it."),
+        (TWO_LOGITS | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
+        (MIRRORED, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        (
+            TOPICS | {"target": "b"},
+            SAYS_A.format("72.7%"),
+            f"“b” (logit +1.000){BY_SIGN}against it.",
+        ),
+        (
+            TOPICS | {"target": "a", "against": "b"},
+            SAYS_A.format("72.7%"),
+            "“a” against “b” (difference of logits +1.000): green words speak for “a”, orange "
+            "words for “b”.",
+        ),
+        # Labels that are each a yes or no of their own, scores of classes, and a number alone.
+        (
+            TOPICS | {"target": "c", "link": "sigmoid"},
+            SAYS_A.format("88.1%"),
+            f"“c” (logit -3.000){BY_SIGN}against it.",
+        ),
+        (
+            TOPICS | {"target": "c"} | SCORES,
+            SAYS_A.format("score +2.000"),
+            f"“c” (score -3.000){BY_SIGN}against it.",
+        ),
+        (
+            STARS | SCORES,
+            "The model says stars +3.500. Scores are for ",
+            "“stars”: green words raise it, orange words lower it.",
+        ),
+    ],
+)
+def test_a_view_opens_with_what_is_said_for_whom_scores_speak_and_what_colours_mean(
+    fields, first, then
+):
+    assert "".join(opening([explanation(**fields)])) == first + then
+
+
+def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no_colours():
+    both = [explanation(**TWO), explanation(**TWO, signed=False)]
+    assert "".join(opening(both, SIGNS)) == (
+        f"{SAYS_NO}“positive” (logit -2.944): [+] words speak for it, [-] words for “negative”. "
+        "Where a method gives no sign, words with a number matter, for or against it."
+    )
+
+
+def test_what_is_left_without_words_is_said_of_a_class():
+    said = base_sentence(explanation(**TOPICS, target="a", against="b", base_value=-0.25))
+    assert said == "With every word removed, the logit of “a” less that of “b” is -0.250."
+    assert base_sentence(explanation(base_value=None)) == ""
+
+
+def test_hyphens_of_names_stay_where_minus_signs_are_printed():
+    assert (
+        printed("for “non-toxic -2” (logit -2.944): -3") == "for “non-toxic −2” (logit −2.944): −3"
+    )

@@ -123,4 +123,6 @@ def test_a_list_is_shown_as_one():
 @pytest.mark.parametrize("verb", [limelight.explain, limelight.compare])
 def test_a_notebook_card_says_what_the_model_predicted(verb):
     card = verb(limelight.load(), "a superb film")._repr_html_()
-    assert "The model says <b>positive</b> (73.3%, logit +1.008)." in card
+    assert (
+        "The model says <b>positive</b> (73.3%). Scores are for “positive” (logit +1.008): " in card
+    )

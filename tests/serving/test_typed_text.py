@@ -14,6 +14,7 @@ from limelight.serving.texts import (
     TextQuestion,
     kind_of,
     question_of,
+    shown_opening,
     shown_text,
     shown_texts,
 )
@@ -42,6 +43,16 @@ def test_the_prediction_is_there_without_any_method(shipped):
         dict(zip(shipped.classes, shipped.predict_proba([TEXT])[0], strict=True))
     )
     assert said["target"] == "positive"
+
+
+@pytest.mark.parametrize(
+    ("kind", "methods"),
+    [("signed", ["loo"]), ("unsigned", ["alpha-avg"]), ("mixed", ["loo", "alpha-avg"])],
+)
+def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
+    c = limelight.compare(shipped, TEXT, methods=methods)
+    assert tuple(shown(shipped, methods=methods)["says"]["opening"][kind]) == shown_opening(list(c))
+    assert f"{shown_opening(list(c))[2]}</p>" in c.to_html(fragment=True)
 
 
 def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):

@@ -148,7 +148,7 @@ def test_a_link_restores_everything(opened):
     assert [
         page.locator(f".method[data-method={name}]").count() for name in ("loo", "gxi", "shapley")
     ] == [2, 2, 0]
-    assert "the probability of negative" in page.inner_text(".says >> nth=0")
+    assert "Scores are for “negative” (probability " in page.inner_text(".opening >> nth=0")
     assert page.locator("#changes .chip").count() == 2
     page.fill("#text", f"{TEXT} Really.")
     page.wait_for_function("() => location.hash.includes('Really')")

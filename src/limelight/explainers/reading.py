@@ -273,13 +273,15 @@ def reading_of(
     ``first`` is the number of the first text, for errors; None where there is only one.
     ``feasible`` may refuse a number of features before the model is asked anything.
     """
-    _check_features(model, question.features)
+    # Groups may come as an array.
+    pieces = isinstance(question.features, str) and question.features == "tokens"
+    _check_features(model, question.features, pieces)
     kept = frozenset(_one_token(model, word) for word in question.protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(document_by(model, text, pieces=_is_tokens(question.features)))
-            scored.append(_features(documents[-1], question, kept))
+            documents.append(document_by(model, text, pieces=pieces))
+            scored.append(_features(documents[-1], question, kept, pieces))
             if feasible is not None:
                 feasible(len(scored[-1]))
     outputs = _checked_outputs(model, model.outputs(documents), len(documents))
@@ -309,13 +311,9 @@ def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n
     return found
 
 
-def _is_tokens(unit: str | Sequence[int]) -> bool:
-    return isinstance(unit, str) and unit == "tokens"  # groups may come as an array
-
-
-def _check_features(model: Model, unit: str | Sequence[int]) -> None:
+def _check_features(model: Model, unit: str | Sequence[int], pieces: bool) -> None:
     why = why_not(model, "pieces")
-    if _is_tokens(unit) and why is not None:
+    if pieces and why is not None:
         raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
     if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
         known = FEATURES if why is not None else (*FEATURES, "tokens")
@@ -338,10 +336,12 @@ def _one_token(model: Model, word: str) -> str:
     return tokens[0].lower()
 
 
-def _features(document: Document, question: Question, protect: frozenset[str]) -> Features:
+def _features(
+    document: Document, question: Question, protect: frozenset[str], pieces: bool
+) -> Features:
     strings = document.tokens.strings if protect else ()
     kept = {string for string in strings if string.lower() in protect}
-    if _is_tokens(question.features):  # the model's pieces, each by itself
+    if pieces:  # each by itself
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")
     return features_of(document, question.features, protect=kept, side=question.side)

@@ -14,6 +14,7 @@ from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
+_TOLD = ("id", "label", "signed", "formula", "sees", "blind")  # of a method
 _PAGE = Path(__file__).parent / "page"
 _TEXT = (
     "I did not expect much: the plot is predictable. But the acting is superb, the music is lovely "
@@ -74,10 +75,7 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
         "fingerprint": model.fingerprint,
         "classes": [writable(name) for name in model.classes],
         **{name: size[name] for name in ("C", "T_max")},
-        "methods": [
-            {name: getattr(method, name) for name in ("id", "label", "formula", "sees", "blind")}
-            for method in methods
-        ],
+        "methods": [{name: getattr(method, name) for name in _TOLD} for method in methods],
         "text": writable(text),
         "vocabulary": "\n".join(words),
         **stored_tables(model, precision).packed(),

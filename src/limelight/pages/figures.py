@@ -14,6 +14,7 @@ __all__ = [
 import io
 import os
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,16 @@ from limelight.files import write_whole
 from limelight.pages import palette
 from limelight.pages.palette import hex_colour, level, marked, ramp, side, strengths, strongest
 from limelight.pages.pieces import Piece, pieces, shortened, visible
-from limelight.pages.wording import aims, hues, scale_note, share_ends
+from limelight.pages.wording import (
+    COLOURS,
+    Marks,
+    aims,
+    hues,
+    opening,
+    printed,
+    scale_note,
+    share_ends,
+)
 from limelight.results import Comparison, Explanation
 from limelight.results.judgement import Judgement
 from limelight.shapes import Float
@@ -38,6 +48,7 @@ from limelight.text import one_line
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
 SCALES = 52.0  # points for the scale of each method, at the right
 SMALL, SOFT, INK = 8.0, "#5b6670", hex_colour(palette.INK)  # the notes around the words
+NOTE_LETTERS, NOTE_LINE = 118, 11.0  # of the sentence above: letters in a line, and its points
 CUT_MARK = " [not read from here]"
 
 
@@ -78,20 +89,29 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     runs = list(_lines(shortened(pieces(explanations[0]), CUT_MARK), indent))
     block = max((run.y for run in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
-    height = len(explanations) * (block + gap) - gap + 2 * MARGIN + 2 * LINE
+    said = textwrap.wrap(_opening(explanations), NOTE_LETTERS)
+    head = MARGIN + len(said) * NOTE_LINE + LINE
+    height = len(explanations) * (block + gap) - gap + head + MARGIN + LINE
     figure = Figure(figsize=(WIDTH / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(height, 0))
     axes.set_axis_off()
-    _note(axes, MARGIN, MARGIN + LINE / 2, explained(explanations[0]))
-    _note(axes, WIDTH - MARGIN, MARGIN + LINE / 2, "full colour", ha="right")
+    for row, line in enumerate(said):
+        _note(axes, MARGIN, MARGIN + (row + 0.5) * NOTE_LINE, line)
+    _note(axes, MARGIN, head - LINE / 2, explained(explanations[0]))
+    _note(axes, WIDTH - MARGIN, head - LINE / 2, "full colour", ha="right")
     for row, e in enumerate(explanations):
-        top = MARGIN + LINE + row * (block + gap)
+        top = head + row * (block + gap)
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint(axes, e, runs, top)
         _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
     _legend(axes, explanations, height - MARGIN - LINE / 2)
     return figure
+
+
+def _opening(explanations: Sequence[Explanation], marked: str = "words") -> str:
+    marks: Marks = {hue: mark.replace("words", marked) for hue, mark in COLOURS.items()}
+    return visible(printed("".join(opening(explanations, marks))))
 
 
 def explained(e: Explanation) -> str:
@@ -208,7 +228,8 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
     order = strongest(e.scores, k)
-    figure, axes = canvas(6.0, 0.6 + 0.26 * len(order))
+    said = textwrap.wrap(_opening([e], "bars"), 92)
+    figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(said))
     colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
     error = None if e.stderr is None else e.stderr[order]
     axes.barh(range(len(order)), e.scores[order], xerr=error, color=colours, height=0.7, ecolor=INK)
@@ -216,6 +237,9 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _bare_rows(axes)
     axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
+    figure.suptitle(
+        "\n".join(said), fontsize=SMALL, color=SOFT, x=0.01, ha="left", parse_math=False
+    )
     return figure
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from limelight.pages.bundle import bundled
 from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
-from limelight.pages.wording import minus, percent
+from limelight.pages.wording import minus, percent, printed
 from limelight.results.table import Cell, Column, Table, plain_rows
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"thousands": "{:,}".format, "minus": minus}
+    found.filters |= {"thousands": "{:,}".format, "minus": minus, "printed": printed}
     found.filters["signed"] = lambda x: minus(f"{x:+.3f}")
     found.globals |= {"percent": percent}
     return found

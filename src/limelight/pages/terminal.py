@@ -32,15 +32,18 @@ from limelight.pages.palette import (
 )
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.pages.wording import (
+    COLOURS,
+    SIGNS,
     aims,
     all_occurrences,
     anchor_sentence,
+    base_sentence,
     disagreement_table,
     hues,
     notices,
+    opening,
     pair_table,
     precision_sentence,
-    said,
     scale_note,
     strongest_disagreements,
     unranked,
@@ -202,7 +205,7 @@ def comparison_text(c: Comparison) -> RenderableType:
 
 
 def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableType]:
-    yield from _headings(e, e.label, look)
+    yield from _headings([e], e.label, look)
     yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
     yield Text()
     yield legend([e], look)
@@ -210,8 +213,8 @@ def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableT
     yield table_text(_feature_table(e, width), look, width)
     yield Text()
     yield look.line(precision_sentence(e), "dim")
-    if e.base_value is not None:
-        yield look.line(f"With every word removed the model says {e.base_value:+.3f}.", "dim")
+    if base := base_sentence(e):
+        yield look.line(base, "dim")
     if e.intercept is not None:
         yield look.line(f"Intercept {e.intercept:+.3f}.", "dim")
     if e.pairs is not None and len(e.pairs.scores):
@@ -224,18 +227,19 @@ def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableT
 
 
 def _comparison(c: Comparison, look: Look, width: int) -> Iterator[RenderableType]:
-    yield from _headings(c.explanations[0], f"{len(c)} methods", look)
+    yield from _headings(c.explanations, f"{len(c)} methods", look)
     yield from _stacked(c, look) if width < NARROW else [_side_by_side(c, look)]
     yield Text()
     width = min(width, MEASURE)
     yield Constrain(Group(*_below(c, look, width)), width)
 
 
-def _headings(e: Explanation, what: str, look: Look) -> Iterator[Text]:
-    """Return who speaks for which class, and what the model says, as "positive (77.4%, …)."."""
-    yield Text.assemble((look.safe(what), "bold"), " for ", (look.safe(aims(e)), "bold"))
-    name, how_sure = said(e)
-    yield look.line("The model says ").append(look.safe(name), "bold").append(look.safe(how_sure))
+def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Iterator[Text]:
+    """Return who speaks for which class, what the model says, and what the words' marks mean."""
+    aim = look.safe(aims(explanations[0]))
+    yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
+    before, name, after = opening(explanations, COLOURS if look.colour else SIGNS)
+    yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))
     yield Text()
 
 

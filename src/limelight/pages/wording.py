@@ -1,7 +1,8 @@
 """Numbers, facts and notices of explanations in words, the same in terminal and page."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -13,6 +14,7 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
+from limelight.text import one_line
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -32,8 +34,14 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
 
 def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
-    other = "" if e.against is None else f" against “{e.against}”"
-    return f"“{e.target}”{other}"
+    return (
+        quoted(e.target) if e.against is None else f"{quoted(e.target)} against {quoted(e.against)}"
+    )
+
+
+def quoted(name: str) -> str:
+    """Return the name of a class in quotes, and no more of it than a sentence bears."""
+    return f"“{one_line(name)}”"
 
 
 def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
@@ -89,6 +97,11 @@ def minus(number: str) -> str:
     return number.replace("-", "−")
 
 
+def printed(sentence: str) -> str:
+    """Return the sentence with true minus signs before its numbers; hyphens of names stay."""
+    return re.sub(r"(?<=[ (])-(?=[0-9])", "−", sentence)
+
+
 class Outcome(NamedTuple):
     """What the model says about one class; the most probable one is ``chosen``.
 
@@ -137,16 +150,107 @@ def said(e: Explanation) -> tuple[str, str]:
         return "nothing", "."
     if len(found) == 1:
         return chosen.name, f" {chosen.logit:+.3f}."
-    sure = answer(chosen)
-    return chosen.name, f" ({sure})." if sure else "."
+    if chosen.probability is not None:
+        return chosen.name, f" ({percent(chosen.probability)})."
+    return chosen.name, "." if chosen.logit is None else f" (score {chosen.logit:+.3f})."
 
 
-def answer(outcome: Outcome) -> str:
-    """Return how sure the model is, as "77.4%, logit +1.234", or the score it gave."""
-    if outcome.probability is None:
-        return "" if outcome.logit is None else f"score {outcome.logit:+.3f}"
-    logit = "" if outcome.logit is None else f", logit {outcome.logit:+.3f}"
-    return percent(outcome.probability) + logit
+Marks = Mapping[Side, str]
+COLOURS: Marks = {"for": "green words", "against": "orange words", "neutral": "blue words"}
+SIGNS: Marks = {"for": "[+] words", "against": "[-] words", "neutral": "words with a number"}
+
+
+def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tuple[str, str, str]:
+    """Return what stands above every view, in three parts of which the second is a class.
+
+    "The model says **negative** (95.8%). Scores are for “positive” (logit −3.13): green words
+    speak for it, orange words for “negative”." ``marks`` are what words for, against and without
+    a sign look like there.
+    """
+    e = explanations[0]
+    name, sure = said(e)
+    return "The model says ", one_line(name), f"{sure} {_speaking(explanations, marks)}"
+
+
+def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
+    """Say for which class the scores speak, and what the marks mean."""
+    e = explanations[0]
+    about = f"Scores are for {aims(e)}{_explained_number(e)}"
+    unsigned = f"{marks['neutral']} matter, for or against it"
+    if not any(one.signed for one in explanations):
+        return f"{about}, without a sign: {unsigned}."
+    if _is_number(e):
+        sentence = f"{about}: {marks['for']} raise it, {marks['against']} lower it."
+    else:
+        other = e.against or opposite(e)
+        its = "it" if e.against is None else quoted(e.target)
+        down = f"for {quoted(other)}" if other else f"against {its}"
+        sentence = f"{about}: {marks['for']} speak for {its}, {marks['against']} {down}."
+    if all(one.signed for one in explanations):
+        return sentence
+    return f"{sentence} Where a method gives no sign, {unsigned}."
+
+
+def _is_number(e: Explanation) -> bool:
+    """Say whether the model predicts a number, as a regression does, and no class."""
+    return len(e.prediction) == len(e.classes) == 1 and e.link == "none"
+
+
+def opposite(e: Explanation) -> str | None:
+    """Return the class for which speaks whatever speaks against the target; None if there is none.
+
+    Of two classes that is so where their numbers mirror each other: by one output for both, by
+    probabilities that add up to 1, or by log-odds of these. Two logits are two numbers.
+    """
+    found = outcomes(e)
+    others = [outcome.name for outcome in found if outcome.name != e.target]
+    if len(found) != 2 or len(others) != 1 or e.against is not None:
+        return None
+    mirrored = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
+    shared = e.link == "softmax" and e.scale == "probability"
+    return others[0] if len(e.prediction) == 1 or mirrored or shared else None
+
+
+def explained_value(e: Explanation) -> float | None:
+    """Return the number that is explained; None where the prediction does not tell it."""
+    found = {outcome.name: outcome for outcome in outcomes(e)}
+    only = next(iter(e.prediction.values()), None)
+
+    def number(name: str) -> float | None:
+        if name not in found:
+            return None
+        if e.scale == "probability":
+            return found[name].probability
+        logit = found[name].logit  # None of the second of two classes with one output
+        return -only if logit is None and only is not None else logit
+
+    target = number(e.target)
+    if e.against is None or target is None:
+        return target
+    against = number(e.against)
+    return None if against is None else target - against
+
+
+def _explained_number(e: Explanation) -> str:
+    value = explained_value(e)
+    if value is None or _is_number(e):  # which has been said
+        return ""
+    several = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
+    what = e.scale if e.against is None else f"difference of {several}"
+    return f" ({what} {_scaled(e, value)})"
+
+
+def _scaled(e: Explanation, value: float) -> str:
+    is_share = e.scale == "probability" and e.against is None
+    return percent(value) if is_share else f"{value:+.3f}"
+
+
+def base_sentence(e: Explanation) -> str:
+    """Say what is left of the explained number with every word removed; "" where nobody knows."""
+    if e.base_value is None:
+        return ""
+    of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
+    return f"With every word removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
 
 def rounded_up(bound: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.pages.pieces import visible, writable_explanation
+from limelight.serving.texts import shown_opening
 from limelight.shapes import Float
 
 if TYPE_CHECKING:
@@ -110,12 +111,12 @@ class RunViews:
 
     def text(self, row: int) -> dict[str, Any]:
         """Return what every method of the run says about one text."""
-        found = [self._run.explanation(row, method) for method in self._run.methods]
+        several = [self._run.explanation(row, method) for method in self._run.methods]
+        found = [writable_explanation(e) for e in several]
         return {
             "row": row,
-            "explanations": [
-                msgspec.Raw(writable_explanation(e).to_json().encode()) for e in found
-            ],
+            "opening": shown_opening(found),
+            "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
         }
 
 

@@ -14,8 +14,8 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
-from limelight.pages.pieces import writable, writable_explanation
-from limelight.pages.wording import notices, outcomes
+from limelight.pages.pieces import visible, writable, writable_explanation
+from limelight.pages.wording import notices, opening, outcomes, printed
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
@@ -23,6 +23,7 @@ from limelight.text import Features, Span
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
+_SIGNS = {"signed": (True,), "unsigned": (False,), "mixed": (True, False)}
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -223,7 +224,10 @@ def _value(reading: Reading) -> float:
 
 
 def _said(reading: Reading) -> dict[str, Any]:
-    """Return the classes with their probabilities, and what is explained."""
+    """Return the classes with their probabilities, what is explained, and the opening sentence.
+
+    Which one it is depends on the methods that the page shows: with signs, without, or of both.
+    """
     targets, model = reading.targets, reading.model
     bare = Explanation(  # the prediction alone, as the views take it: without features
         text="",
@@ -245,4 +249,14 @@ def _said(reading: Reading) -> dict[str, Any]:
         "scale": bare.scale,
         "value": _value(reading),
         "words": len(reading.features[0]),
+        "opening": {
+            kind: shown_opening([replace(bare, signed=one) for one in signs])
+            for kind, signs in _SIGNS.items()
+        },
     }
+
+
+def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
+    """Return the sentence above explanations as a page prints it; its second part is a class."""
+    before, name, after = opening(explanations)
+    return before, visible(name), visible(printed(after))

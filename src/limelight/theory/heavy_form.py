@@ -18,7 +18,7 @@ and base is 0 where D_min is: the smallest positive δ is 1 then, and n_0 = 0.
 import math
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
@@ -99,9 +99,9 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     terms, meant = terms * scale[..., None, :, 0], game.error
     meant = xp.zeros_like(terms) if meant is None else meant
     delta = xp.reshape(delta, (G, d))
-    step, n0, terms, error = _by_head(step, n0, terms, meant)
+    step, n0, terms, error = _by_head(xp, step, n0, terms, meant)
     if game.power == 1 and not vanishes and game.offset is None:
-        c, half_range, magnitude = _centred(game, n0, step, delta, terms)
+        c, half_range, magnitude = _centred(xp, game, n0, step, delta, terms)
         # N − cD word by word. What this cancels is a rounding of |c|, which ``magnitude`` covers.
         step, n0 = step - c[..., None] * delta[:, None, :], n0 - c
     else:
@@ -137,18 +137,19 @@ def _check_empty(low: Array, delta: Array, step: Array, n0: Array) -> None:
 _Range = tuple[Float[Array, "G C"], Float[Array, "G C"], Float[Array, "G C"]]
 
 
-def _centred(game: RatioGame, n0: Array, step: Array, delta: Array, terms: Array) -> _Range:
+def _centred(
+    xp: Any, game: RatioGame, n0: Array, step: Array, delta: Array, terms: Array
+) -> _Range:
     """The middle c of a proven range of f, half its length, and the magnitude."""
-    xp = array_namespace(n0)
-    _, u_low, u_high = _by_head(game.A, *value_range(game))
+    _, u_low, u_high = _by_head(xp, game.A, *value_range(game))
     # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
     # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
-    magnitude = _finite(xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high))))
+    magnitude = _finite(xp, xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high))))
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
     # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
     # for c: no other shift makes max|f − c| as small.
     margin = _ROUNDING * (delta.shape[-1] + 8) * magnitude
-    f_low, f_high = _extremes(n0, step, delta, margin=margin)
+    f_low, f_high = _extremes(xp, n0, step, delta, margin=margin)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
     return (f_low + f_high) / 2, xp.abs(f_high - f_low) / 2, magnitude
 
@@ -168,8 +169,8 @@ def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
 
     offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
     parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
-    _, c, positive, negative, both = _by_head(game.A, offset, *(norm(part) for part in parts))
-    magnitude = _finite(xp.minimum(terms, both))
+    _, c, positive, negative, both = _by_head(xp, game.A, offset, *(norm(part) for part in parts))
+    magnitude = _finite(xp, xp.minimum(terms, both))
     half_range = xp.minimum(xp.maximum(positive, negative), magnitude)
     return c, half_range, xp.maximum(magnitude, xp.abs(c))
 
@@ -193,8 +194,7 @@ def _norm(u: Array, power: float) -> Array:
     return most * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
 
 
-def _finite(magnitude: Float[Array, "G C"]) -> Float[Array, "G C"]:
-    xp = array_namespace(magnitude)
+def _finite(xp: Any, magnitude: Float[Array, "G C"]) -> Float[Array, "G C"]:
     if not bool(xp.all(magnitude < xp.inf)):
         raise DomainError("a ratio game needs finite values N_0, A, B.")
     return magnitude
@@ -217,16 +217,17 @@ def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C 
 
 
 def _by_head(
-    step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
+    xp: Any, step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
 ) -> list[Float[Array, "G C *d"]]:
     """One row per head of every document."""
-    xp, axis = array_namespace(step), step.ndim - 3
+    axis = step.ndim - 3
     head, tail = (*range(axis), axis + 1, axis), range(axis + 2, axis + 3)
     rows = [xp.permute_dims(step, (*head, *tail)), *(xp.permute_dims(x, head) for x in others)]
     return [xp.reshape(x, (-1, *x.shape[axis + 1 :])) for x in rows]
 
 
 def _extremes(
+    xp: Any,
     n0: Float[Array, "G C"],
     step: Float[Array, "G C d"],
     delta: Float[Array, "G d"],
@@ -241,7 +242,6 @@ def _extremes(
 
     θ is raised by a rounding margin first, so that the second term vanishes at convergence.
     """
-    xp = array_namespace(n0)
     C = n0.shape[-1]
     n0, step = xp.concat([n0, -n0], axis=-1), xp.concat([step, -step], axis=-2)
     delta = delta[:, None, :]

@@ -206,9 +206,10 @@ def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
     heavy = form.kept_is_heavy
     full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
     full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
-    full = form.value(xp.sum(full_N, axis=-1), xp.sum(full_D, axis=-1))
-    empty_N = xp.sum(form.step - full_N, axis=-1)
-    return full, form.value(empty_N, xp.sum(empty_D, axis=-1))
+    N = [xp.sum(x, axis=-1) for x in (full_N, form.step - full_N)]
+    D = [xp.sum(x, axis=-1) for x in (full_D, empty_D)]
+    both = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
+    return both[..., 0], both[..., 1]
 
 
 def _errors(

@@ -7,7 +7,7 @@ import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
-import { byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
+import { byId, dataIn, heard, made, openingNodes } from "../../pages/elements/nodes.js";
 import { boundInWords, minus, percent, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import { ringPlace } from "../../pages/elements/tab_switch.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
@@ -64,9 +64,19 @@ function show() {
   });
   if (said === null) return;
   byId("classes").outcomes = outcomes(said);
-  byId("says").replaceChildren("The model says ", made("b", {}, visibleText(said.prediction)), ` (${percent(said.probabilities[said.index])}).`);
+  byId("says").replaceChildren(...openingNodes(opening(said)));
   byId("notices").replaceChildren(...said.notices.map((notice) => made("li", {}, notice)));
   answered(showMethod, blank);
+}
+
+// The sentence of the reports (pages/wording.py): what the model says, and for whom scores speak.
+function opening({ prediction, probabilities, logits, index }) {
+  const { classes } = explainer, single = logits.length < probabilities.length;
+  const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
+  const logit = written(single ? (place === 1 ? logits[0] : -logits[0]) : logits[place], { digits: 4, peak: 1 });
+  const other = single ? `for “${visibleText(classes[1 - place])}”` : "against it";
+  const what = methodOf(state.method).signed ? `: green words speak for it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
+  return ["The model says ", visibleText(prediction), ` (${percent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
 }
 
 // What cannot be answered is a RangeError with a sentence, which is told; null is returned then.

@@ -132,15 +132,17 @@ class CollapsedDocuments:
         # notice, and without it a logit of 710 would overflow.
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
         g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
-        kept, kept_values = self._by_feature(g), self._by_feature(g[:, None] * self.u)
-        D0, a, b = kept[..., -1], kept[..., :-1], self._by_feature(g_h)[..., :-1]
+        kept, kept_values, removed, removed_values = self._by_feature(
+            g, g[:, None] * self.u, g_h, g_h[:, None] * self.base_u
+        )
+        D0, a, b = kept[..., -1], kept[..., :-1], removed[..., :-1]
         return RatioGame(
             D0=D0,
             a=a,
             b=b,
             N0=kept_values[..., -1],
             A=kept_values[..., :-1],
-            B=self._by_feature(g_h[:, None] * self.base_u)[..., :-1],
+            B=removed_values[..., :-1],
             sizes=sizes,
             error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
@@ -160,17 +162,19 @@ class CollapsedDocuments:
         return self._bounds.value_error
 
     def _by_feature(
-        self, x: Float[np.ndarray, "n *heads T_max"]
-    ) -> Float[np.ndarray, "n *heads buckets"]:
+        self, *arrays: Float[np.ndarray, "n ... T_max"]
+    ) -> list[Float[np.ndarray, "n ... buckets"]]:
         """Sum over the places of each feature; [cls], padding and protected words come last."""
-        d = max(map(len, self.features))
+        d, found = max(map(len, self.features)), []
         place = np.where(self.of_position >= 0, self.of_position, d)
-        lines = x.reshape(len(x), -1, x.shape[-1])
-        line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
-        bucket = line * (d + 1) + place[:, None, :]
-        # One bincount over everything: a loop over documents and heads costs ten times as much.
-        sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
-        return sums.reshape(*x.shape[:-1], d + 1)
+        for x in arrays:
+            lines = x.reshape(len(x), -1, x.shape[-1])
+            line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
+            bucket = line * (d + 1) + place[:, None, :]
+            # One bincount over everything: a loop over documents and heads costs ten times as much.
+            sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
+            found.append(sums.reshape(*x.shape[:-1], d + 1))
+        return found
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""

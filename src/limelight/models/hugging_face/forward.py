@@ -6,8 +6,10 @@ import hashlib
 import inspect
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -88,13 +90,35 @@ def embedding_rows(network: Any) -> int | None:
         return None
 
 
+_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+_KERNELS = threading.RLock()
+
+
+def alone_with(part: Any) -> threading.RLock:
+    """Return the lock of a network, or of what is behind a tokenizer, whoever has wrapped it.
+
+    Whoever changes one for a moment must be alone with it, and so must whoever asks it meanwhile:
+    modes, hooks and ways to compute attention belong to the object, not to the thread.
+    """
+    # By the body: two heads, or two templates around a language model, may share it.
+    with _MAKING:
+        return _LOCKS.setdefault(getattr(part, "base_model", part), threading.RLock())
+
+
 @contextlib.contextmanager
 def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
     """Run a block in evaluation mode, then restore every mode, whatever happened.
 
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
-    embedded input.
+    embedded input. Other threads wait until the block ends.
     """
+    with alone_with(model), _changed(model, eager=eager, hook=hook):
+        yield
+
+
+@contextlib.contextmanager
+def _changed(model: Any, *, eager: bool, hook: Any) -> Iterator[None]:
     # Module by module: somebody may train the head of a network whose body is in evaluation mode.
     before = [(module, module.training, _hooks(module)) for module in model.modules()]
     usual = model.config._attn_implementation
@@ -119,16 +143,20 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
 
 @contextlib.contextmanager
 def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
-    """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew."""
+    """Run a block, then cut and pad texts as before: every call of a tokenizer sets it anew.
+
+    Other threads wait until the block ends.
+    """
     backend = tokenizer.backend_tokenizer
-    truncation, padding = backend.truncation, backend.padding
-    try:
-        yield
-    finally:
-        if truncation is not None and backend.truncation != truncation:
-            backend.enable_truncation(**truncation)
-        if padding is not None and backend.padding != padding:
-            backend.enable_padding(**padding)
+    with alone_with(backend):
+        truncation, padding = backend.truncation, backend.padding
+        try:
+            yield
+        finally:
+            if truncation is not None and backend.truncation != truncation:
+                backend.enable_truncation(**truncation)
+            if padding is not None and backend.padding != padding:
+                backend.enable_padding(**padding)
 
 
 def _embeddings(model: Any) -> list[Any]:
@@ -198,7 +226,8 @@ def without_plans(device: str) -> Iterator[None]:
         return
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+    any_shape = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with _KERNELS, sdpa_kernel(any_shape):  # the choice is that of the whole process
         yield
 
 
@@ -264,8 +293,9 @@ class ForwardPass:
         # Not of state_dict, which takes as long as a tenth of a call.
         tensors = itertools.chain(self._network.parameters(), self._network.buffers())
         stamp = tuple(changes(tensor) for tensor in tensors)
-        if stamp != self._stamp:
-            self._half, self._stamp = _halved(self._network), stamp
+        with alone_with(self._network):
+            if stamp != self._stamp:
+                self._half, self._stamp = _halved(self._network), stamp
 
     def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs; what is masked out is not attended to."""

@@ -9,6 +9,7 @@ import torch
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.forward import (
+    alone_with,
     input_table,
     network_input,
     plain_ids,
@@ -23,7 +24,7 @@ _POINTS = 2048  # pieces in a batch of points whose gradient is taken
 
 def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
-    with torch.inference_mode():
+    with torch.inference_mode(), alone_with(network):
         rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
             raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
@@ -72,7 +73,8 @@ def times_input(
     """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
-        here = input_table(network)(given["input_ids"]).detach().requires_grad_()
+        with alone_with(network):  # another thread may have put a text into its embedding
+            here = input_table(network)(given["input_ids"]).detach().requires_grad_()
         with held():
             logits = _logits_at(network, given, here)
         seen(logits)

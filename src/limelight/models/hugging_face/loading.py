@@ -1,6 +1,7 @@
 """Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from limelight.text import one_line
 
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
 _MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
+_LOADING = threading.Lock()  # how much transformers reports is set for the whole process
 # How a language model is asked to classify: a template around the text, and a word per class.
 Asked = tuple[Any, Any]
 
@@ -134,13 +136,14 @@ def _moved(model: Any, device: str | None) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Load without the progress bar and the report of transformers."""
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if shown:
-            logging.enable_progress_bar()
+    """Load without the progress bar and the report of transformers, one thread at a time."""
+    with _LOADING:
+        shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if shown:
+                logging.enable_progress_bar()

@@ -18,9 +18,11 @@ from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     ForwardPass,
     NetworkFingerprint,
+    alone_with,
     embedding_rows,
     plain_ids,
     rectangle,
+    restoring_tokenizer,
 )
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.lrp import (
@@ -311,7 +313,8 @@ class HuggingFace:
         The sizes of the weights stay what they were, so the network answers numbers of the usual
         size, which fresh weights need not do. Weights that layers share stay shared.
         """
-        twin = copy.deepcopy(self.network)
+        with alone_with(self.network):
+            twin = copy.deepcopy(self.network)
         drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
         with torch.no_grad():
             for weight in twin.parameters():
@@ -343,7 +346,8 @@ class HuggingFace:
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        return str(self.tokenizer.decode(plain_ids(ids)))
+        with restoring_tokenizer(self.tokenizer):
+            return str(self.tokenizer.decode(plain_ids(ids)))
 
 
 def check_parts(network: Any, tokenizer: Any) -> None:

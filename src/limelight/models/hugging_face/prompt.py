@@ -9,6 +9,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.forward import restoring_tokenizer
 from limelight.models.hugging_face.model import longest_input
 from limelight.text import Span, one_line
 
@@ -83,14 +84,15 @@ class Prompt(NamedTuple):
 
     def encoded(self, tokenizer: Any, text: str, next_word: str = "") -> Any:
         """Return the tokenizer's encoding of the whole prompt, whatever its length."""
-        return tokenizer(
-            f"{self.before}{text}{self.after}{next_word}",
-            add_special_tokens=self.special,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            truncation=False,
-            verbose=False,
-        )
+        with restoring_tokenizer(tokenizer):
+            return tokenizer(
+                f"{self.before}{text}{self.after}{next_word}",
+                add_special_tokens=self.special,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+                truncation=False,
+                verbose=False,
+            )
 
     def ids(self, tokenizer: Any, text: str, next_word: str = "") -> list[int]:
         """Return the tokens of the whole prompt, without what the tokenizer puts at an end."""

@@ -37,6 +37,11 @@ export function made(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
+/** The sentence that opens a view: what the model says, its class in bold, and what scores mean. */
+export function openingNodes([before, name, after]) {
+  return [before, made("b", {}, name), after];
+}
+
 /** The same for SVG. */
 export function drawn(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);

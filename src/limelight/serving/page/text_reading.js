@@ -10,10 +10,10 @@ import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
-import { defined, made } from "../../pages/elements/nodes.js";
+import { defined, made, openingNodes } from "../../pages/elements/nodes.js";
 import { written } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
-import { labelOf } from "../../pages/elements/shades.js";
+import { isSigned, labelOf } from "../../pages/elements/shades.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
 import { kept, pngFile, svgFile } from "./pictures.js";
 
@@ -41,12 +41,12 @@ export class TextReading extends HTMLElement {
     this.dataset.changed = changed;
     const parts = {
       title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
-      classes: made("limelight-classes"), aim: made("div", { class: "note" }), difference: made("p", { class: "difference", hidden: true }),
+      classes: made("limelight-classes"), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
       trouble: made("p", { class: "trouble", hidden: true }), notices: made("ul", { class: "notices", role: "note", "aria-label": "Notices" }),
       rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
-    this.replaceChildren(parts.title, parts.text, made("div", { class: "says" }, parts.classes, parts.aim), parts.difference, parts.trouble,
+    this.replaceChildren(parts.title, parts.text, parts.opening, parts.classes, parts.difference, parts.trouble,
       parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
@@ -129,13 +129,11 @@ export class TextReading extends HTMLElement {
   }
 
   #present(found, methods, when) {
-    const { trouble, notices, classes, aim } = this.#parts;
+    const { trouble, notices, classes } = this.#parts;
     trouble.hidden = true;
     if (when === "now") this.classList.remove("waiting");
     this.said = found.says;
     classes.outcomes = found.says.outcomes;
-    const { target, against, scale, value } = found.says;
-    aim.replaceChildren(`Explained: the ${scale} of `, made("b", {}, visibleText(target)), ...(against ? [" less that of ", made("b", {}, visibleText(against))] : []), `: ${written(value)}.`);
     this.#sayDifference(found);
     const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text);
     const order = this.methods.map(({ id }) => id);
@@ -145,6 +143,8 @@ export class TextReading extends HTMLElement {
     const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
     notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
     this.#parts.key.explanations = this.explanations;
+    const signs = new Set(this.explanations.map(isSigned)), kind = signs.size > 1 ? "mixed" : signs.has(false) ? "unsigned" : "signed";
+    this.#parts.opening.replaceChildren(...openingNodes(found.says.opening[kind]));
     this.#sayHow();
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
   }
@@ -166,7 +166,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     this.#parts.classes.outcomes = [];
     this.#parts.key.explanations = [];
-    for (const part of ["aim", "notices"]) this.#parts[part].replaceChildren();
+    for (const part of ["opening", "notices"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "trouble", "text"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
     this.#parts.readout.textContent = "Type a text above.";

@@ -4,7 +4,7 @@ import { GONE, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
-import { all, byId, dataIn, made } from "../../pages/elements/nodes.js";
+import { all, byId, dataIn, made, openingNodes } from "../../pages/elements/nodes.js";
 import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
 import { labelOf } from "../../pages/elements/shades.js";
@@ -123,7 +123,7 @@ async function open(place, { scroll = true } = {}) {
   table.chosen = place;
   state = { ...state, text: String(row) };
   stateToAddress(state, DEFAULTS);
-  const { explanations } = await got(`texts/one?row=${row}`);
+  const { explanations, opening } = await got(`texts/one?row=${row}`);
   if (state.text !== String(row)) return;
   const readout = made("p", { class: "readout", "aria-live": "polite" }, "Point at a word for its numbers.");
   const rows = explanations.map((e) => {
@@ -131,7 +131,7 @@ async function open(place, { scroll = true } = {}) {
     words.explanation = e;
     return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, scaleInWords(e)));
   });
-  const said = data.columns.said[place], i = data.columns.predicted[place];
+  const said = data.columns.said[place];
   const legend = made("limelight-legend");
   legend.explanations = explanations;
   const overview = made("div", { class: explanations[0].text.length > 300 ? "overview long" : "overview" }, ...rows);
@@ -144,7 +144,7 @@ async function open(place, { scroll = true } = {}) {
   const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text })}` }, "Open in “Type and see”")] : [];
   section.hidden = false;
   section.replaceChildren(made("h2", {}, `Text ${data.columns.id[place]}`),
-    made("p", {}, `Predicted ${data.classes[i] ?? "–"} (${columns.find(({ name }) => name === "sure").shown(place)})${said === null ? "" : `, labelled ${data.columns.label[place] < 0 ? said : data.classes[data.columns.label[place]]}`}. `, ...typed),
+    made("p", { class: "opening" }, ...openingNodes(opening), said === null ? "" : ` The label is “${data.columns.label[place] < 0 ? said : data.classes[data.columns.label[place]]}”.`, " ", ...typed),
     overview, readout, legend);
   if (scroll) section.scrollIntoView({ block: "nearest" });
 }

@@ -1,0 +1,96 @@
+"""Threads that share a model hear what one alone hears, whatever else is asked meanwhile."""
+
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from test_networks_restored import CHEAP, half_trained, state
+from test_next_token import language_model
+
+import limelight
+from limelight.explainers import usable_methods
+from limelight.models import why_not
+
+from tiny_models import tiny_model
+
+TEXTS = ("A superb film, but PREDICTABLE.", "the plot is bad")
+ROADS = ("loo", "gxi", "lrp", "alpha-avg", "alpha-grad")  # asked, embedded, frozen, shown, both
+
+
+@pytest.fixture(autouse=True)
+def _eager_switches():
+    """Let threads take turns as often as they can, so that a race is run many times."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def explained(model, method, text):
+    cheap = {} if why_not(model, "collapses") is None else CHEAP.get(method, {})
+    return limelight.explain(model, text, method, **cheap).scores
+
+
+def check_threads(*models, methods=None):
+    """Ask eight threads at once for everything that one thread was asked for."""
+    asked = [
+        (m, way, text) for m in models for way in methods or usable_methods(m) for text in TEXTS
+    ]
+    alone = [explained(*one) for one in asked]
+    order = list(range(len(asked)))
+    random.Random(7).shuffle(order)
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda i: explained(*asked[i]), order))
+    for i, found in zip(order, together, strict=True):
+        most = np.abs(alone[i]).max()
+        np.testing.assert_allclose(found, alone[i], rtol=0, atol=1e-6 * most, err_msg=asked[i][1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta-v2", "gpt2"])
+def test_eight_threads_hear_what_one_hears(family):
+    model = half_trained(family)
+    before = state(model)
+    check_threads(model)
+    after = state(model)
+    for part, was in before.items():
+        assert after[part] == was, part
+
+
+def test_threads_share_a_network_that_was_wrapped_twice():
+    first = half_trained()
+    second = limelight.wrap(first.network, tokenizer=first.tokenizer)
+    check_threads(first, second, methods=ROADS)
+
+
+def test_threads_share_a_language_model_under_two_templates():
+    network, tokenizer = language_model()
+    words = {"no": "bad", "yes": "good"}
+    asked = [
+        limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
+        for template in ("{text} is", "the film: {text} but")
+    ]
+    check_threads(*asked, methods=ROADS)
+
+
+def test_threads_share_models_that_are_no_networks():
+    tables = tiny_model()
+    function = limelight.wrap(
+        lambda texts: [[len(t) / 99, 1 - len(t) / 99] for t in texts], classes=["long", "short"]
+    )
+    check_threads(tables, tables.on("cpu"), function)
+
+
+def test_a_run_by_threads_stores_what_one_thread_finds(tmp_path):
+    model, texts = half_trained(), [f"{text} {word}" for text in TEXTS for word in ("good", "film")]
+    options = {"method": list(ROADS), "shard_texts": 1}
+    alone = limelight.explain_data(model, texts, output=tmp_path / "alone", **options)
+    with ThreadPoolExecutor(4) as threads:
+        run = limelight.explain_data(
+            model, texts, output=tmp_path / "run", executor=threads, **options
+        )
+    assert run.failed == 0
+    for found, true in zip(run, alone, strict=True):
+        np.testing.assert_allclose(found.scores, true.scores, rtol=1e-6, err_msg=found.method)
