@@ -58,6 +58,7 @@ IDS = {
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
+    "extreme_games": {"violations", "refused", "lime", "lime_intercept", "shapley_mean_field"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "faithfulness_per_second_deep": {
         "lrp",
@@ -96,6 +97,7 @@ NEEDS = {
     "serving": ("starlette", "uvicorn"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
     "live": ("playwright",),
+    "extreme_games": ("mpmath",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
     "surrogate": ("torch", "transformers"),
@@ -103,6 +105,7 @@ NEEDS = {
 }
 SCRIPTS = {
     "coverage": "coverage_study",
+    "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
 

@@ -1,6 +1,6 @@
 """LIME: its limit without sampling, by regression on the answers of any model, and formulas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, final
@@ -25,6 +25,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
     MEAN_FIELD,
     TargetGame,
+    based,
     bounded,
     exact_values,
     fitted_masks,
@@ -246,7 +247,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     fit = lime_fit(reading.ratio_game, **design)
     quality = zip(host_array(fit.r2)[:, 0], host_array(fit.bound)[:, 0], strict=True)
     return [
-        replace(one, **_quality(float(r2), float(bound)))
+        replace(one, **_quality(float(r2), float(bound), one.diagnostics))
         for one, (r2, bound) in zip(found, quality, strict=True)
     ]
 
@@ -254,19 +255,19 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
 def _limit_deleting(reading: Reading, i: int, design: dict[str, Any]) -> Finding:
     game = reading.collapsed.deletion_game(i, reading.target_weights)
     found = lime_under_deletion(game, **design)
-    return Finding(
-        scores=found.scores[0], bound=float(found.bound[0]), intercept=float(found.intercept[0])
-    )
+    base = based(found.intercept, found.intercept_bound)
+    return Finding(scores=found.scores[0], bound=float(found.bound[0]), **base)
 
 
-def _quality(r2: float, bound: float) -> dict[str, Any]:
-    """R² with its bound, and a warning where the fit is poor or not known."""
+def _quality(r2: float, bound: float, known: Mapping[str, Any]) -> dict[str, Any]:
+    """R² with its bound beside what is known, and a warning where the fit is poor or not known."""
+    found = {**known, "r2": r2, "r2_bound": bound}
     notice = f"LIME's linear model explains {r2:.0%} of the variation: read its scores with care."
     if bound > _UNKNOWN_FIT:
         notice = f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}."
     elif r2 >= _POOR_FIT:
-        return {"diagnostics": {"r2": r2, "r2_bound": bound}}
-    return {"diagnostics": {"r2": r2, "r2_bound": bound}, "notices": (notice,)}
+        return {"diagnostics": found}
+    return {"diagnostics": found, "notices": (notice,)}
 
 
 @final

@@ -152,16 +152,26 @@ def exact_values(
     found = solve(games)
     heads = head_scores(solve, games) if settings.per_head else None
     scores, bounds = host_array(found.scores), host_array(found.bound)
-    intercepts = getattr(found, "intercept", None)
+    bases: list[dict[str, Any]] = [{}] * len(scores)
+    if (intercepts := getattr(found, "intercept", None)) is not None:
+        bases = [based(*pair) for pair in zip(intercepts, found.intercept_bound, strict=True)]
     return [
         Finding(
             scores=scores[i, 0, : (d := len(features.strings))],
             bound=float(bounds[i, 0]),
             heads=None if heads is None else heads[:, i, :d],
-            intercept=None if intercepts is None else float(intercepts[i, 0]),
+            **bases[i],
         )
         for i, features in enumerate(reading.features)
     ]
+
+
+def based(intercept: Float[Array, " 1"], bound: Float[Array, " 1"]) -> dict[str, Any]:
+    """Return an intercept with its bound, as a finding has them."""
+    return {
+        "intercept": float(intercept[0]),
+        "diagnostics": {"intercept_bound": float(bound[0])},
+    }
 
 
 MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."

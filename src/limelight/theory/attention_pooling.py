@@ -6,13 +6,15 @@ mean over heads. Removing a feature replaces the logits and values of its positi
 takes the positions out, so that the rest is renormalised: b = B = 0.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Array
-from limelight.theory.ratio_game import RatioGame
+from limelight.theory.ratio_game import RatioGame, denominator_range
+from limelight.theory.table_rounding import ROUNDING, average_error
 
 
 def pooling_game(
@@ -53,10 +55,12 @@ def pooling_game(
             raise InputError(
                 f"removed_logit must have the shape of logit, {ell.shape}; got {ell_h.shape}."
             )
+    stays, pick = of_feature < 0, (of_feature == np.arange(of_feature.max() + 1)[:, None]).T * 1.0
     # The largest logit of each head is taken off before the exponential: a ratio does not notice.
+    # What a position that stays would have if it were removed is never met.
+    ell_h = np.where(stays, ell, ell_h)
     top = np.maximum(ell, ell_h).max(axis=-1, keepdims=True)
     g, g_h = np.exp(ell - top), there * np.exp(ell_h - top)
-    stays, pick = of_feature < 0, (of_feature == np.arange(of_feature.max() + 1)[:, None]).T * 1.0
     if removed_logit is None and not stays.any():
         raise InputError(
             "a game in which removed positions vanish needs a position that always stays; give one "
@@ -70,6 +74,18 @@ def pooling_game(
         A=(g * u) @ pick,
         B=(g_h * u_h) @ pick,
     )
+    # Exponentials are rounded, and products of small weights and values lose digits.
+    met = np.concatenate([u, np.where(stays, u, u_h) if there else u], axis=-1)
+    none = np.zeros(u.shape[:2])
+    error = average_error(
+        logit_error=none[0],
+        value_error=none,
+        low=met.min(axis=-1),
+        high=met.max(axis=-1),
+        terms=met.shape[-1],
+        smallest=denominator_range(game)[0],
+    )
+    game = replace(game, error=error)
     return game if skip is None else _with_skip(game, skip, removed_skip, stays, pick)
 
 
@@ -85,6 +101,9 @@ def _with_skip(
     kept = _part("skip", skip, (C, len(stays)))
     gone = 0 * kept if removed is None else _part("removed_skip", removed, kept.shape)
     more = (K + 1) / K
+    # Both states of every position, added up in any order.
+    added = ROUNDING * (2 * len(stays) + 8) * (np.abs(kept) + np.abs(gone)).sum(axis=-1)
+    assert game.error is not None  # noqa: S101 (`pooling_game` has put it there)
 
     def joined(values: np.ndarray, part: np.ndarray) -> np.ndarray:
         return np.concatenate([more * values, (K + 1) * part[:, None]], axis=1)
@@ -97,6 +116,7 @@ def _with_skip(
         N0=joined(game.N0, kept[:, stays].sum(axis=-1)),
         A=joined(game.A, kept @ pick),
         B=joined(game.B, gone @ pick),
+        error=joined((1 + 4 * ROUNDING) * game.error, added),
     )
 
 

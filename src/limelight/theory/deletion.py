@@ -73,7 +73,7 @@ def _head(
     low, high, c, half = _extent(game, i)
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
-    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.reach()[0])
+    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.demand())
     # The chain counts kept words, the design removed ones.
     weight = array_like(design.weight[::-1].copy(), game.g)
     kept, by_count = 0.0, 0.0

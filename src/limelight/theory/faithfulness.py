@@ -17,6 +17,7 @@ from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.leave_one_out import without_each
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head
 from limelight.theory.ratio_game import RatioGame, full_value
@@ -233,15 +234,18 @@ def greedy_order(game: RatioGame) -> Int[Array, " d"]:
     """The order that removes, at every step, the word without which f is smallest. O(d² K)."""
     _need_one(game)
     xp = array_namespace(game.a)
-    more_D, more_N = game.b - game.a, game.B[0] - game.A[0]
-    D = (game.D0 + xp.sum(game.a, axis=-1))[:, None]
-    N = (game.N0[0] + xp.sum(game.A[0], axis=-1))[:, None]
+    D, N = game.D0[:, None], game.N0[0][:, None]  # of what stays anyway, and of words removed
     open_ = xp.zeros_like(game.a[0])  # infinite at words that are gone
+    stays = xp.ones_like(game.a[0])
     order = []
     for _ in range(game.d):
-        j = int(xp.argmin(xp.mean((N + more_N) / (D + more_D), axis=0) + open_))
-        open_[j] = xp.inf
-        D, N = D + more_D[:, j : j + 1], N + more_N[:, j : j + 1]
+        # Summed afresh over the words that are left: D + b_j − a_j would lose every digit where j
+        # holds nearly everything, and a wrong word would go next.
+        without_D = D + without_each(game.a * stays) + game.b
+        without_N = N + without_each(game.A[0] * stays) + game.B[0]
+        j = int(xp.argmin(xp.mean(without_N / without_D, axis=0) + open_))
+        open_[j], stays[j] = xp.inf, 0.0
+        D, N = D + game.b[:, j : j + 1], N + game.B[0][:, j : j + 1]
         order.append(j)
     return xp.asarray(order, device=device(game.a))
 

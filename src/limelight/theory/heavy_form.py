@@ -23,7 +23,13 @@ from typing import Any, NamedTuple
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import RatioGame, denominator_range, quotient, value_range
+from limelight.theory.ratio_game import (
+    RatioGame,
+    denominator_range,
+    need_values,
+    quotient,
+    value_range,
+)
 from limelight.theory.reciprocal_sum import MOST_RATIO
 
 _ROUNDING = 2.0**-52
@@ -106,6 +112,11 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         step, n0 = step - c[..., None] * delta[:, None, :], n0 - c
     else:
         c, half_range, magnitude = _as_it_stands(game, terms)
+    if not bool(xp.all(xp.isfinite(step))):
+        raise DomainError(
+            "a ratio game needs values N_0, A, B that are finite, in units of the smallest D too."
+        )
+    need_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, game.K, game.C))))
     base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
     return HeavyForm(
         delta=delta,

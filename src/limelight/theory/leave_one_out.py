@@ -19,15 +19,15 @@ def leave_one_out(game: RatioGame) -> Valued:
     D, step = form.delta * kept, form.step * kept[:, None, :]
     full = form.value(xp.sum(step, axis=-1), xp.sum(D, axis=-1))
     # f without j is summed afresh: where j holds nearly everything, D − a_j would lose every digit.
-    less_D = _without(D) + form.delta * (1 - kept)
-    less_N = _without(step) + form.step * (1 - kept)[:, None, :]
+    less_D = without_each(D) + form.delta * (1 - kept)
+    less_N = without_each(step) + form.step * (1 - kept)[:, None, :]
     scores = full[..., None] - form.value(less_N, less_D)
     # Four sums of d terms, N and D of both texts, and the few operations that put them together.
     rounding = 2.0**-52 * (4 * game.d + 16) * 4 * form.magnitude
     return Valued(*heads_mean(game, scores, rounding + 2 * form.error))
 
 
-def _without(x: Float[Array, "*G d"]) -> Float[Array, "*G d"]:
+def without_each(x: Float[Array, "*G d"]) -> Float[Array, "*G d"]:
     """Σ_{k ≠ j} x_k for every j, from sums before and after j."""
     xp = array_namespace(x)
     zero = xp.zeros_like(x[..., :1])

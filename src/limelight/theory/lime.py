@@ -21,7 +21,7 @@ from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.lime_weights import BASE_TOLERANCE, LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import (
     heads_mean,
@@ -75,6 +75,9 @@ class LimePlan(NamedTuple):
             self.by_size[0] <= tolerance
             and self.by_reciprocal[0] < _AMPLIFIED
             and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
+            and self.by_size[1] <= BASE_TOLERANCE * tolerance
+            and self.by_reciprocal[1] < BASE_TOLERANCE * _AMPLIFIED
+            and self.by_rounding[1] * steps * 2**-52 < BASE_TOLERANCE * tolerance / 64
         )
 
 
@@ -109,7 +112,9 @@ def lime(
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    K, rungs = game.K, [_rung(plan.by_reciprocal[0]) for plan in plans]
+    slopes, bases = zip(*(plan.by_reciprocal for plan in plans), strict=True)
+    rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
+    K = game.K
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
     numbers = np.asarray([_numbers(plan) for plan in plans])
     p, omega, table = of_each_head(game, p, omega, numbers)

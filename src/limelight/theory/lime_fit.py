@@ -21,6 +21,7 @@ from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
 
 _ROUNDING = 2.0**-52
+MOST_SQUARED = 1e140  # of D_max/D_min, whose square double precision can hold with room to spare
 
 
 class Fit(NamedTuple):
@@ -86,10 +87,11 @@ def _document(
     off = reach * off * (2 * size + d * off)
     known = spread > 2 * error
     safe = xp.where(known, spread - error, xp.ones_like(spread))
-    r2 = xp.where(known, explained / xp.where(known, spread, 1 + 0 * spread), 1 + 0 * spread)
-    bound = xp.where(known, (off + xp.abs(r2) * error) / safe, 1 + 0 * spread)
+    # Unknown too where heads so peaked that their product overflows left no number.
+    one = xp.ones_like(spread)
+    r2 = xp.where(known, explained / xp.where(known, spread, one), one)
+    bound = xp.where(known, (off + xp.abs(r2) * error) / safe, one)
     # R² lies between 0 and 1, so a value brought back there is no further from it.
-    one = xp.ones_like(r2)
     return xp.minimum(xp.maximum(r2, 0 * one), one), xp.minimum(bound, one)
 
 
@@ -119,7 +121,8 @@ def _second_moment(
     error = h**2 * (twice * (mass + missed) + missed) + 4 * size**2 * rounding * (
         mass + abs(first) + abs(last)
     )
-    return total, error
+    # Products of two small nodes underflow where heads are more peaked than this.
+    return total, error if widest < MOST_SQUARED else xp.inf + error
 
 
 def _head(form: HeavyForm, k: int) -> HeavyForm:

@@ -46,7 +46,7 @@ def lime_by_recurrence(
     ]
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
-    shares = [2 * tolerance / x.reach()[0] for x in by_head]
+    shares = [2 * tolerance / x.demand() for x in by_head]
     results: dict[int, tuple[Array, ...]] = {}
     for rule, heads in grouped_by_rule(form, shares):
         for i in heads:

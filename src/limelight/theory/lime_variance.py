@@ -22,6 +22,7 @@ from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import Lime, ends, lime
+from limelight.theory.lime_fit import MOST_SQUARED
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
@@ -60,6 +61,11 @@ def lime_variance(
         return xp.zeros_like(game.A[0])
     limit = lime(game, bandwidth=bandwidth, tolerance=tolerance)
     form = heavy_form(game)
+    if not bool(xp.all(form.ratio < MOST_SQUARED)):
+        raise DomainError(
+            f"the standard error of LIME needs denominators within a factor of {MOST_SQUARED:g} of "
+            "each other; here one word outweighs all others."
+        )
     kept, removed = _weights(design, bandwidth, power)
     with_word, without = _mixtures(kept, removed, tolerance)
     heads = list(_heads(form, limit, tolerance))

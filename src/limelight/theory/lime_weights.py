@@ -17,6 +17,8 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 
+BASE_TOLERANCE = 100.0  # of the scores' tolerance: what the intercept may be off by
+
 
 class LimeDesign(NamedTuple):
     """Weight of each size 0..d, and the moments of the kept indicators Z under it."""
@@ -57,6 +59,12 @@ class LimeDesign(NamedTuple):
         """Σ_S |c_S| of β_j = Σ_S c_S f(S), and of the intercept: what a unit error of f can do."""
         slope = float(self.weight @ self.amplification())
         return slope, float(self.weight @ np.abs(self.intercept()))
+
+    def demand(self) -> float:
+        """What an error of 1/D counts: for β in full, for the intercept a hundredth."""
+        # Under a penalty β hears next to nothing of f, and 1/D might be anything; the intercept,
+        # which goes unpenalised, would be too.
+        return max(self.reach()[0], self.reach()[1] / BASE_TOLERANCE)
 
     def amplification(self) -> Float[Array, " sizes"]:
         """The mean of |κ_j| over the sets of size s: what a unit of weight there can do to β_j."""

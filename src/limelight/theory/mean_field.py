@@ -20,7 +20,7 @@ from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import sizes_of
-from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.ratio_game import RatioGame, in_own_units, word_mask
 from limelight.theory.second_order import distance_bound, lime_distance_bound, shapley_second_order
 
 _NODES = 16  # on each panel; halving panels keep every pole of 1/D̄ a panel's length away
@@ -55,7 +55,7 @@ def shapley_mean_field(game: RatioGame) -> Float[Array, "*batch C d"]:
     :func:`shapley_mean_field_bound` bounds its error.
     """
     xp = array_namespace(game.a)
-    return xp.mean(_weighed(game, _shares().weight), axis=-2)
+    return xp.mean(_weighed(in_own_units(game), _shares().weight), axis=-2)
 
 
 def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array, "*batch C d"]:
@@ -77,6 +77,7 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     kernel = psi * x * rest
     if not np.sum(kernel) > 0:
         raise DomainError(f"bandwidth {bandwidth} leaves no weight on any text; use a larger one.")
+    game = in_own_units(game)
     scores = _weighed(game, kernel / np.sum(kernel))
     slope = _slope(game, psi / np.sum(psi))
     real = xp.astype(word_mask(game), scores.dtype)[..., None, None, :]

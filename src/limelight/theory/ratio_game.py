@@ -14,9 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.namespace import array_namespace
+
+_LEAST, _MOST = 1e-100, 1e100  # of values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,6 +161,43 @@ def denominator_range(
     low = game.D0 + xp.sum(xp.minimum(game.a, game.b), axis=-1)
     high = game.D0 + xp.sum(xp.maximum(game.a, game.b), axis=-1)
     return low, high
+
+
+def in_own_units(game: RatioGame) -> RatioGame:
+    """The same game with the weights of a head in units of its largest D, if that is far from 1.
+
+    1/D² would overflow, or underflow.
+    """
+    xp = array_namespace(game.a)
+    _, high = denominator_range(game)
+    far = (high < 1e-100) | (high > 1e100)
+    if not bool(xp.any(far)):
+        return game
+    unit = xp.where(far, high, xp.ones_like(high))
+    heads, words = unit[..., None, :], unit[..., None]
+    return replace(
+        game,
+        D0=game.D0 / unit,
+        a=game.a / words,
+        b=game.b / words,
+        N0=game.N0 / heads,
+        A=game.A / heads[..., None],
+        B=game.B / heads[..., None],
+    )
+
+
+def need_values(size: Float[Array, "*n K"]) -> None:
+    """Refuse values whose products with small weights, or whose squares, would lose their digits.
+
+    ``size`` is the largest value of each head; the largest of all heads counts.
+    """
+    xp = array_namespace(size)
+    most = xp.max(size, axis=-1)
+    if not bool(xp.all((most == 0) | (most >= _LEAST) & (most <= _MOST))):
+        raise DomainError(
+            f"a ratio game needs values that are 0 or between {_LEAST:g} and {_MOST:g} in size; "
+            "multiply them by a number, and the scores are multiplied by it too."
+        )
 
 
 def shifted(game: RatioGame, c: Float[Array, "*batch C K"]) -> RatioGame:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
@@ -26,6 +27,8 @@ from limelight.theory.ratio_game import (
     RatioGame,
     Valued,
     denominator_range,
+    in_own_units,
+    need_values,
     shifted,
     value_range,
     word_mask,
@@ -102,10 +105,12 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     The bound counts `game.error`. Any multiplicities of words. Cost O(d log d).
     """
     xp = array_namespace(game.a)
+    game = in_own_units(game)
     moments = [_moments(d) for d in sizes_of(game)]
     sizes = _Sizes(*_tables(game, moments, fill=(1.0, 0.0, 0.0, 0.0, 0.0)))
     common, single = _tables(game, values, fill=(0.0, 0.0))
     mean = _mean_text(game, sizes.x)
+    need_values(xp.max(mean.size, axis=-1))
     # What a unit of |f| at size n can do to v_j, where word j is kept and where it is removed.
     kept, removed = xp.abs(common + single * (1 - sizes.x)), xp.abs(common - single * sizes.x)
     rest, further = _remainder(mean, sizes, kept=kept, removed=removed)
@@ -121,7 +126,13 @@ def second_order(game: RatioGame, values: Sequence[SymmetricValue]) -> Valued:
     if game.error is not None:
         reach = xp.sum(sizes.x * kept + (1 - sizes.x) * removed, axis=-1)
         bound = bound + reach * game.error
-    return Valued(xp.mean(scores, axis=-2), xp.mean(bound, axis=-1))
+    found = Valued(xp.mean(scores, axis=-2), xp.mean(bound, axis=-1))
+    if not bool(xp.all(xp.isfinite(found.scores))) or bool(xp.any(xp.isnan(found.bound))):
+        raise DomainError(
+            "the second order of a ratio game, and bounds by it, need values that are finite in "
+            "units of the smallest D too."
+        )
+    return found
 
 
 def distance_bound(scores: Float[Array, "*batch C d"], near: Valued) -> Float[Array, "*batch C"]:
