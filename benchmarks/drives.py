@@ -1,6 +1,7 @@
 """What drives a model, from a stored run: the tables of docs/summaries.md.
 
-limelight explain --data ../shared/data/imdb/test.parquet --method lime --output runs/imdb
+limelight explain --data ../shared/data/imdb/test.parquet --labels negative,positive \\
+    --method lime --output runs/imdb
 python benchmarks/drives.py shipped --run runs/imdb
 
 Then `python benchmarks/tables.py` writes the page.

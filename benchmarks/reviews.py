@@ -35,7 +35,7 @@ class Reviews(NamedTuple):
 def reviews(model: AttentionClassifier, *, count: int | None = None) -> Reviews:
     """Return ``count`` test reviews; without the data, texts of random words, and say so."""
     if IMDB.exists():
-        texts = list(read_labelled(IMDB, model.classes).texts[:count])
+        texts = list(read_labelled(IMDB, labels=model.classes).texts[:count])
         return Reviews(texts, f"IMDB test reviews ({len(texts)})", IMDB)
     print(f"There is no data at '{IMDB}'; texts of random words stand in for the reviews.")
     rng = np.random.default_rng(0)

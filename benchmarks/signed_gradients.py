@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=500)
     options = parser.parse_args()
     model = limelight.load(options.model)
-    labelled = read_labelled(options.data, model.classes, part="test")
+    labelled = read_labelled(options.data, part="test", labels=model.classes)
     chosen = np.random.default_rng(0).choice(len(labelled.texts), options.texts, replace=False)
     texts = [labelled.texts[i] for i in sorted(chosen.tolist())]
     attention = limelight.explain(model, texts, "alpha-avg", features="positions")

@@ -81,7 +81,7 @@ def summarized(run: Run, texts: int, name: str = "", source: Path | None = None)
 def made_up_run(folder: Path, texts: int, methods: tuple[str, ...], *, seed: int = 0) -> Run:
     """Return a run of so many texts; its shards are written here, without a model."""
     rng = np.random.default_rng(seed)
-    data = {"text": ["a good film"] * 2, "label": [1, 0]}
+    data = {"text": ["a good film"] * 2, "label": ["positive", "negative"]}
     few = limelight.explain_data(limelight.load(), data, list(methods), output=folder / "few")
     (file,) = few.record.data.files
     record = replace(

@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     }
     judged = limelight.judge(model, TEXTS, ["shapley", "gxi", "alpha-avg"], columns="all")
     (folder / "judgement.json").write_text(judged.to_json())
-    data = {"text": TEXTS * 6, "label": [1, 1, 1] * 6}
+    data = {"text": TEXTS * 6, "label": ["positive"] * 18}
     run = limelight.explain_data(model, data, ["lime", "loo"], output=folder / "run")
     pages |= {"judgement": judged.as_html(), "summary": run.summary().as_html()}
     for name, page in pages.items():

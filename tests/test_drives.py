@@ -18,7 +18,8 @@ def found(tmp_path_factory):
     pytest.importorskip("pyarrow")
     place = tmp_path_factory.mktemp("drives")
     texts = [f"a {word} film {n}" for word in ("superb", "awful") for n in range(11)]
-    rows = [f"{text},{int('superb' in text)}" for text in [*texts, "edie is here"]]
+    rows = [f"{text},{'positive' if 'superb' in text else 'negative'}" for text in texts]
+    rows.append("edie is here,negative")
     (place / "texts.csv").write_text("\n".join(["text,label", *rows]))
     limelight.explain_data(
         limelight.load(), place / "texts.csv", "lime", output=place / "run", workers=1

@@ -78,7 +78,7 @@ def main() -> None:
     model = limelight.load()
     explained = limelight.explain(model, TEXT, "shapley")
     judged = limelight.judge(model, list(TEXTS), list(METHODS))
-    data = {"text": list(TEXTS) * 6, "label": [1, 0, 1, 0, 1, 0] * 6}
+    data = {"text": list(TEXTS) * 6, "label": ["positive", "negative"] * 18}
     with tempfile.TemporaryDirectory() as folder, chdir(folder):  # the page names the run
         summary = limelight.explain_data(model, data, "lime", output="run").summary()
         figures(model)

@@ -66,7 +66,7 @@ def explain(
 @overload
 def explain(
     model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[Keywords]
-) -> list[Explanation]: ...
+) -> Explanations: ...
 @spelled_out()
 def explain(
     model: Any,  # anything else is refused in a sentence
@@ -76,8 +76,10 @@ def explain(
     budget: BudgetGiven | None = None,
     progress: Progress | None = None,
     **settings: Any,
-) -> Explanation | list[Explanation]:
+) -> Explanation | Explanations:
     """Return the score of every feature of ``text``; a list of texts gives a list.
+
+    The list is a table too: ``explain(model, texts).to_frame()``, ``.to_csv()``.
 
     Parameters
     ----------

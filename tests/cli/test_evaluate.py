@@ -51,12 +51,11 @@ def test_json_for_programs(limelight, model, data):
 
 def test_errors_are_one_sentence(limelight, model, data):
     data.write_text('{"text": "w1", "label": "meh"}\n')
-    assert limelight("evaluate", "--model", model, "--data", data) == (
-        2,
-        "",
-        f"Error: row 1 of '{data}' has the unknown label 'meh'; "
-        "the classes are class 0, class 1.\n",
-    )
+    refused = limelight("evaluate", "--model", model, "--data", data)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"Error: in '{data}', from row 1 on, the label 'meh' matches no ")
+    told = limelight("evaluate", "--model", model, "--data", data, "--labels", "meh=class 1")
+    assert told.code == 0
     gone = data.with_name("gone.csv")
     assert limelight("evaluate", "--model", model, "--data", gone) == (
         2,

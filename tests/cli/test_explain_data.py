@@ -13,9 +13,11 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 
 from limelight.runs import Run
 
-ROWS = (
-    "id,review,sentiment,year\n7,a wonderful film,1,1999\n8,,0,2000\n9,a boring bad story,0,2001\n"
-)
+ROWS = """id,review,sentiment,year
+7,a wonderful film,positive,1999
+8,,negative,2000
+9,a boring bad story,negative,2001
+"""
 
 
 @pytest.fixture

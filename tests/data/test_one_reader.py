@@ -70,7 +70,7 @@ def read_by(monkeypatch, model):
     from limelight.cli.options import Asking, QuestionOptions
     from limelight.cli.train import train
 
-    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _: model)
+    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _, **__: model)
     for computing in ("judging.judge", "data.evaluate", "runs.job.plan_run"):
         monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
     monkeypatch.setattr("limelight.training.train", lambda data, **_: arrives(data))

@@ -375,3 +375,31 @@ def test_a_head_far_below_the_others_does_not_vanish_under_deletion():
     model.__dict__["tables"] = replace(tables, position_logit=low)
     lowered = limelight.explain(model, text, "lime", replacement="delete").scores
     np.testing.assert_allclose(lowered, want, rtol=1e-6)
+
+
+def test_a_list_of_explanations_is_a_list_and_a_table(shipped):
+    texts = ["a superb film", "a bad plot", "superb"]
+    found = limelight.explain(shipped, texts, "shapley")
+    assert isinstance(found, list)
+    assert type(limelight.explain(shipped, [], "shapley")) is type(found)
+    frame = found.to_frame()
+    assert frame["document"].tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert frame["feature"].tolist() == [word for e in found for word in e.features]
+    assert frame["score"].tolist() == [score for e in found for score in e.scores]
+    assert found.to_csv().startswith(found[0].to_csv())
+    assert len(found.to_csv().splitlines()) == 8
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_result_draws_itself_into_a_file(shipped, tmp_path, ending):
+    pytest.importorskip("matplotlib")
+    text = "a superb film with a bad plot"
+    for found in (
+        limelight.explain(shipped, text),
+        limelight.explain(shipped, text, "interactions"),
+        limelight.compare(shipped, text, methods=["lime", "loo"]),
+    ):
+        path = tmp_path / f"x.{ending}"
+        found.save_figure(path)
+        start = path.read_bytes()[:5]
+        assert start == {"png": b"\x89PNG\r", "svg": b"<?xml", "pdf": b"%PDF-"}[ending]

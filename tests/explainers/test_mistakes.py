@@ -1,15 +1,21 @@
 """What a caller may get wrong, and the sentence that comes back."""
 
 import copy
+import json
+import math
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import limelight
 from limelight import DomainError, InputError
+from limelight.explainers.method import chosen, chosen_way
+from limelight.explainers.registry import METHODS
+from limelight.results.plan import SamplingPlan
 
 from tiny_models import tiny_model
 
@@ -153,3 +159,67 @@ def test_a_text_without_letters_is_explained_with_a_notice():
     signs = "The text has no letters and no digits, only other signs."
     assert signs in limelight.explain(MODEL, "?! 😀").notices
     assert signs not in limelight.explain(MODEL, "?! 7").notices
+
+
+MODELS = {
+    "paper": limelight.load(),
+    "function": limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"]),
+}
+SETTINGS = [
+    (who, name, setting)
+    for who, model in MODELS.items()
+    for name, method in METHODS.items()
+    if (way := chosen_way(method, model)) is not None
+    for setting in way.settings
+]
+ODD = [10**400, -(10**400), 10**5000, math.nan, math.inf, -math.inf, -1, True, "x", "7" * 400]
+
+
+@pytest.mark.parametrize(("who", "name", "setting"), SETTINGS)
+def test_what_a_setting_cannot_be_is_refused_in_a_sentence(who, name, setting):
+    method, model = METHODS[name], MODELS[who]
+    way = chosen_way(method, model)
+    for value in ODD:
+        try:
+            found = chosen(method, way, model, {setting: value})
+        except InputError as error:
+            said = str(error)
+            assert setting in said
+            assert said.endswith(".")
+            assert len(said) < 800
+        else:  # what is taken is taken as it is, and can be worked with
+            taken = getattr(found.settings, setting)
+            assert taken == value or setting == "layer"
+            assert not isinstance(taken, int) or abs(taken) <= 2**63
+
+
+@pytest.mark.parametrize("budget", [10**400, math.nan, math.inf, -1, True, "9" * 400, "1e400"])
+def test_what_a_budget_cannot_be_is_refused_in_a_sentence(budget):
+    with pytest.raises(InputError, match="budget must be a time"):
+        limelight.explain(MODELS["function"], "a b c", "shapley", budget=budget)
+
+
+@pytest.mark.parametrize(("rows", "said"), [("7" * 400, "digits."), ("1e400", "got inf")])
+def test_a_command_refuses_a_number_that_nothing_can_hold(request, rows, said):
+    command = request.getfixturevalue("limelight")
+    outcome = command("explain", "a superb film", "--method", "lime", "--set", f"rows={rows}")
+    assert outcome.code == 2
+    sentence = " ".join(outcome.err.split())
+    assert "the setting 'rows' must" in sentence
+    assert said in sentence
+
+
+@pytest.mark.parametrize("sizes", ["uniform", "balanced", "importance"])
+def test_a_plan_stands_where_the_weight_of_most_sizes_vanishes(shipped, sizes):
+    text = "the plot is predictable but the acting is superb and this film was a joy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = limelight.plan(shipped, text, bandwidth=0.02, sizes=sizes)
+    assert plan.needed >= 2 * plan.overhead > 0
+
+
+@pytest.mark.parametrize("overhead", [10**30, 10**400, 2**62, 0, -1])
+def test_a_plan_whose_overhead_nobody_draws_is_refused(shipped, overhead):
+    plan = json.loads(limelight.plan(shipped, "a superb film").to_json())
+    with pytest.raises(InputError, match="overhead must be a number of samples"):
+        SamplingPlan.from_json(json.dumps(plan | {"overhead": overhead}))

@@ -181,3 +181,20 @@ def test_the_command_draws_figures(limelight, tmp_path):
     page = tmp_path / "judgement.html"
     assert limelight(*asked, "--output", page).code == 0
     assert 'id="curves"' not in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):  # noqa: F811
+    file = tmp_path / "page.html"
+    found = tuple(replace(one, ceiling_kind="best found") for one in judged.texts)
+    replace(judged, texts=found).save_html(file)
+    inside = """svg => {
+        const edge = getComputedStyle(svg).overflow === "visible" ? svg.closest("section") : svg;
+        const box = edge.getBoundingClientRect();
+        return [...svg.querySelectorAll("text")].map((one) => [one, one.getBoundingClientRect()])
+            .filter(([, own]) => own.left < box.left || own.right > box.right)
+            .map(([one]) => one.textContent);
+    }"""
+    with watched_page(browser, file, width=width) as opened:
+        assert "best found" in opened.text_content("main svg[role=img]")
+        assert opened.eval_on_selector("main svg[role=img]", inside) == []

@@ -83,6 +83,57 @@ def test_foreign_code_is_not_run(tmp_path):
     assert "cannot be loaded" in complaint(folder)
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"_attn_implementation": "owner/repo"},
+        {"attn_implementation": "owner/repo@main:name"},
+        {"attn_implementation": {"": "sdpa", "text_config": "owner/repo"}},
+        {"text_config": {"_attn_implementation": "owner/repo"}},
+        {"_attn_implementation": "flash_attention_2"},  # fetched where it is not installed
+        {"_attn_implementation": ["owner/repo"]},
+        {"experts_implementation": "sonicmoe"},
+    ],
+)
+def test_kernels_are_not_fetched(tmp_path, keys, monkeypatch):
+    from transformers import AutoModelForSequenceClassification
+
+    def reached(*_, **__):
+        raise SystemExit("transformers has seen the configuration")
+
+    monkeypatch.setattr(AutoModelForSequenceClassification, "from_pretrained", reached)
+    folder = written(tmp_path, **keys)
+    assert complaint(folder).startswith(
+        f"the Hugging Face model '{folder}' must compute with what transformers has (eager, "
+    )
+
+
+@pytest.mark.parametrize("name", ["eager", "sdpa", None])
+def test_ways_of_transformers_own_are_taken(tmp_path, name):
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"_attn_implementation": name}))
+    assert load(tmp_path).network.config._attn_implementation == (name or "sdpa")
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"config.json": {"quantization_config": {"quant_method": "mxfp4"}}}, "is quantized, and"),
+        ({"adapter_config.json": {"base_model_name_or_path": "o/r"}}, "is an adapter of another ("),
+    ],
+)
+def test_parts_of_other_places_are_not_fetched(tmp_path, files, sentence):
+    folder = written(tmp_path, **files.pop("config.json", {}))
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+    assert complaint(folder).startswith(f"the Hugging Face model '{folder}' {sentence}")
+
+
 def test_the_light_install_names_the_extra(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", LIGHT, str(written(tmp_path))], capture_output=True, text=True
@@ -90,5 +141,7 @@ def test_the_light_install_names_the_extra(tmp_path):
     assert run.returncode == 2
     assert run.stderr == (
         f"Error: the Hugging Face model '{tmp_path}' needs torch and transformers; "
-        'run: pip install "limelight[hf]".\n'
+        'run: pip install "limelight[hf]", or in a checkout: pip install -e ".[hf]". Without a '
+        "GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch is 6 GB with what "
+        "a GPU needs.\n"
     )

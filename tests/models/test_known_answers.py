@@ -27,7 +27,9 @@ def reviews(shared):
     pytest.importorskip("pyarrow")
     from limelight.data import read_labelled
 
-    data = read_labelled(shared / "data" / "imdb" / "train.parquet", ("negative", "positive"))
+    data = read_labelled(
+        shared / "data" / "imdb" / "train.parquet", labels=("negative", "positive")
+    )
     chosen = np.random.default_rng(0).permutation(len(data.texts))[:1500]
     return [data.texts[i] for i in chosen], [int(data.labels[i]) for i in chosen]
 
@@ -81,7 +83,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
 def by_subsets(reviews):
     """A normalised model, a sentence of nine words, and the logit of each of its subsets."""
     pipeline = fitted(reviews, C=10.0)
-    model = limelight.wrap(pipeline)
+    model = limelight.wrap(pipeline.predict_proba, classes=["negative", "positive"])  # asked
     weight = word_weights(pipeline)
     strong = sorted(weight, key=lambda word: -abs(weight[word]))[:40]
     words = ["the", *strong[::5]]

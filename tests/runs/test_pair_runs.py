@@ -141,14 +141,14 @@ def test_labelled_pairs_are_read_and_measured(tmp_path):
     path = written(tmp_path, ".csv")
     data = limelight.read_labelled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
-    found = limelight.evaluate(model(), data)
+    found = limelight.evaluate(model(), data, labels=model().classes)
     assert found.confusion.tolist() == [[2, 0], [0, 3]]
     named = limelight.read_labelled(path, text_column="hypothesis", pair_column="premise")
     assert named.texts[0] == (HYPOTHESES[0], PREMISES[0])
     alone = limelight.read_labelled(path, text_column="hypothesis")
     assert alone.texts == tuple(HYPOTHESES)
     with pytest.raises(InputError, match="this function takes pairs"):
-        limelight.evaluate(model(), alone)
+        limelight.evaluate(model(), alone, labels=model().classes)
     with pytest.raises(InputError, match="has no column 'second'"):
         limelight.read_labelled(path, text_column="premise", pair_column="second")
 

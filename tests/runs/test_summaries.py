@@ -64,10 +64,14 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     assert [one[:3] for one in found] == [one[:3] for one in rows[:7]]
     assert [one[3] for one in found] == pytest.approx([one[3] for one in rows[:7]], rel=1e-6)
     assert all(one.explanation == run.explanation(one.row) for one in view.mistakes)
-    table = run.mistakes(most=4).to_pylist()
-    assert [row["row"] for row in table] == [one[0] for one in rows[:4]]
-    best = [word for word, _ in run.explanation(table[0]["row"]).top(5)]
-    assert table[0]["words"] == best
+    table = run.mistakes(most=40).to_pylist()
+    assert [row["row"] for row in table] == [one[0] for one in rows[:40]]
+    assert {row["predicted"] for row in table} == set(run.classes)
+    for row in table:
+        e = run.explanation(row["row"])
+        side = 1 if row["predicted"] == e.target else -1
+        for_it = [(side * s, w) for w, s in zip(e.features, e.scores, strict=True)]
+        assert row["words"] == [w for s, w in sorted(for_it, reverse=True)[:5] if s > 0]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_labels_that_are_no_classes_say_so(tmp_path):
     found = run.summary()
     assert found.views[0].right is None
     assert not found.views[0].mistakes
-    assert "No label is the name or the number of a class" in found.notices[0]
+    assert "The label 'good' matches no class of the model" in found.notices[0]
 
 
 def test_words_are_compared_by_welch_and_holm():
@@ -215,6 +219,22 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
         assert (row["texts"], row["predicted"]) == (len(group), len(target))
         assert (row["right"], row["labelled"]) == (len(right), len(group))
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
+
+
+@pytest.mark.parametrize(
+    ("low", "scale"), [(100.0, 12.0), (0.0, 1e-5), (-1e6, 3.0), (0.5, 1e9), (7.0, 0.1)]
+)
+def test_texts_are_cut_where_the_name_of_a_slice_says_in_few_digits(tmp_path, low, scale):
+    prices = (low + scale * np.random.default_rng(3).standard_normal(80)).tolist()
+    run = run_of(tmp_path, [f"w{i % 3}" for i in range(80)], columns={"price": prices})
+    rows = run.slices("price").to_pylist()
+    assert len(rows) == 6
+    for row, is_last in zip(rows, [False] * 5 + [True], strict=True):
+        start, end = row["slice"].replace(" to below ", " to ").split(" to ")
+        last = [x for x in prices if is_last and x == float(end)]
+        inside = [x for x in prices if float(start) <= x < float(end)]
+        assert row["texts"] == len(inside + last)
+        assert max(map(len, (start, end))) <= 12  # the quantiles have seventeen
 
 
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):

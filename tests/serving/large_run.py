@@ -41,7 +41,7 @@ def reviews(count, seed=0):
         strong = GOOD if rng.random() < (0.8 if label else 0.2) else BAD
         words = [*rng.choice(REST, rng.integers(4, 20)), *rng.choice(strong, 2)]
         texts.append(" ".join(rng.permutation(words)))
-        labels.append(label)
+        labels.append(("negative", "positive")[label])
     return texts, labels
 
 

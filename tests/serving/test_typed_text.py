@@ -9,6 +9,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
+from limelight.serving.served import ServedModel, model_facts
 from limelight.serving.texts import (
     MOST_CHARACTERS,
     TextQuestion,
@@ -53,6 +54,29 @@ def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods)
     c = limelight.compare(shipped, TEXT, methods=methods)
     assert tuple(shown(shipped, methods=methods)["says"]["opening"][kind]) == shown_opening(list(c))
     assert f"{shown_opening(list(c))[2]}</p>" in c.to_html(fragment=True)
+
+
+def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
+    pytest.importorskip("transformers", reason="a deep model (extra hf)")
+    from tiny_transformers import tiny
+
+    network, tokenizer = tiny("bert")
+    deep = limelight.wrap(network, tokenizer=tokenizer)
+    models = {"exact": shipped, "deep": deep, "function": limelight.wrap(_half, classes=["a", "b"])}
+    facts = {name: model_facts(ServedModel(name="", model=one)) for name, one in models.items()}
+    first = {name: one["first"] for name, one in facts.items()}
+    assert first == {
+        "exact": ["shapley", "lime", "alpha-avg"],
+        "deep": ["lrp", "shapley"],
+        "function": ["shapley", "lime"],
+    }
+    quick = {one["id"] for one in facts["deep"]["methods"] if one["quick"]}
+    assert "lrp" in quick
+    assert "shapley" not in quick
+
+
+def _half(texts):
+    return np.full((len(texts), 2), 0.5)
 
 
 def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):

@@ -158,7 +158,7 @@ class Setting:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
         return self._input(
             f"{name} {part}",
-            lambda: read_labelled(self._place(name, part), CLASSES[name], part=_part(part)),
+            lambda: read_labelled(self._place(name, part), part=_part(part), labels=CLASSES[name]),
         )
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:

@@ -104,7 +104,7 @@ class DataRun:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
-        model = asking.model.load()
+        model = asking.model.load(labelled=True)
         names = names_in(methods)
         output = Path(asking.out.output or "")
         with run_shown(output, self.log) as shown:
@@ -119,6 +119,7 @@ class DataRun:
                 pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
+                labels=asking.model.data_labels,
                 budget=asking.budget,
                 texts_kept=not self.no_texts,
                 limit=self.limit,

@@ -38,7 +38,7 @@ def evaluate(
     """
     from limelight import data as datasets
 
-    classifier = model.load()
+    classifier = model.load(labelled=True)
     texts = datasets.read_labelled(
         data,
         classifier.classes,
@@ -46,6 +46,7 @@ def evaluate(
         text_column=text_column,
         pair_column=pair_column,
         label_column=label_column,
+        labels=model.data_labels,
     )
     with ProgressShown("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)

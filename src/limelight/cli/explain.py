@@ -12,7 +12,7 @@ from limelight.cli.options import Asking, QuestionOptions, names_in
 from limelight.cli.output import only, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
-from limelight.results import Comparison, Explanation
+from limelight.results import Explanation
 from limelight.results.explanation import explanations_csv
 
 
@@ -77,19 +77,8 @@ def _show(
         case "html":
             write([only(results, form).to_html()], output)
         case _:
-            _draw(only(results, form), str(output))
+            only(results, form).save_figure(str(output))
     answers.finish(said=form in ("terminal", "json", "html"))
-
-
-def _draw(found: Explanation | Comparison, path: str) -> None:
-    from limelight.pages import figures
-
-    if isinstance(found, Comparison):
-        drawn = figures.coloured_sentence(found)
-    else:
-        draw = figures.bar_chart if found.pairs is None else figures.interaction_heatmap
-        drawn = draw(found)
-    figures.save_figure(drawn, path)
 
 
 def compare(

@@ -58,7 +58,10 @@ class ModelOptions:
         With a causal language model: what it is asked, with {text} in it, or a list of chat
         messages as JSON.
     labels
-        The word that stands for each class there, as in negative=bad,positive=good.
+        The word that stands for each class there, as in negative=bad,positive=good. Without a
+        template, and with labelled data: which class a label is, where labels are numbers or other
+        names than the classes have. The classes in the order of the numbers, as in World,Sports, or
+        neg=negative,pos=positive.
     """
 
     model: Path | None = None
@@ -66,9 +69,17 @@ class ModelOptions:
     template: str | None = None
     labels: str | None = None
 
-    def load(self) -> Model:
-        """Return the model; with template and labels it is a language model that is asked."""
-        if self.template is None and self.labels is None:
+    @property
+    def data_labels(self) -> str | None:
+        """What is said about labels of data; a template's labels name the classes themselves."""
+        return self.labels if self.template is None else None
+
+    def load(self, *, labelled: bool = False) -> Model:
+        """Return the model; with template and labels it is a language model that is asked.
+
+        ``labelled``: without a template, the labels are those of data.
+        """
+        if self.template is None and (self.labels is None or labelled):
             return load(self.model, device=self.device)
         if self.model is None:
             raise InputError(

@@ -137,6 +137,7 @@ def summarize(
     top: int = 20,
     representatives: int = 8,
     against: Path | None = None,
+    labels: str | None = None,
     out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)
 ) -> None:
     """Say what drives a model over a whole data set: words, mistakes, slices.
@@ -156,13 +157,16 @@ def summarize(
         Representative texts that are picked.
     against
         Folder of another run: show what differs from it instead.
+    labels
+        Which class a label is, where labels are numbers or other names than the classes have: the
+        classes in the order of the numbers, "World,Sports", or "neg=negative,pos=positive".
     """
     from limelight.runs import Run
 
     form = out.form
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
-    opened = Run(run)
+    opened = Run(run, labels=labels)
     found: RunSummary | RunDifference
     if against is not None:
         found = opened.against(Run(against), method)

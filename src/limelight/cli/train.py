@@ -27,7 +27,7 @@ def train(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     recipe: str = "default",
     validation: str | None = None,
-    classes: str | None = None,
+    labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
     seed: Seed = 0,
     epochs: int | None = None,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
@@ -54,9 +54,9 @@ def train(
     validation
         File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
         everything and keeps the last epoch.
-    classes
+    labels
         Names of the classes in the order of their numbers, separated by commas:
-        "negative,positive".
+        "negative,positive"; or the class of each label: "neg=negative,pos=positive".
     seed
         Same seed, same model.
     epochs
@@ -74,9 +74,8 @@ def train(
     from limelight.training import recipe_named
 
     settings = _changed(recipe_named(recipe), set, epochs)
-    names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    read = partial(read_labelled, text_column=text_column, label_column=label_column)
-    texts = read(data, names)
+    read = partial(read_labelled, text_column=text_column, label_column=label_column, labels=labels)
+    texts = read(data)
     held: LabelledTexts | float | None = None
     if validation is not None:
         try:

@@ -1,8 +1,9 @@
 """Labelled and marked texts: reading them, fetching them, measuring a model on them. No torch."""
 
 from limelight.data.columns import read_texts
-from limelight.data.evaluation import Evaluation, evaluate, wilson_interval
+from limelight.data.evaluation import Evaluation, evaluate
 from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.labels import wilson_interval
 from limelight.data.rationales import RationaleTexts, read_rationales
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.data.files import Batch, Source, is_text, sources_of
+from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError
 from limelight.text import Given
 from limelight.text.characters import LONE_SURROGATE
@@ -89,6 +90,7 @@ class DataRecord:
     columns: DataColumns
     texts_kept: bool
     limit: int | None = None
+    labels: dict[str, str] | None = None  # classes of labels, where somebody said which is which
 
     @property
     def rows(self) -> int:
@@ -228,11 +230,18 @@ class DataSet:
         if not number:
             raise InputError(f"'{self.name}' has no rows.")
 
-    def record(self, *, texts_kept: bool, limit: int | None = None) -> DataRecord:
+    def record(
+        self, *, texts_kept: bool, limit: int | None = None, labels: Labels | None = None
+    ) -> DataRecord:
         """Return what identifies the data: every file is read once, for its digest and its rows.
 
         Of more than ``limit`` rows the first ones are taken.
         """
+        if labels is not None and self.columns.label is None:
+            raise InputError(
+                "labels= says which class a label is, but these data have no column of labels; "
+                "name it: label_column (--label-column)."
+            )
         limit = _checked_limit(limit)
         files = [
             DataFileRecord(
@@ -246,7 +255,13 @@ class DataSet:
         if not (rows := sum(file.rows for file in files)):
             raise InputError(f"'{files[0].path}' has no rows.")
         cut = limit if limit is not None and limit < rows else None
-        return DataRecord(files=files, columns=self.columns, texts_kept=texts_kept, limit=cut)
+        return DataRecord(
+            files=files,
+            columns=self.columns,
+            texts_kept=texts_kept,
+            limit=cut,
+            labels=label_classes(labels) or None,
+        )
 
     def shards(self, record: DataRecord, size: int, wanted: Collection[int]) -> Iterator[Any]:
         """Yield the ``wanted`` shards of ``size`` texts each, in order, as Arrow tables.

@@ -1,6 +1,5 @@
 """How well a model does on labelled texts, and what it noticed on the way."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.labels import ClassLabels, Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
 from limelight.models.protocol import document_by
@@ -75,37 +75,40 @@ def evaluate(
     model: Model,
     data: Any,
     *,
+    labels: Labels | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all.
 
     ``data`` are labelled texts, or what :func:`read_labelled` makes them of: a path or a table.
+    Labels are matched with the classes of the model by name; ``labels`` says which is which where
+    they are numbers or other names, as :func:`read_labelled` does.
     """
     if not isinstance(data, LabelledTexts):
-        data = read_labelled(data, model.classes, part="test")
+        data = read_labelled(data, model.classes, part="test", labels=labels)
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
-    size = len(model.classes)
-    if data.classes not in (None, model.classes) or data.labels.max() >= size:
-        raise InputError(
-            f"the classes of '{data.source}' ({', '.join(data.class_names)}) are not those of "
-            f"the model ({', '.join(model.classes)})."
-        )
+    size, named = len(model.classes), ClassLabels(model.classes, labels)
+    names = [data.class_names[label] for label in range(data.labels.max() + 1)]
+    if wrong := named.unmatched(names[label] for label in np.unique(data.labels)):
+        raise InputError(f"in '{data.source}' {wrong}.")
+    class_of = np.array([named.number(name) or 0 for name in names])
     confusion, counts = np.zeros((size, size), dtype=np.int64), NoticeCounts()
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
-        texts, labels = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
+        texts, true = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
         predicted = _probabilities(model, texts, first, data.source, counts).argmax(axis=1)
-        np.add.at(confusion, (labels, predicted), 1)
+        np.add.at(confusion, (class_of[true], predicted), 1)
         if progress:
             progress(first + len(texts), len(data))
     seconds = time.perf_counter() - start
+    doubt = below_chance(int(np.trace(confusion)), len(data), size)
     return Evaluation(
         classes=model.classes,
         confusion=confusion,
         seconds=seconds,
         source=data.source,
-        notices=tuple(counts.sentences()),
+        notices=(*counts.sentences(), *([doubt] if doubt else [])),
     )
 
 
@@ -120,14 +123,3 @@ def _probabilities(
             raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
         counts.add(f"row {row}", documents[-1].notices)
     return class_probabilities(model.outputs(documents), model.link)
-
-
-def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Return the score interval of a proportion: the p with |p̂ − p| ≤ z √(p (1 − p) / n)."""
-    share, spread = right / total, z * z / total
-    centre = (share + spread / 2) / (1 + spread)
-    half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
-    # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
-    return max(0.0, centre - half) if right else 0.0, min(
-        1.0, centre + half
-    ) if right < total else 1.0

@@ -12,6 +12,7 @@ import numpy as np
 
 from limelight.data.columns import check_column, fault, opened_data
 from limelight.data.files import data_files, whole_text
+from limelight.data.labels import ClassLabels, Labels, label_classes
 from limelight.errors import InputError
 from limelight.shapes import Int
 from limelight.text import Given, joined
@@ -78,15 +79,22 @@ def read_labelled(
     text_column: str | None = None,
     pair_column: str | None = None,
     label_column: str | None = None,
+    labels: Labels | None = None,
 ) -> LabelledTexts:
     """Return the texts and labels stored at ``path``, or of a table in memory.
 
     Files, tables and columns are those of :func:`limelight.explain_data`: without their names,
     columns such as "text" or "review" and "label" or "class" are found. A label is a name or a
-    number from 0; with ``classes`` given it must be one of these names or their numbers, otherwise
-    names are sorted and numbers stay without names. A folder without data files is the IMDB
-    archive's ``aclImdb/train`` or ``aclImdb/test``; for ``aclImdb`` itself, ``part`` says which.
+    number from 0; with ``classes`` given it must be one of these names, in any case of letters.
+    Numbers are matched with classes that are numbers ("0", "LABEL_0", "class 0"), never with the
+    places of classes: ``labels`` says what they stand for, in their order (["World", "Sports"]), or
+    what any label stands for ({"neg": "negative"}). Without ``classes`` names are sorted, and
+    numbers that ``labels`` does not name stay without names. A folder without data files is the
+    IMDB archive's ``aclImdb/train`` or ``aclImdb/test``; for ``aclImdb`` itself, ``part`` says
+    which.
     """
+    if classes is None and labels is not None:
+        classes = list(dict.fromkeys(label_classes(labels).values()))
     texts, raw = list[Given](), list[Any]()
     if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
         texts, raw = _folder(folder, part)
@@ -101,8 +109,12 @@ def read_labelled(
             texts.append(row.text)
             raw.append(label)
         name = data.name
-    labels, found = _numbered(raw, name, None if classes is None else tuple(classes))
-    return LabelledTexts(texts, labels, found, Path(name).name)
+    if classes is None:
+        numbers, found = _numbered(raw, name)
+    else:
+        found = tuple(classes)
+        numbers = _looked_up(raw, name, ClassLabels(found, labels))
+    return LabelledTexts(texts, numbers, found, Path(name).name)
 
 
 def _is_archive(path: Path, part: str) -> bool:
@@ -127,12 +139,8 @@ def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:
     return texts, labels
 
 
-def _numbered(
-    raw: list[Any], path: str, classes: tuple[str, ...] | None
-) -> tuple[Int[np.ndarray, " n"], tuple[str, ...] | None]:
-    """Return labels as numbers, and the names of the classes if file or caller name them."""
-    if classes is not None:
-        return _looked_up(raw, path, classes), classes
+def _numbered(raw: list[Any], path: str) -> tuple[Int[np.ndarray, " n"], tuple[str, ...] | None]:
+    """Return labels as numbers, and the names of the classes where they have any."""
     numbers = [_whole(label) for label in raw]
     if None not in numbers:
         present = sorted({number for number in numbers if number is not None})
@@ -151,22 +159,17 @@ def _numbered(
                 "labels are names, or whole numbers from 0."
             )
     names = tuple(sorted(set(raw)))
-    return _looked_up(raw, path, names), names
+    return np.array([names.index(label) for label in raw]), names
 
 
-def _looked_up(raw: list[Any], path: str, classes: tuple[str, ...]) -> Int[np.ndarray, " n"]:
-    """Return the number of each label, which may be a name or that number itself."""
-    number_of = {name: number for number, name in enumerate(classes)}
-    numbers = []
-    for i, label in enumerate(raw):
-        number = number_of.get(label) if isinstance(label, str) else None
-        number = _whole(label) if number is None else number
-        if number is None or number >= len(classes):
-            raise InputError(
-                f"row {i + 1} of '{path}' has the unknown label {label!r}; "
-                f"the classes are {', '.join(classes)}."
-            )
-        numbers.append(number)
+def _looked_up(raw: list[Any], path: str, named: ClassLabels) -> Int[np.ndarray, " n"]:
+    """Return the number of the class that each label names."""
+    numbers = [named.number(label) for label in raw]
+    if None in numbers:
+        wrong = raw[row := numbers.index(None)]
+        if wrong is None:
+            raise InputError(f"row {row + 1} of '{path}' has no label.")
+        raise InputError(f"in '{path}', from row {row + 1} on, {named.unmatched(raw)}.")
     return np.array(numbers)
 
 

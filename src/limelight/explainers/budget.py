@@ -1,6 +1,5 @@
 """How much is asked about a text: draws of a method, and the budget that they keep within."""
 
-import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.text_game import TextGame
 from limelight.results import Finding
 from limelight.sampling.all_masks import affordable
+from limelight.text import one_line
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
 # 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs
@@ -180,7 +180,9 @@ class Budget:
     def of(given: object) -> "Budget":
         """Return a budget from a number of seconds, or from "30s", "2 min" or "400 calls"."""
         if isinstance(given, Real) and not isinstance(given, bool):
-            if 0 <= float(given) < math.inf:
+            if (
+                0 <= cast(float, given) < 1e18
+            ):  # seconds; a whole number may be too large for any other
                 return Budget(float(given), None)
         elif isinstance(given, str) and (found := _WRITTEN.fullmatch(given)) is not None:
             count, unit = float(found[1]), found[2].lower()
@@ -190,7 +192,7 @@ class Budget:
                 return Budget(count * _UNITS[unit], None)
         raise InputError(
             'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
-            f'"400 calls", and at least 0; got {given!r}.'
+            f'"400 calls", and at least 0; got {one_line(repr(given), 60)}.'
         )
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
+from limelight.text import one_line
 
 
 class Range(NamedTuple):
@@ -55,6 +56,9 @@ class NotBelow(NamedTuple):
     """The setting that this one, the most there may be of it, may not be below."""
 
     other: str
+
+
+_MOST_BITS = 63
 
 
 class Declared(NamedTuple):
@@ -100,7 +104,7 @@ def _check_values(settings: Any) -> None:
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
         # What nobody has set is right, and most settings are not set.
-        if value is not default and type(value) not in allowed:
+        if value is not default:
             object.__setattr__(settings, name, value := _typed(name, allowed, value))
         for one in ranges:
             if isinstance(one, NotBelow):
@@ -118,15 +122,21 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
-    for name, _, allowed, _ in cls.declared:
-        if name in given and type(given[name]) not in allowed:
-            given[name] = _typed(name, allowed, given[name])
-    return cls(**given)
+    kinds = {one.name: one.allowed for one in cls.declared}
+    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
+    if type(value) in allowed and type(value) is not int:
+        return value
     number = isinstance(value, Real) and not isinstance(value, bool)
+    if isinstance(value, int) and (bits := value.bit_length()) > _MOST_BITS:
+        # Neither NumPy nor, beyond some thousand digits, a sentence can hold it.
+        raise InputError(
+            f"the setting {name!r} must lie between −2^{_MOST_BITS} and 2^{_MOST_BITS}; got a "
+            f"number of about {math.ceil(bits * math.log10(2)):,} digits."
+        )
     if str in allowed and isinstance(value, str):
         return value
     if bool in allowed:
@@ -138,7 +148,7 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     else:
         fits, wanted = isinstance(value, str), "a word"
     if not fits:
-        raise InputError(f"the setting {name!r} must be {wanted}; got {value!r}.")
+        raise InputError(f"the setting {name!r} must be {wanted}; got {one_line(repr(value), 60)}.")
     if not number:
         return value
     return float(value) if float in allowed else int(value)
@@ -229,13 +239,13 @@ def by_quadrature(
     settings: Collection[str] = ("tolerance",),
     **meant: str,
 ) -> Way:
-    """Return a way that integrates the tables of a model, within a bound.
+    """Return a way that integrates the game of a model, within a bound.
 
     ``meant`` is what settings mean that are not among those of most ways.
     """
     means = MEANS | meant
     return Way(
-        needs="collapses",
+        needs="games",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Unpack, cast, final
+from typing import Annotated, Unpack, final
 
 import numpy as np
 
@@ -141,7 +141,12 @@ def _piloted(reading: Reading, planned: LimeSampled, pilot: int, overhead: int) 
         )
     limit = replace(planned, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
     found = regression(limit, reading)
-    return replace(found, stderr=cast(Any, found.stderr) * math.sqrt(pilot - overhead))
+    if found.stderr is None:
+        raise DomainError(
+            f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "
+            "are needed; draw a larger pilot."
+        )
+    return replace(found, stderr=found.stderr * math.sqrt(pilot - overhead))
 
 
 def _overhead(d: int, planned: LimeSampled) -> int:
@@ -149,9 +154,7 @@ def _overhead(d: int, planned: LimeSampled) -> int:
 
     n samples of uneven weights w count as n E[w]²/E[w²] even ones.
     """
-    psi = size_weight(d, planned.bandwidth)[1:]
-    drawn = psi ** SIZES[planned.sizes]
-    drawn = drawn / np.sum(drawn)
-    weight = psi / drawn
-    share = float(drawn @ weight) ** 2 / float(drawn @ weight**2)
-    return math.ceil((d + 1) / share)
+    psi, power = size_weight(d, planned.bandwidth)[1:], SIZES[planned.sizes]
+    # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
+    share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
+    return math.ceil((d + 1) / float(share))

@@ -27,6 +27,7 @@ from limelight.explainers.target_game import (
     TargetGame,
     bounded,
     exact_values,
+    seen_errors,
     unseen_effects,
 )
 from limelight.results import Finding
@@ -103,7 +104,8 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
     )
     return Finding(
         scores=found.values[0],
-        stderr=found.stderr[0],
+        # Two words have one pair of orders, whose mean is exact.
+        stderr=seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
         base_value=game.base_value,
         notices=_of_orders(settings, found, d) + game.notices,
         diagnostics={"pairs_drawn": found.pairs},
@@ -128,6 +130,7 @@ def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ..
             draws=found.pairs,
             same="give the same scores",
             what="pairs of orders",
+            tail=float(found.tail[0]),
         )
     )
 
@@ -229,7 +232,7 @@ class Loo:
 def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
     targets, outputs = reading.targets, reading.outputs
-    loss = leave_one_out(reading.collapsed.game)
+    loss = leave_one_out(reading.games)
     without = np.moveaxis(outputs[..., None] - host_array(loss.scores), -1, 0)
     scores = targets.value(outputs) - targets.value(without)
     # A logit is a sum of outputs, and so is its error; taking a loss off an output and back costs a
@@ -239,7 +242,7 @@ def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     return [
         Finding(
             scores=scores[: len(features), i],
-            bound=float(bounds[i]) if targets.scale == "logit" else None,
+            bound=float(bounds[i]) if targets.scale != "probability" else None,
         )
         for i, features in enumerate(reading.features)
     ]
@@ -286,7 +289,7 @@ ROWS = (
         cost="one forward pass, O(d)",
         settings=Loo,
         ways=(
-            Way(needs="collapses", exactness="bound", explain=_loo_from_game),
+            Way(needs="games", exactness="bound", explain=_loo_from_game),
             Way(
                 needs=None,
                 exactness="exact",

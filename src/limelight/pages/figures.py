@@ -243,6 +243,11 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     return figure
 
 
+def explanation_figure(e: Explanation) -> Any:
+    """Return the scores as bars; of interactions, the pairs as a heat map."""
+    return bar_chart(e) if e.pairs is None else interaction_heatmap(e)
+
+
 def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str]) -> Any:
     """Return the paper's Figure 3: the attention matrix of each head, [cls] first."""
     heads, T, _ = attention.shape

@@ -14,6 +14,7 @@ from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
+    JudgedPair,
     JudgedText,
     Judgement,
     MethodAgreement,
@@ -21,6 +22,7 @@ from limelight.results.judgement import (
     RemovalCurve,
 )
 from limelight.results.judgement_json import described_column
+from limelight.text import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to send
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen
 _OPENING = 60  # characters of a text that the table shows
-_LEFT, _RIGHT, _ROW, _WIDTH = 150, 30, 28, 760  # of the figure
+_LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters are 13 high
 _REFERENCES = {
     "chance": "guessing",
     "rationale": "the rationale itself, as scores of words",
@@ -162,7 +164,7 @@ def _figure(j: Judgement) -> dict[str, Any]:
         "ends": [(x(0.0), "chance"), (x(1.0), j.ceiling_name)],
         "rows": [
             {
-                "name": m.method[:20],
+                "name": one_line(m.method, 16),
                 "y": _ROW * i + 18,
                 "dot": "" if m.share is None else x(m.share),
                 "from": x(share_ends(m)[0]),
@@ -182,8 +184,8 @@ def _sections(j: Judgement) -> list[Section]:
         title = "Words replaced in another way"
         found.append(Section(title, tables=[("", _second_table(j, j.second, title))]))
     if j.pairs:
-        title = "Paired differences"
-        found.append(Section(title, tables=[("", _pair_table("better", "difference", j.pairs))]))
+        tables = [("", _pair_table("better", "difference", j.pairs))]
+        found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
     if j.plausibility is not None:
         found.append(_plausibility(j.plausibility))
     if j.agreement is not None:
@@ -241,12 +243,28 @@ def _second_table(j: Judgement, second: Judgement, label: str) -> "Markup":
     return plain_table(("method", *(f"share with {name!r}" for name in names)), rows, label=label)
 
 
-def _pair_table(better: str, difference: str, pairs: Sequence[Any]) -> "Markup":
+def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
+    if all(p.simultaneous is None for p in pairs):
+        return ""
+    return (
+        "Intervals and p-values hold for all pairs at once, and are of one test: 0 lies outside "
+        "exactly where p is below 0.05."
+    )
+
+
+def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> "Markup":
+    """Return the differences with the interval and the p of one test; 0.2 stored two."""
+    stored = all(p.simultaneous is None for p in pairs)
     rows = [
-        (*p.methods, _number(p.difference, p.interval), f"{p.won:.0%}", f"{p.p_holm:.3g}")
+        (
+            *p.methods,
+            _number(p.difference, p.interval if stored else p.simultaneous),
+            f"{p.won:.0%}",
+            "" if (value := p.p_holm if stored else p.p_simultaneous) is None else f"{value:.3g}",
+        )
         for p in pairs
     ]
-    heads = (better, "than", difference, "texts won", "p (Holm)")
+    heads = (better, "than", difference, "texts won", "p (Holm)" if stored else "p (all pairs)")
     return plain_table(heads, rows, label="Paired differences")
 
 
@@ -274,7 +292,7 @@ def _plausibility(found: Plausibility) -> Section:
         notices=found.notices,
         note="Chance is exact, over all orders of the words. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
-        "does. Intervals are 95 %, over texts.",
+        f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs)}".rstrip(),
         tables=[("", plain_table(heads, rows, label="Plausibility"))],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )

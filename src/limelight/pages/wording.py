@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight.models.protocol import class_probabilities
 from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
 from limelight.results.comparison import TOP
@@ -133,11 +134,8 @@ def outcomes(e: Explanation) -> list[Outcome]:
             Outcome(other, None, down, output <= 0),
         ]
     chances: list[float | None] = [None] * len(names)
-    if e.link == "sigmoid":  # each class by its own log-odds
-        chances = (0.5 * (1 + np.tanh(outputs / 2))).tolist()
-    elif linked:
-        powers = np.exp(outputs - outputs.max())
-        chances = (powers / powers.sum()).tolist()
+    if linked:
+        chances = class_probabilities(outputs[None], e.link)[0].tolist()
     rows, best = zip(names, outputs.tolist(), chances, strict=True), int(outputs.argmax())
     return [Outcome(*row, j == best) for j, row in enumerate(rows)]
 

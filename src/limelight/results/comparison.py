@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.explanation import Explanation, feature_rows
-from limelight.results.faces import Page, Stored, Tabular, by_name
+from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.results.values import EqualByFields
 from limelight.shapes import Float
@@ -114,7 +114,7 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison(EqualByFields, Page, Tabular, Stored):
+class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]
@@ -125,6 +125,7 @@ class Comparison(EqualByFields, Page, Tabular, Stored):
     _terminal = "terminal.comparison_text"
     _page = "html.comparison_page"
     _fragment = "html.comparison_fragment"
+    _figure = "figures.coloured_sentence"
     _record = "codec.ComparisonRecord"
 
     explanations: tuple[Explanation, ...]
@@ -173,4 +174,4 @@ class Comparison(EqualByFields, Page, Tabular, Stored):
         return by_name(self.explanations, method)
 
     def _table(self) -> Table:
-        return feature_rows(self)
+        return feature_rows((0, e) for e in self)

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Page, Shown, Stored, Tabular
+from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
@@ -146,7 +146,7 @@ _MAPPINGS = ("prediction", "settings", "diagnostics")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Explanation(EqualByFields, Page, Tabular, Stored):
+class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
 
     What was asked: ``text``, its ``features`` with the character ranges of every occurrence of
@@ -169,6 +169,7 @@ class Explanation(EqualByFields, Page, Tabular, Stored):
     _terminal = "terminal.explanation_text"
     _page = "html.explanation_page"
     _fragment = "html.explanation_fragment"
+    _figure = "figures.explanation_figure"
     _record = "codec.ExplanationRecord"
 
     text: str
@@ -278,15 +279,21 @@ class Explanation(EqualByFields, Page, Tabular, Stored):
         return {classes.index(self.target): [(int(j), float(self.scores[j])) for j in order]}
 
     def _table(self) -> Table:
-        return feature_rows([self])
+        return feature_rows([(0, self)])
 
 
 @final
-class Explanations(Shown, list[Explanation]):
-    """A list of explanations that a notebook and a terminal show as one."""
+class Explanations(Shown, Tabular, list[Explanation]):
+    """A list of explanations, which a notebook, a terminal and a table show as one.
+
+    Its rows have the number of the text, counting from 0, as their ``document``.
+    """
 
     _terminal = "terminal.explanations_text"
     _fragment = "html.explanations_fragment"
+
+    def _table(self) -> Table:
+        return feature_rows(enumerate(self))
 
 
 FEATURE_COLUMNS = (
@@ -294,10 +301,10 @@ FEATURE_COLUMNS = (
 )  # fmt: skip
 
 
-def feature_rows(explanations: Iterable[Explanation], document: int = 0) -> Table:
-    """Return one row per feature of each explanation, in the order of the text."""
+def feature_rows(explanations: Iterable[tuple[int, Explanation]]) -> Table:
+    """Return one row per feature of each (document, explanation), in the order of the text."""
     rows: list[tuple[Any, ...]] = []
-    for e in explanations:
+    for document, e in explanations:
         stderr = [None] * len(e) if e.stderr is None else e.stderr.tolist()
         columns = (e.features, e.scores.tolist(), stderr, e.spans, e.sides)
         for feature, score, error, spans, side in zip(*columns, strict=True):
@@ -313,4 +320,4 @@ def explanations_csv(explanations: Iterable[tuple[int, Explanation]]) -> Iterato
     It comes in parts, as the explanations do, and nothing comes before the first of them.
     """
     for number, (document, e) in enumerate(explanations):
-        yield feature_rows([e], document).to_csv(header=not number)
+        yield feature_rows([(document, e)]).to_csv(header=not number)

@@ -88,6 +88,17 @@ class Page(Shown):
         write_whole(path, self.to_html())
 
 
+class Drawn:
+    """Becomes a figure, by a function ``_figure`` of ``limelight.pages``."""
+
+    __slots__ = ()
+    _figure: ClassVar[str]
+
+    def save_figure(self, path: "str | Path") -> None:
+        """Write the figure as .png, .svg or .pdf (extra ``plots``)."""
+        named("pages", "figures.save_figure")(named("pages", self._figure)(self), path)
+
+
 class Tabular:
     """Becomes rows, as its ``_table`` has them."""
 

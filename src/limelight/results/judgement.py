@@ -4,20 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Page, Stored, Tabular, by_name, named
+from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 Interval = tuple[float, float]
+
+
+def shown_end(x: float) -> str:
+    """Return an end of an interval with three decimals, or with more where they would all be 0.
+
+    So 0 is in an interval as it is shown exactly where it is in the interval.
+    """
+    digits = next((k for k in range(3, 12) if round(x, k)), 3)
+    return f"{x if round(x, digits) else 0.0:.{digits}f}".replace("-", "−")
 
 
 @final
@@ -174,8 +180,10 @@ class JudgedPair:
     """How much larger the share of the first method is, on the texts that both explain.
 
     Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
-    has the larger area, or precision, a tie being half of one; ``p_holm`` is corrected for the
-    number of pairs.
+    has the larger area, or precision, a tie being half of one. ``interval`` and ``p`` are of this
+    pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
+    that holds for all pairs at once, and ``p_simultaneous`` of the same test: below 0.05 where 0
+    is outside. Both are None where fewer than six texts differ, and in files of 0.2.
     """
 
     methods: tuple[str, str]
@@ -184,6 +192,13 @@ class JudgedPair:
     p: float
     p_holm: float
     won: float
+    simultaneous: Interval | None = None
+    p_simultaneous: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two can be told apart: 0 is not in the interval of all pairs at once."""
+        return self.simultaneous is not None and self.simultaneous[0] > 0
 
 
 @final
@@ -322,7 +337,7 @@ class JudgedMethod:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=True)
-class Judgement(Page, Tabular, Stored):
+class Judgement(Page, Drawn, Tabular, Stored):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
@@ -335,6 +350,7 @@ class Judgement(Page, Tabular, Stored):
     _terminal = "terminal_judgement.judgement_text"
     _page = "judgement_html.judgement_page"
     _fragment = "judgement_html.judgement_fragment"
+    _figure = "figures.judgement_figure"
     _record = "judgement_json.JudgementRecord"
 
     texts: tuple[JudgedText, ...]
@@ -403,8 +419,3 @@ class Judgement(Page, Tabular, Stored):
         from limelight.results.judgement_json import judgement_table
 
         return judgement_table(self)
-
-    def save_figure(self, path: "str | Path") -> None:
-        """Write the shares from chance to ceiling as .png, .svg or .pdf (extra ``plots``)."""
-        figure = named("pages", "figures.judgement_figure")(self)
-        named("pages", "figures.save_figure")(figure, path)

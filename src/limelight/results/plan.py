@@ -65,6 +65,10 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
             raise InputError(f"error must be positive and finite; got {self.error}.")
         if self.sizes not in SIZES:
             raise InputError(nearest("sizes", self.sizes, SIZES))
+        if not 1 <= self.overhead <= _BEYOND // 4:
+            raise InputError(
+                f"overhead must be a number of samples; got {one_line(str(self.overhead), 30)}."
+            )
         d = len(self.features)
         if not d:
             raise InputError("a plan needs at least one feature; got none.")
@@ -137,6 +141,7 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
 
     def stderr(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return the standard errors of LIME with that many samples."""
+        _check_count(samples)
         if samples <= self.overhead:
             raise InputError(
                 f"samples must exceed {self.overhead}, which the regression of "
@@ -147,8 +152,7 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
 
     def bias(self, samples: int) -> Float[np.ndarray, " d"]:
         """Return what penalty and row 0 add to the scores of LIME with that many samples."""
-        if not samples >= 1:
-            raise InputError(f"samples must be at least 1; got {samples}.")
+        _check_count(samples)
         return self._shift(samples).total
 
     def rmse(self, samples: int) -> Float[np.ndarray, " d"]:
@@ -170,6 +174,13 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
 
     def _table(self) -> Table:
         return plain_rows(PLAN_COLUMNS, [list(row.values()) for row in self.rows()])
+
+
+def _check_count(samples: int) -> None:
+    if not samples >= 1:
+        raise InputError(f"samples must be at least 1; got {samples}.")
+    if samples > _BEYOND:
+        raise InputError(f"samples must be at most {_BEYOND:.1e}, which nobody draws.")
 
 
 class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -57,18 +57,15 @@ def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) ->
             before += len(part["row"])
             parts.append(part)
             report(done / len(shards))
-    joined = {name: _joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    empty = RunColumns(
-        *(np.zeros(0, int), [], [], np.zeros(0, int), np.zeros(0, int), [], np.zeros(0)),
-        *(np.zeros(0, int), np.zeros(0), [], np.zeros(0, int), np.zeros(0, int)),
-    )
-    return empty._replace(**joined, vocabulary=list(known))
-
-
-def _joined(parts: list[Any]) -> Any:
-    if isinstance(parts[0], list):
-        return [one for part in parts for one in part]
-    return np.concatenate(parts)
+        parts = parts or [_of_shard(tables, run, range(0), known, 0)]
+    lists = {"id", "opening", "said"}
+    joined: dict[str, Any] = {
+        name: [x for part in parts for x in part[name]]
+        if name in lists
+        else np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+    }
+    return RunColumns(**joined, vocabulary=list(known))
 
 
 def _of_shard(

@@ -38,7 +38,7 @@ _BOTH = """CREATE TEMP TABLE joined AS
     SELECT n, word, coalesce(a.score, 0) AS a, coalesce(b.score, 0) AS b, a.entry,
         a.score IS NOT NULL AND b.score IS NOT NULL AS shared
     FROM ({}) a FULL JOIN ({}) b USING (n, word)"""
-_CHANGED = """SELECT p.*, gap / whole AS change FROM pairs p JOIN (
+_CHANGED = """SELECT p.* EXCLUDE (n, other_n), gap / whole AS change FROM pairs p JOIN (
         SELECT n, sum(abs(b - a)) AS gap, sum(abs(a) + abs(b)) AS whole FROM joined GROUP BY n)
     USING (n)
     WHERE gap > 0 ORDER BY change DESC, row, n LIMIT {}"""
@@ -86,7 +86,7 @@ def compared_runs(
         compared=compared,
         predictions=share_of(int((called[0] != called[1]).sum()), texts),
         words=tuple(words[:top]),
-        changed=tuple(_changed(first, second, one) for one in changed),
+        changed=tuple(ChangedText(**one | _called(first, second, one)) for one in changed),
     )
 
 
@@ -123,13 +123,6 @@ def _words(tables: Database) -> tuple[int, Any]:
     return sum(len(one.word) for _, one in groups), corrected(found["word"].tolist(), groups)
 
 
-def _changed(first: "Run", second: "Run", one: dict[str, Any]) -> ChangedText:
-    return ChangedText(
-        row=one["row"],
-        other_row=one["other_row"],
-        id=one["id"],
-        target=one["target"],
-        change=one["change"],
-        predicted=first.classes[one["predicted"]],
-        other_predicted=second.classes[one["other_predicted"]],
-    )
+def _called(first: "Run", second: "Run", one: dict[str, Any]) -> dict[str, str]:
+    names = {"predicted": first.classes, "other_predicted": second.classes}
+    return {name: classes[one[name]] for name, classes in names.items()}

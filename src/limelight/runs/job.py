@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from limelight import __version__
 from limelight.data.columns import INPUT, DataSet, opened_data
+from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
@@ -37,22 +38,12 @@ from limelight.runs.work import (
     Orders,
     ShardWork,
     Task,
-    data_texts,
     finished_by,
     method_record,
 )
 
 _FEW = 20  # texts, which are not worth an estimate
 _Rows = Collection[int]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """What a look at the folder has found: texts that failed, by shard, and damaged shards."""
-
-    failed: dict[int, _Rows]
-    damaged: list[str]
 
 
 @final
@@ -66,8 +57,11 @@ class RunJob:
     retry: bool = False
 
     @cached_property
-    def _stored(self) -> _Stored:
-        """Every shard is read: one that has rotted is done again, not found out about later."""
+    def _stored(self) -> tuple[dict[int, _Rows], list[str]]:
+        """The texts that failed, by shard, and sentences about damaged shards.
+
+        Every shard is read: one that has rotted is done again, not found out about later.
+        """
         failed, damaged = dict[int, _Rows](), list[str]()
         for number in self.folder.stored(self.record):
             try:
@@ -79,12 +73,12 @@ class RunJob:
             else:
                 bad = table.filter(pc.is_valid(table.column("error"))).column("row")
                 failed[number] = frozenset(bad.to_pylist())
-        return _Stored(failed=failed, damaged=damaged)
+        return failed, damaged
 
     @cached_property
     def to_do(self) -> dict[int, _Rows]:
         """The shards to do, each with the numbers of its texts."""
-        failed = self._stored.failed
+        failed, _ = self._stored
         missing: dict[int, _Rows] = {
             number: self.record.texts_of(number)  # a range: no number is held for every text
             for number in range(self.record.shards.count)
@@ -101,9 +95,10 @@ class RunJob:
     def meter(self, watcher: Watcher | None) -> Meter:
         """Return a count that starts with what is there."""
         total, texts = self.record.data.rows, self.texts
-        kept = [rows for number, rows in self._stored.failed.items() if number not in self.to_do]
-        meter = Meter(watcher, total=total, done=total - texts, failed=sum(map(len, kept)))
-        for sentence in self._stored.damaged:
+        failed, damaged = self._stored
+        kept = sum(len(rows) for number, rows in failed.items() if number not in self.to_do)
+        meter = Meter(watcher, total=total, done=total - texts, failed=kept)
+        for sentence in damaged:
             meter(notice=sentence)
         return meter
 
@@ -113,6 +108,8 @@ class RunJob:
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
+        if (doubt := work.unmatched(first.table())) is not None:
+            meter(notice=doubt)
         if meter.watcher and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))
             found = estimate(work, first.table(), count=self.texts, workers=workers)
@@ -137,7 +134,7 @@ class RunJob:
         if shard.refused is not None:
             raise InputError(f"{shard.refused} What is finished is kept.")
         content = shard.content
-        if shard.number in self._stored.failed:  # the texts that did not fail keep their rows
+        if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
             old, new = self.folder.read(shard.number), pq.read_table(io.BytesIO(content))
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
@@ -148,7 +145,7 @@ class RunJob:
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    for one in data_texts(usable, work.model.classes)[0]:
+    for one in work.texts(usable)[0]:
         try:
             next(readings(work.model, [one.given], work.record.question))
         except InputError as error:
@@ -173,6 +170,7 @@ def plan_run(
     budget: BudgetGiven | None,
     limit: int | None,
     shard_texts: int | None,
+    labels: Labels | None = None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     if not isinstance(question.features, str):
@@ -180,7 +178,8 @@ def plan_run(
     chosen = _chosen(model, method, settings)
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
-    found = data.record(texts_kept=texts_kept, limit=limit)
+    found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    ClassLabels(model.classes, labels)  # refused before any work is done
     source = source_of(model)
     return RunRecord(
         schema="limelight.run/1",
@@ -245,6 +244,7 @@ def explain_data(
     pair_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    labels: Labels | None = None,
     budget: BudgetGiven | None = None,
     texts_kept: bool = True,
     limit: int | None = None,
@@ -291,6 +291,9 @@ def explain_data(
         The column of ids; by default one of a usual name, else the number of the row.
     label_column
         The column of labels; by default one of a usual name, else there are none.
+    labels
+        Which class a label is, where they are numbers or other names than the classes have: the
+        classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
     budget
         Calls of the model that all methods together may spend on each text, such as "400 calls",
         as :func:`limelight.compare` spends them. A time is refused: what it allows depends on the
@@ -327,6 +330,7 @@ def explain_data(
         texts_kept=texts_kept,
         limit=limit,
         shard_texts=shard_texts,
+        labels=labels,
     )
     work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)
     _check_workers(workers)

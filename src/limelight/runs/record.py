@@ -10,6 +10,7 @@ import msgspec
 from limelight.data.columns import DataRecord
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
+from limelight.models.protocol import Link
 from limelight.question import Question
 
 RUN_SCHEMA = "limelight.run/1"
@@ -24,7 +25,7 @@ class ModelRecord:
 
     fingerprint: str
     classes: list[str]
-    link: Literal["softmax", "sigmoid", "none"]
+    link: Link
     source: str | None
 
 
@@ -105,7 +106,10 @@ def _check_known(given: Any, read: Any, at: str) -> None:
 
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
-    write_whole(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    written = _fields(record)
+    if record.data.labels is None:  # runs of 0.2 do not say so
+        del written["data"]["labels"]
+    write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 
 
 def difference(old: RunRecord, new: RunRecord) -> str | None:
@@ -140,6 +144,7 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
         if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
+    yield from _unequal("its {}", {"labels": old.labels}, {"labels": new.labels})
     if old.rows != new.rows:
         yield f"it is about {_rows(old)} of its data, not {_rows(new)}"
     if old.texts_kept != new.texts_kept:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 from limelight.results import Explanation
@@ -127,12 +128,14 @@ class Run:
     """The explanations that ``limelight explain --data`` has stored in a folder.
 
     One row for every text, method and explained class, in the order of the data; nothing but the
-    plan is kept in memory. A run that is not finished shows what it has.
+    plan is kept in memory. A run that is not finished shows what it has. ``labels`` says which
+    class a label of the data is, as :func:`limelight.explain_data` takes it.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, labels: Labels | None = None) -> None:
         self._folder = RunFolder(path)
         self.record: RunRecord = self._folder.record()
+        self.labels = ClassLabels(self.record.model.classes, labels)
         self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
 
     def __repr__(self) -> str:
@@ -276,7 +279,11 @@ class Run:
         return summarized(self, method=method, by=by, top=top, representatives=representatives)
 
     def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
-        """Return the most confident mistakes with their strongest words, where labels are known."""
+        """Return the most confident mistakes, where labels are known, with what led there.
+
+        ``words`` are the words that spoke most for the wrong class; of a method without signs,
+        those of the largest scores.
+        """
         from limelight.runs.summary import mistakes_of_run
 
         return mistakes_of_run(self, method or self.methods[0], most=most)

@@ -78,7 +78,9 @@ def _slices(by: str, values: pa.ChunkedArray) -> Slices:
     missing = (_MISSING,) if values.null_count else ()
     ordered = _ordered(values.type)
     if ordered and len(distinct) > _MOST:
-        edges = np.unique(np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1)))
+        found = np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1))
+        edges = np.unique(found)
+        edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
         if len(edges) > 2:
             ranges = (*_range_names(edges, values.type), *missing)
             return Slices(by=by, names=ranges, edges=edges)
@@ -116,6 +118,26 @@ def _numbers(values: Any) -> Any:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
 
 
+def _readable(edges: Any) -> Any:
+    """Return edges with as many digits as tell them from their neighbours, the outer ones outwards.
+
+    Texts are cut where the name of a slice says, and not at the quantile that was rounded.
+    """
+    gaps = np.diff(edges)
+    if not np.isfinite(gaps).all():
+        return edges
+    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    digits = -np.floor(np.log10(nearest / 3)).astype(int)  # a sixth of a gap moves an edge at most
+    rounding: list[Any] = [np.floor, *[np.round] * (len(edges) - 2), np.ceil]
+    # Rounded once more: 0.1 is no whole number of its units, and the product would show it.
+    return np.array(
+        [
+            np.round(one(edge * 10.0**k) / 10.0**k, max(k, 0))
+            for one, edge, k in zip(rounding, edges, digits.tolist(), strict=True)
+        ]
+    )
+
+
 def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
     shown = [_shown(edge, kind) for edge in edges]
     pairs = list(itertools.pairwise(shown))
@@ -124,5 +146,5 @@ def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
 
 def _shown(edge: float, kind: pa.DataType) -> str:
     if not pa.types.is_temporal(kind) or pa.types.is_time(kind):
-        return f"{edge:.6g}"
+        return f"{edge:.12g}"
     return str(np.datetime64(int(edge), "us").astype("datetime64[s]")).replace("T00:00:00", "")

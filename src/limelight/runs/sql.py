@@ -16,7 +16,7 @@ One thread computes: of several, sums would be in another order and end in other
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import pyarrow as pa
@@ -119,7 +119,11 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
             source = _source(paths[name])
             names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
-            for statement in _views(one.record, source, names):
+            labels = connection.execute(
+                f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
+            ).fetchall()
+            classes = {label: one.labels.number(label) for (label,) in labels}
+            for statement in _views(one.record, source, names, classes):
                 connection.execute(statement)
         connection.execute("USE main")
         yield Database(connection)
@@ -177,8 +181,11 @@ def confidence(link: str) -> str:
     several = f"1 / list_sum(list_transform(prediction, lambda x: exp(x::DOUBLE - {first})))"
     if link == "none":
         one, several = "abs(prediction[1]::DOUBLE)", f"{first} - list_reverse_sort(prediction)[2]"
-    elif link == "sigmoid":  # each of several classes has a probability of its own
+    elif link in ("sigmoid", "ovr"):  # each of several classes has a probability of its own
         several = f"0.5 * (1 + tanh({first} / 2))"
+        if link == "ovr":
+            each = "list_transform(prediction, lambda x: 0.5 * (1 + tanh(x::DOUBLE / 2)))"
+            several = f"{several} / list_sum({each})"
     return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
 
 
@@ -221,8 +228,13 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _views(record: RunRecord, source: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the statements that make the views; ``names`` are the columns of ``source``."""
+def _views(
+    record: RunRecord, source: str, names: Sequence[str], class_of: Mapping[str, int | None]
+) -> Iterator[str]:
+    """Yield the statements that make the views; ``names`` are the columns of ``source``.
+
+    ``class_of`` is the number of the class that a label names.
+    """
     classes, data = record.model.classes, record.data.columns
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
@@ -235,8 +247,9 @@ def _views(record: RunRecord, source: str, names: Sequence[str]) -> Iterator[str
         sides = [literal(name + MARK) for name in data.texts]
         side = f"CASE WHEN starts[i][1] >= parts[2][1] THEN {sides[1]} ELSE {sides[0]} END"
         named, second = f"list_transform(features, lambda w, i: {side} || w)", "parts[2][1]"
-    numbers = [str(number) for number in range(len(classes))]
-    label = f"coalesce({_number(classes, 'label')}, {_number(numbers, 'label')}, -1)"
+    known = {label: number for label, number in class_of.items() if number is not None}
+    place = f"list_position({literal(list(known))}::VARCHAR[], label)"
+    label = f"coalesce(({literal(list(known.values()))}::INTEGER[])[{place}], -1)"
     against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
     yield f"""CREATE VIEW rows AS SELECT *,
             CASE WHEN labelled < 0 THEN 2 ELSE (predicted <> labelled)::INTEGER END AS wrong

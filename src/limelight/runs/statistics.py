@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limelight.data.evaluation import wilson_interval
+from limelight.data.labels import wilson_interval
 from limelight.errors import MissingExtraError
 from limelight.judging.statistics import holm
 from limelight.results.summary import DifferingWord, Part

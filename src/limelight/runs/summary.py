@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from limelight.data.labels import below_chance
 from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.results.summary import (
@@ -96,9 +97,14 @@ def _notices(words: RunWords, failed: int) -> Iterable[str]:
     if failed:
         rows = f"{failed:,} row{'s' * (failed > 1)}"
         yield f"{rows} hold an error instead of scores and take no part."
-    labelled = any(words.outcomes(v)[:, :2].any() for v in range(len(words.views)))
-    if run.record.data.columns.label is not None and not labelled:
-        yield "No label is the name or the number of a class, so nothing is said about mistakes."
+    labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
+    if (said := run.labels.unmatched(labels.to_pylist())) is not None:
+        yield f"{said[0].upper()}{said[1:]}. What is said about mistakes is without these texts."
+    found = words.tables.columns("""SELECT count(*) FILTER (wrong = 0) AS right, count(*) AS texts
+        FROM (SELECT any_value(wrong) AS wrong FROM rows WHERE wrong < 2 GROUP BY row)""")
+    right, texts = (int(found[name][0]) for name in ("right", "texts"))
+    if (doubt := below_chance(right, texts, len(run.classes))) is not None:
+        yield doubt
 
 
 def _views(
@@ -271,11 +277,27 @@ def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
         stored = _stored(words, [one["n"] for one in found])
     rows = []
     for view, one in ((words.views[one["v"]], _mistake(words, one, stored)) for one in found):
-        shown = one.explanation.top(_STRONGEST) if one.explanation else []
         about = {name: getattr(one, name) for name in _MISTAKES.names[2:-1]}
-        told = {"method": view.method, "target": view.aim, "words": [word for word, _ in shown]}
+        told = {"method": view.method, "target": view.aim, "words": _spoke_for(one)}
         rows.append(about | told)
     return pa.Table.from_pylist(rows, _MISTAKES)
+
+
+def _spoke_for(mistake: MistakenText) -> list[str]:
+    """Return the words that spoke most for the wrong class, which is the predicted one.
+
+    A method without signs does not say what they spoke for: they are those of the largest scores.
+    What speaks against one of several classes speaks for no other, and there are none then.
+    """
+    e, wrong = mistake.explanation, mistake.predicted
+    if e is None:
+        return []
+    if not e.signed:
+        return [word for word, _ in e.top(_STRONGEST)]
+    other = (e.against is None and len(e.classes or ()) == 2) or e.against == wrong
+    side = 1 if e.target == wrong else -1 if other else 0
+    order = np.argsort(-side * e.scores, kind="stable")[:_STRONGEST]
+    return [e.features[j] for j in order if side * e.scores[j] > 0]
 
 
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:

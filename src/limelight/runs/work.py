@@ -1,6 +1,5 @@
 """What a worker does with a shard, and shards as they travel."""
 
-import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
@@ -10,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from limelight.data.columns import INPUT
+from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
 from limelight.explainers.explaining import explanations, readings, together
@@ -22,7 +22,7 @@ from limelight.results import Explanation
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
-from limelight.text import Given, one_line
+from limelight.text import one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
 Found = Explanation | str  # a sentence where there is no explanation
@@ -49,11 +49,12 @@ class ShardWork:
         self.chosen: list[Chosen] = [
             configured(one.id, model, read_value(one.settings)) for one in record.methods
         ]
+        self._labels = ClassLabels(model.classes, record.data.labels)
         self._budget = None if record.budget is None else Budget.of(record.budget)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = data_texts(texts, self.model.classes)
+        asked, errors = self.texts(texts)
         each = self.record.rows_per_text
         found: list[list[Found]] = [[error or ""] * each for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
@@ -76,6 +77,27 @@ class ShardWork:
             {name: texts.column(name).take(place) for name in names},
             keep_texts=self.record.data.texts_kept,
         )
+
+    def texts(self, texts: pa.Table) -> tuple[list[DataText], list[str | None]]:
+        """Return the texts that a worker got, and for each the sentence why it cannot be used.
+
+        A label that names a class becomes its name; another stays as it is.
+        """
+        names = ("row", "id", "text", "label", "pair")
+        asked = []
+        for row, id, text, label, pair in zip(
+            *(texts.column(name).to_pylist() for name in names), strict=True
+        ):
+            number = self._labels.number(label)
+            given = text if text is None or pair is None else (text, pair)
+            called = label if number is None else self.model.classes[number]
+            asked.append(DataText(row, id, given, called))
+        return asked, texts.column("error").to_pylist()
+
+    def unmatched(self, texts: pa.Table) -> str | None:
+        """Return the notice about labels of these texts that name no class; None without any."""
+        said = self._labels.unmatched(texts.column("label").unique().to_pylist())
+        return said and f"{said[0].upper()}{said[1:]}."
 
     def _answers(
         self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]
@@ -129,32 +151,6 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({said})."
     return f"{type(error).__name__}: {said}"
-
-
-def data_texts(texts: pa.Table, classes: Sequence[str]) -> tuple[list[DataText], list[str | None]]:
-    """Return the texts that a worker got, and for each the sentence why it cannot be used."""
-    columns = (texts.column(name).to_pylist() for name in ("row", "id", "text", "label", "pair"))
-    asked = [
-        DataText(row, id, _given(text, pair), _class_name(label, classes))
-        for row, id, text, label, pair in zip(*columns, strict=True)
-    ]
-    return asked, texts.column("error").to_pylist()
-
-
-def _given(text: str | None, pair: str | None) -> Given | None:
-    return text if text is None or pair is None else (text, pair)
-
-
-def _class_name(label: str | None, classes: Sequence[str]) -> str | None:
-    """Return the class that ``label`` names or numbers; one that is no class stays as it is."""
-    if label is None or label in classes:
-        return label
-    try:
-        number = float(label)
-    except ValueError:
-        return label
-    whole = math.isfinite(number) and number == int(number) and 0 <= number < len(classes)
-    return classes[int(number)] if whole else label
 
 
 def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -89,7 +89,9 @@ def _weights(
     drawn = size_weight(design.d, bandwidth) ** power
     drawn = drawn / np.sum(drawn[1:])
     # With sizes drawn by q a sample weighs ψ/(d q): Σ_s q (ψ/(d q))² κ² is left. No mask is whole.
-    weight = np.where(np.arange(design.d + 1) > 0, design.weight**2 / drawn, 0.0)
+    # Where ψ vanishes in double precision nothing is drawn, and nothing weighs.
+    some = (np.arange(design.d + 1) > 0) & (drawn > 0)
+    weight = np.where(some, design.weight**2 / np.where(some, drawn, 1.0), 0.0)
     kept, removed = design.coefficient()
     return weight * kept**2, weight * removed**2
 

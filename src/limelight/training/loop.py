@@ -126,8 +126,9 @@ class _Loop:
             rows = order[done * batch : (done + 1) * batch]
             self._step(state, self.ids[rows], self.labels[rows])
             if (done + 1) % _REPORT == 0:
-                self._report(state, done + 1)
-                if self.checkpoint and self._minutes_since_save() > self.checkpoint.minutes:
+                self._tell(state, self._mean_loss(state, done + 1), ended=False)
+                minutes = (time.monotonic() - self.saved) / 60
+                if self.checkpoint and minutes > self.checkpoint.minutes:
                     self._save(state)
         self._end_epoch(state)
 
@@ -168,27 +169,25 @@ class _Loop:
         state.loss_sum.zero_()
         if self.checkpoint and state.step - self.saved_step >= _REPORT:
             self._save(state)
-        if self.progress:
-            self.progress(self._standing(state, epoch, mean, ended=True))
+        self._tell(state, mean, ended=True)
 
-    def _report(self, state: TrainingState, done: int) -> None:
-        mean = self._mean_loss(state, done)
+    def _tell(self, state: TrainingState, mean: float, *, ended: bool) -> None:
         self._count_time(state)
-        if self.progress:
-            self.progress(self._standing(state, len(state.history) + 1, mean, ended=False))
-
-    def _standing(self, state: TrainingState, epoch: int, mean: float, *, ended: bool) -> Progress:
-        return Progress(
-            epoch=epoch,
-            epochs=self.recipe.epochs,
-            step=state.step,
-            steps=self._last_step(state),
-            loss=mean,
-            accuracy=state.history[-1]["accuracy"] if state.history else None,
-            best=(state.best_epoch or {}).get("accuracy"),
-            patience=self.recipe.patience,
-            seconds=state.seconds,
-            epoch_ended=ended,
+        if not self.progress:
+            return
+        self.progress(
+            Progress(
+                epoch=len(state.history) + (not ended),
+                epochs=self.recipe.epochs,
+                step=state.step,
+                steps=self._last_step(state),
+                loss=mean,
+                accuracy=state.history[-1]["accuracy"] if state.history else None,
+                best=(state.best_epoch or {}).get("accuracy"),
+                patience=self.recipe.patience,
+                seconds=state.seconds,
+                epoch_ended=ended,
+            )
         )
 
     def _last_step(self, state: TrainingState) -> int:
@@ -208,9 +207,6 @@ class _Loop:
                 "lower the learning rate."
             )
         return mean
-
-    def _minutes_since_save(self) -> float:
-        return (time.monotonic() - self.saved) / 60
 
     def _save(self, state: TrainingState) -> None:
         if self.checkpoint:

@@ -1,6 +1,7 @@
 """Everything that decides how a model is trained, in one frozen value."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, final, get_args, get_origin
 
@@ -71,18 +72,24 @@ class Recipe:
         for one in fields(self):
             if kind := _wanted(getattr(self, one.name), one.type):
                 raise InputError(f"{one.name} must be {kind}; got {getattr(self, one.name)!r}.")
-        for name in ("heads", "d_e", "d_att", "d_out", "min_count", "batch", "epochs"):
-            _require(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        for name in ("embedding_std", "weight_bound", "learning_rate", "position_base"):
-            _require(name, getattr(self, name), getattr(self, name) > 0, "positive")
-        for name in ("dropout", "word_dropout", "label_smoothing", "average", "validation"):
-            _require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "in [0, 1)")
-        for name in ("position_scale", "weight_decay", "least_steps"):
-            _require(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
-        _require("warmup", self.warmup, 0 < self.warmup < 1, "between 0 and 1")
-        _require("T_max", self.T_max, self.T_max >= 2, "at least 2")
-        if self.patience is not None:
-            _require("patience", self.patience, self.patience >= 1, "at least 1")
+        for names, what, holds in _RANGES:
+            for name in names.split():
+                if (value := getattr(self, name)) is not None and not holds(value):
+                    raise InputError(f"{name} must be {what}; got {value}.")
+
+
+_RANGES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
+    ("heads d_e d_att d_out min_count batch epochs patience", "at least 1", lambda x: x >= 1),
+    ("embedding_std weight_bound learning_rate position_base", "positive", lambda x: x > 0),
+    (
+        "dropout word_dropout label_smoothing average validation",
+        "in [0, 1)",
+        lambda x: 0 <= x < 1,
+    ),
+    ("position_scale weight_decay least_steps", "at least 0", lambda x: x >= 0),
+    ("warmup", "between 0 and 1", lambda x: 0 < x < 1),
+    ("T_max", "at least 2", lambda x: x >= 2),
+)
 
 
 def _wanted(value: Any, kind: Any) -> str | None:
@@ -95,16 +102,11 @@ def _wanted(value: Any, kind: Any) -> str | None:
     if kind is bool or isinstance(value, bool):
         return None if kind is type(value) else "true or false" if kind is bool else "a number"
     if kind is int:
-        # Steps are counted in floats too.
-        fits = isinstance(value, int) and abs(value) < 1 << 53
-        return None if fits else "a whole number below 2⁵³"
+        if not isinstance(value, int):
+            return "a whole number"
+        return None if abs(value) < 1 << 53 else "below 2⁵³"  # steps are counted in floats too
     fits = isinstance(value, int | float) and abs(value) <= sys.float_info.max
     return None if fits else "a finite number"
-
-
-def _require(name: str, value: int | float, holds: bool, what: str) -> None:
-    if not holds:
-        raise InputError(f"{name} must be {what}; got {value}.")
 
 
 _PAPER = Recipe(batch=16, learning_rate=1e-4, epochs=10, weight_decay=0.01)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from limelight.data.labelled import LabelledTexts, read_labelled
+from limelight.data.labels import Labels, below_chance
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
@@ -40,6 +41,7 @@ def train(
     resume: bool = True,
     checkpoint_minutes: float = 5.0,
     precision: str = "float32",
+    labels: Labels | None = None,
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
@@ -48,6 +50,7 @@ def train(
     model is fitted on everything and its last epoch is kept. The same arguments give the same model
     on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
+    ``labels`` names the classes of labels, as :func:`limelight.read_labelled` takes it.
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))
@@ -57,9 +60,9 @@ def train(
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
     if not isinstance(data, LabelledTexts):
-        data = read_labelled(data)
+        data = read_labelled(data, labels=labels)
     if not isinstance(validation, LabelledTexts | None):
-        validation = read_labelled(validation, data.class_names, part="test")
+        validation = read_labelled(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else _alone(folder):
@@ -194,6 +197,10 @@ def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> st
         return None
     frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
     # Above the share, but within what luck does to so few texts: nothing is shown, either way.
+    if prepared.record.get("validation") not in (None, "held out"):  # a set with labels of its own
+        doubt = below_chance(round(score * len(held)), len(held), len(prepared.classes))
+        if doubt is not None:
+            return doubt
     verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"
     return (
         f"THE MODEL {verdict}: it gets {score:.1%} of the {len(held):,} {what} right, and always "

@@ -89,13 +89,13 @@ function answered(ask, tell) {
 }
 
 function showMethod() {
-  const asked = { target: state.target }, { formula, sees, blind } = methodOf(state.method);
+  const asked = { target: state.target }, { sees, blind } = methodOf(state.method);
   shown = record(explainer.explain(state.text, state.method, asked));
   words.explanation = shown;
   bars.explanation = shown;
   byId("legend").explanation = shown;
   byId("precision").textContent = `${precisionSentence(shown)} That includes the rounding of the stored tables.`;
-  byId("about").textContent = `${formula}. It sees ${sees}; it cannot see ${blind}.`;
+  byId("about").textContent = `It sees ${sees}; it cannot see ${blind}.`;
   answered(() => showCurve(asked), (sentence) => { curve.lines = []; byId("share").textContent = sentence; });
 }
 
@@ -160,7 +160,7 @@ function point(feature) {
 }
 
 function makeMethods() {
-  byId("methods").replaceChildren(...data.methods.map(({ id, label }) => made("button", { type: "button", role: "radio", value: id }, label)));
+  byId("methods").replaceChildren(...data.methods.map(({ id, label, formula }) => made("button", { type: "button", role: "radio", value: id, title: formula }, label)));
   byId("methods").addEventListener("click", ({ target }) => { if (target.value) change({ method: target.value }); });
   byId("methods").addEventListener("keydown", (event) => {
     const buttons = [...byId("methods").children], here = buttons.indexOf(document.activeElement);

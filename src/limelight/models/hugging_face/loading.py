@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
-from transformers.utils import logging
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedConfig,
+)
+from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
@@ -17,6 +22,12 @@ from limelight.text import one_line
 
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
 _MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
+# Ways to compute that transformers has itself. Other names are looked for on the hub, as
+# "owner/repo" or as a kernel that stands for the name, and the code that is found there is run.
+_BUILT_IN = {
+    "attn_implementation": ("eager", "sdpa", "flex_attention"),
+    "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
+}
 _LOADING = threading.Lock()  # how much transformers reports is set for the whole process
 # How a language model is asked to classify: a template around the text, and a word per class.
 Asked = tuple[Any, Any]
@@ -52,12 +63,13 @@ def from_pretrained(
     options: dict[str, Any] = {"local_files_only": not network, "trust_remote_code": False}
     try:
         with _quiet():
+            _check_fetched(name, local_files_only=not network)
             kind = AutoModelForSequenceClassification if asked is None else AutoModelForCausalLM
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
             tokenizer = AutoTokenizer.from_pretrained(name, **options)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
+    except (KeyboardInterrupt, SystemExit, MemoryError, InputError):
         raise
     # A damaged file may raise anything in there, and the tokenizers panic outside of Exception.
     except BaseException as error:
@@ -92,25 +104,52 @@ def check_folder(folder: Path) -> None:
         if path.suffix in (".json", ".txt", ".model") and path.stat().st_size > _MOST_JSON:
             raise InputError(f"'{path}' must have at most {_MOST_JSON:,} bytes; it has more.")
     config = folder / "config.json"
-    for name, number in _numbers(bounded_json(bounded_bytes(config, _MOST_JSON), f"'{config}'")):
+    found = bounded_json(bounded_bytes(config, _MOST_JSON), f"'{config}'")
+    for name, number in _entries(found):
         most = _MOST_LAYERS if "layer" in name else _MOST
-        if number > most:
+        if isinstance(number, int) and not isinstance(number, bool) and number > most:
             raise InputError(
                 f"'{config}' must be that of a model; {one_line(name)!r} is above {most:,} there."
             )
 
 
-def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
-    """Yield the whole numbers of a configuration, wherever they stand, with their names."""
-    inside: list[Any] = []
+def _check_fetched(name: str, **options: Any) -> None:
+    """Refuse what would let transformers fetch more than this model, and run or read it.
+
+    Code of a model's own (auto_map, in either configuration) is refused by trust_remote_code.
+    """
+    advice = "Load it with transformers if you trust that, and give it to limelight.wrap."
+    config, _ = PreTrainedConfig.get_config_dict(name, **options)
+    for key, value in _entries(config):
+        if (usable := _BUILT_IN.get(key.removeprefix("_"))) is not None:
+            asked = value.values() if isinstance(value, dict) else [value]  # or one for each part
+            if strange := [one for one in asked if one is not None and one not in usable]:
+                raise InputError(
+                    f"the Hugging Face model '{name}' must compute with what transformers has "
+                    f"({', '.join(usable)}); its config.json asks for "
+                    f"{one_line(repr(strange[0]))}, which would be fetched and run. {advice}"
+                )
+        if key == "quantization_config" and value is not None:
+            raise InputError(
+                f"the Hugging Face model '{name}' is quantized, and transformers would fetch what "
+                f"computes that. {advice}"
+            )
+    if find_adapter_config_file(name, **options) is not None:
+        raise InputError(
+            f"the Hugging Face model '{name}' is an adapter of another (adapter_config.json); save "
+            "the two as one model: model.merge_and_unload().save_pretrained(…)."
+        )
+
+
+def _entries(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield everything that a configuration holds, wherever it stands, with its name."""
+    yield name, value
     if isinstance(value, dict):
-        inside = list(value.items())
+        for key, one in value.items():
+            yield from _entries(one, str(key))
     elif isinstance(value, list):
-        inside = [(name, one) for one in value]
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield name, value
-    for key, one in inside:
-        yield from _numbers(one, str(key))
+        for one in value:
+            yield from _entries(one, name)
 
 
 def _reason(error: BaseException) -> str:

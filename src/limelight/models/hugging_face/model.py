@@ -65,6 +65,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "cuts": None,
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
+    "games": "the layers of a deep network mix its words",
 }
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
@@ -109,6 +110,17 @@ class HuggingFace:
         if self.link == "none":
             return ("score",) if named[0] == _UNNAMED else named
         return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The number of each class by ``id2label``, None where the network has not learned any.
+
+        A single output is that of number 1; of a language model the labels were given names here.
+        """
+        config = self.network.config
+        if self.link == "none" or hasattr(config, "next_token"):
+            return None
+        return tuple(sorted(config.id2label)) if len(config.id2label) > 1 else (0, 1)
 
     @property
     def link(self) -> Link:

@@ -67,8 +67,8 @@ class Windowed:
 
     # Windows are a setting of the explanation, and not another model; probabilities are those of
     # the mean of the outputs, not means of their own.
-    classes, link, fingerprint, replacements, withdrawn = map(
-        _of_inner, ("classes", "link", "fingerprint", "replacements", "withdrawn")
+    classes, numbers, link, fingerprint, replacements, withdrawn = map(
+        _of_inner, ("classes", "numbers", "link", "fingerprint", "replacements", "withdrawn")
     )
 
     @property

@@ -53,7 +53,7 @@ function layReadings() {
   const nodes = wanted.map((one) => known.get(key(one)) ?? begun(one));
   if (nodes.length !== place.children.length || nodes.some((node, i) => place.children[i] !== node)) place.replaceChildren(...nodes);
   wanted.forEach(([model, , own], i) => {
-    const what = own ? "With the changes" : changed ? "As you typed it" : "The model says";
+    const what = own ? "With the changes" : changed ? "As you typed it" : "In short";
     nodes[i].title_.textContent = several ? `${visibleText(model.name)}${changed ? ` · ${what.toLowerCase()}` : ""}` : what;
     nodes[i].show(state);
   });

@@ -1,0 +1,132 @@
+"""Which class a label of the data is: by name, and by number only where that is no guess."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+from limelight.data.files import repaired
+from limelight.errors import InputError, nearest
+
+# What a caller may say: names of the classes in the order of the numbers, or the class of a label.
+Labels = str | Sequence[str] | Mapping[Any, str]
+_LISTED = 8  # labels and classes in a sentence
+_OPTION = "--labels (labels= in Python)"
+
+
+def label_classes(given: Labels | None) -> dict[str, str]:
+    """Return the class of each label that a caller named.
+
+    "World,Sports" and ["World", "Sports"] name the labels 0 and 1; "neg=negative,pos=positive" and
+    {"neg": "negative", "pos": "positive"} name labels that are words, or any numbers.
+    """
+    if isinstance(given, str):
+        parts = [part.strip() for part in given.split(",")]
+        pairs = [part.partition("=") for part in parts]
+        paired = all(equals for _, equals, _ in pairs)
+        given = {label: name for label, _, name in pairs} if paired else parts
+    named = given or {}
+    if not isinstance(named, Mapping):
+        named = dict(enumerate(named))
+    return {_spelled(label): str(name).strip() for label, name in named.items()}
+
+
+@final
+class ClassLabels:
+    """The classes of a model as labels name them.
+
+    A label names a class if it is its name; failing that, if they differ in case or in the space
+    around them only. A whole number (0, 0.0 or "0") is no name: it matches a class that is called
+    by it, as "0", "LABEL_0" and "class 0" are, never the place of a class. ``given`` comes before
+    all that.
+    """
+
+    def __init__(self, classes: Sequence[str], given: Labels | None = None) -> None:
+        self.classes = tuple(classes)
+        self._exact = {name: number for number, name in reversed(list(enumerate(classes)))}
+        folded = [_folded(name) for name in classes]
+        self._folded = {one: i for i, one in enumerate(folded) if folded.count(one) == 1}
+        for number, name in enumerate(classes):
+            if called := re.fullmatch(r"(?i:label|class)[ _](\d{1,9})", name, re.ASCII):
+                self._folded.setdefault(str(int(called[1])), number)
+        self._given = {label: self._named(name) for label, name in label_classes(given).items()}
+
+    def _named(self, name: str) -> int:
+        found = self._exact.get(name, self._folded.get(_folded(name)))
+        if found is None:
+            raise InputError(nearest("class", name, self.classes))
+        return found
+
+    def number(self, label: Any) -> int | None:
+        """Return the number of the class that ``label`` names; None where it names none."""
+        if label is None:
+            return None
+        spelled = _spelled(label)
+        for known, key in (
+            (self._given, spelled),
+            (self._exact, label),
+            (self._folded, _folded(spelled)),
+        ):
+            if isinstance(key, str) and key in known:
+                return known[key]
+        return None
+
+    def unmatched(self, labels: Iterable[Any]) -> str | None:
+        """Return the clause that lists labels without a class, the classes, and what to do.
+
+        None comes back where every label has a class.
+        """
+        wrong = {_spelled(one) for one in labels if one is not None and self.number(one) is None}
+        if not wrong:
+            return None
+        numbers = all(one.isascii() and one.isdecimal() for one in wrong)
+        shown = sorted(wrong, key=lambda one: (len(one) if numbers else 0, one))
+        which = "the classes in the order of the numbers" if numbers else "LABEL=CLASS"
+        return (
+            f"the label{'s' * (len(wrong) > 1)} {_list(shown)} match{'es' * (len(wrong) == 1)} no "
+            f"class of the model (its classes are {_list(self.classes)}); say which is which by "
+            f"{_OPTION}: {which}, separated by commas"
+        )
+
+
+def below_chance(right: int, total: int, classes: int) -> str | None:
+    """Return the notice that labels may be in another order; None where nothing says so.
+
+    It takes more than bad luck: the 95 % interval of the share that is right lies below 1/C.
+    """
+    if not total or classes < 2 or wilson_interval(right, total)[1] >= 1 / classes:
+        return None
+    return (
+        f"The model is right on {right / total:.1%} of {total:,} texts, less than guessing would "
+        f"be ({1 / classes:.1%}): are the labels in another order? Say which is which by {_OPTION}."
+    )
+
+
+def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Return the score interval of a proportion: the p with |p̂ − p| ≤ z √(p (1 − p) / n)."""
+    share, spread = right / total, z * z / total
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
+    # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
+    return max(0.0, centre - half) if right else 0.0, min(
+        1.0, centre + half
+    ) if right < total else 1.0
+
+
+def _spelled(label: Any) -> str:
+    """Return a label as a string: 1, 1.0, True and "1.0" are one number."""
+    if isinstance(label, bool):
+        return str(int(label))
+    said = repaired(str(label)).strip()
+    if re.fullmatch(r"\d{1,18}(\.0*)?", said, re.ASCII):
+        return str(int(said.partition(".")[0]))
+    return said
+
+
+def _folded(name: str) -> str:
+    return _spelled(name).casefold()
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_LISTED]))
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED:,} others"

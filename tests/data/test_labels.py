@@ -1,0 +1,129 @@
+"""Labels of data meet the classes of a model by name, and nothing is guessed about numbers."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.data import LabelledTexts, read_labelled
+from limelight.data.labels import ClassLabels, below_chance, label_classes
+from limelight.errors import InputError
+
+NEWS = ["World", "Sports", "Business", "Sci/Tech"]  # in the order of the numbers of AG News
+CLASSES = sorted(NEWS)
+TEXTS = [f"about {NEWS[i % 4].lower()} today" for i in range(60)]
+NUMBERS = [i % 4 for i in range(60)]
+
+
+@pytest.fixture
+def model():
+    def score(texts):
+        return [[5.0 * (name.lower() in text) for name in CLASSES] for text in texts]
+
+    return limelight.wrap(score, classes=CLASSES, scale="logit")
+
+
+@pytest.mark.parametrize(
+    ("classes", "label", "number"),
+    [
+        (CLASSES, "World", 3),
+        (CLASSES, " sci/tech ", 1),
+        (CLASSES, 0, None),
+        (CLASSES, "0", None),
+        (CLASSES, None, None),
+        (("pos", "Pos"), "Pos", 1),
+        (("pos", "Pos"), "POS", None),
+        (("negative", "positive"), "pos", None),
+        (("negative", "positive"), True, None),
+        (("1", "0"), 0, 1),
+        (("1", "0"), "1.0", 0),
+        (("1", "0"), np.int64(1), 0),
+        (("0", "1"), True, 1),
+        (("LABEL_1", "LABEL_0"), 0, 1),
+        (("LABEL_1", "LABEL_0"), 0.0, 1),
+        (("LABEL_0", "LABEL_1"), "2", None),
+        (("x #0", "x #2"), 0, None),
+    ],
+)
+def test_a_label_is_a_class_by_its_name_or_not_at_all(classes, label, number):
+    assert ClassLabels(classes).number(label) == number
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        NEWS,
+        "World, Sports,Business,Sci/Tech",
+        dict(enumerate(NEWS)),
+        "0=world,1=sports,2=business,3=sci/tech",
+    ],
+)
+def test_whoever_says_which_is_which_is_believed(given):
+    named = ClassLabels(CLASSES, given)
+    assert [CLASSES[named.number(i)] for i in range(4)] == NEWS
+    assert named.number("3.0") == CLASSES.index("Sci/Tech")
+    assert named.number("Business") == 0  # names stay names
+    assert named.unmatched([0, 1, "World"]) is None
+    with pytest.raises(InputError, match=r"no class 'Worlds'. Did you mean 'World'\?"):
+        ClassLabels(CLASSES, ["Worlds"])
+
+
+def test_what_matches_no_class_is_listed_with_the_classes():
+    said = ClassLabels(("negative", "positive")).unmatched(["pos", "neg", "positive", None])
+    assert said == (
+        "the labels 'neg', 'pos' match no class of the model (its classes are 'negative', "
+        "'positive'); say which is which by --labels (labels= in Python): LABEL=CLASS, separated "
+        "by commas"
+    )
+    assert "'0', '2', '10' match" in ClassLabels(CLASSES).unmatched([10, 2, 0])
+    assert "and 12 others match" in ClassLabels(CLASSES).unmatched(range(20))
+
+
+def test_below_chance_takes_more_than_bad_luck():
+    assert below_chance(0, 3, 2) is None
+    assert below_chance(13, 1000, 4).endswith(
+        "are the labels in another order? Say which is which by --labels (labels= in Python)."
+    )
+    assert below_chance(250, 1000, 4) is None
+    assert below_chance(0, 0, 4) is None
+
+
+def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
+    data = {"text": TEXTS, "label": NUMBERS}
+    for numbered in (data, read_labelled(data), LabelledTexts(TEXTS, np.array(NUMBERS))):
+        with pytest.raises(InputError, match=r"the labels '0', '1', '2', '3' match no class"):
+            limelight.evaluate(model, numbered)
+        assert limelight.evaluate(model, numbered, labels=NEWS).accuracy == 1
+    turned = limelight.evaluate(model, data, labels=CLASSES)
+    assert any("in another order?" in notice for notice in turned.notices)
+    named = read_labelled(data, labels=NEWS)
+    assert named.classes == tuple(NEWS)
+    assert limelight.evaluate(model, named).accuracy == 1  # in another order than the model's
+
+    heard = []
+    run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=heard.append)
+    assert any(one.notice and "match no class" in one.notice for one in heard)
+    found = run.summary()
+    assert [view.right for view in found.views] == [None] * 4
+    assert "'3' match no class of the model (its classes are 'Business'" in found.notices[0]
+    known = limelight.Run(run.path, labels=NEWS).summary()
+    assert known.notices == ()
+    assert sum(view.right.count for view in known.views) == 60
+    (doubt,) = limelight.Run(run.path, labels=CLASSES).summary().notices
+    assert "right on 0.0% of 60 texts" in doubt
+    again = limelight.explain_data(model, data, "loo", output=tmp_path / "said", labels=NEWS)
+    assert again.texts()["label"].to_pylist()[:4] == NEWS
+    assert again.summary().notices == ()
+    with pytest.raises(InputError, match="its labels is"):
+        limelight.explain_data(model, data, "loo", output=tmp_path / "said")
+    with pytest.raises(InputError, match="no column of labels"):
+        limelight.explain_data(model, TEXTS, "loo", output=tmp_path / "none", labels=NEWS)
+
+
+def test_a_pipeline_told_the_names_is_right_where_it_was(model):
+    words = {"text": TEXTS, "label": [NEWS[i].upper() for i in NUMBERS]}
+    assert limelight.evaluate(model, words).accuracy == 1
+
+
+def test_labels_of_several_files_and_kinds_are_spelled_alike():
+    assert label_classes({1: "a", "2.0": " b "}) == {"1": "a", "2": "b"}
+    assert label_classes(None) == {}
