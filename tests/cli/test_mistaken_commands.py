@@ -178,28 +178,3 @@ def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, na
         f"Error: --set is for settings of the methods; '{name}' belongs to the command itself, see "
         "--help.\n"
     )
-
-
-def test_loading_is_part_of_the_time_for_a_text_alone(limelight, monkeypatch):
-    now, given, loo = [100.0], [], library.explain(library.load(), TEXT, "loo")
-
-    def slow(_):
-        now[0] += 3.0
-        return library.load()
-
-    def explain(*_, budget, **__):
-        given.append(budget)
-        return [loo]
-
-    monkeypatch.setattr("limelight.cli.options.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("limelight.cli.options.ModelOptions.load", slow)
-    monkeypatch.setattr("limelight.verbs.explain", explain)
-    for asked in (("--budget", "5s"), ("--budget", "40 calls"), ()):
-        assert limelight("explain", TEXT, *asked).code == 0
-    assert given == ["2.000s", "40 calls", None]
-    assert limelight("explain", TEXT, "--budget", "2s") == (
-        2,
-        "",
-        "Error: loading the model took 3.0 s, and the budget is 2 s; give more. With --lines it is "
-        "loaded once for many texts, and each has the whole budget.\n",
-    )

@@ -1,7 +1,6 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from limelight.cli.console import ProgressShown
 from limelight.cli.output import chosen_format, parsed_settings
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget
+from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
@@ -177,9 +176,9 @@ class Asking:
     Parameters
     ----------
     budget
-        How much to spend on each text: a time (30, 30s, 2min), which loading the model for a text
-        alone is part of, or calls of the model ("400 calls"), which alone --data takes. How much
-        the methods sample follows from it.
+        How much to spend on each text: a time (30, 30s, 2min), of which loading the model is part,
+        or calls of the model ("400 calls"), which alone --data takes. How much the methods sample
+        follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     """
@@ -196,29 +195,19 @@ class Asking:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
         self.texts.check()
-        seconds = None if self.budget is None else Budget.of(self.budget).seconds
-        budget, begun = self.budget, time.monotonic()
+        spent: BudgetGiven | None
+        spent = None if self.budget is None else Budget.of(self.budget).begun()
         model, shown = self.model.load(), ProgressShown("explaining")
-        if seconds is not None and len(text) < 2 and not self.texts.lines:
-            budget = _left(seconds, time.monotonic() - begun)
 
         def ask(texts: list[Given]) -> Any:
+            nonlocal spent
+            budget, spent = spent, self.budget  # loading the model is part of the first text's time
             settings = parsed_settings(self.set, verb)
             with shown as progress:
                 how = {"budget": budget, "progress": progress, **more, **settings}
                 return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))
-
-
-def _left(seconds: float, loading: float) -> str:
-    """Return what a text alone may take, of a time that loading the model is part of."""
-    if loading >= seconds:
-        raise InputError(
-            f"loading the model took {loading:.1f} s, and the budget is {seconds:g} s; give more. "
-            "With --lines it is loaded once for many texts, and each has the whole budget."
-        )
-    return f"{seconds - loading:.3f}s"
 
 
 def _notices(answer: Any) -> list[str]:

@@ -317,8 +317,8 @@ def explain_data(
     settings
         Settings of the methods, such as ``tolerance``.
     """
-    checked_model(model)
     question, own = split(settings, all_classes=all_classes)
+    model = question.grouped(checked_model(model))
     opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
     record = plan_run(
         model,
