@@ -19,10 +19,20 @@ class DomainError(InputError):
 
 
 class MissingExtraError(InputError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message says how to get it.
+
+    From an index, from a checkout, and where torch comes with it also without what a GPU needs.
+    """
 
     def __init__(self, need: str, extra: str) -> None:
-        super().__init__(f'{need}; run: pip install "limelight[{extra}]".')
+        said = f'{need}; run: pip install "limelight[{extra}]", or in a checkout: '
+        said += f'pip install -e ".[{extra}]".'
+        if extra in ("hf", "train"):
+            said += (
+                " Without a GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch "
+                "is 6 GB with what a GPU needs."
+            )
+        super().__init__(said)
 
 
 @contextlib.contextmanager

@@ -77,8 +77,15 @@ class Targets:
         if self.scale != "probability":
             return np.broadcast_to(self._logit_weights(f.shape[-1]), f.shape)
         p, chosen = self._probabilities(f), self._chosen()
-        if f.shape[-1] > 1 and self.link == "sigmoid":
-            return chosen * p * (1 - p)
+        if f.shape[-1] > 1 and self.link in ("sigmoid", "ovr"):
+            own = class_probabilities(f.reshape(-1, f.shape[-1]), "sigmoid").reshape(f.shape)
+            slopes = chosen * own * (1 - own)
+            if self.link == "sigmoid":
+                return slopes
+            # (s_c/Σs)' by the rule for quotients: what raises another class lowers this one.
+            total = np.maximum(own.sum(-1, keepdims=True), 1e-300)
+            explained = (p * chosen).sum(-1, keepdims=True)
+            return (slopes - explained * own * (1 - own)) / total
         slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
         return slopes if f.shape[-1] > 1 else slopes[..., 1:]
 
@@ -247,6 +254,11 @@ class Question:
         """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
         scale = explained_scale(self.scale, model.link)
         return self if scale == self.scale else replace(self, scale=scale)
+
+    def grouped(self, model: Model) -> Model:
+        """Return ``model`` as it can answer about these features: exactly, or by being asked."""
+        own: Callable[[Any], Model] | None = getattr(model, "of_units", None)
+        return model if own is None else own(self.features)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""

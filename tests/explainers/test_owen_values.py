@@ -80,7 +80,9 @@ def test_probabilities_and_other_models_are_refused():
     with pytest.raises(limelight.InputError, match="a formula for logits only"):
         asked(scale="probability")
     function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
-    with pytest.raises(limelight.InputError, match="method 'owen' needs a model that collapses"):
+    with pytest.raises(
+        limelight.InputError, match="method 'owen' needs a model that is a quotient of sums"
+    ):
         limelight.explain(function, TEXT, "owen")
 
 

@@ -1,12 +1,24 @@
 """Shares over texts, intervals and corrections against slower ways to get them."""
 
+import re
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from limelight.judging.candidates import Candidate
 from limelight.judging.removals import drawn_orders, sampled_chance, tied, tied_groups
-from limelight.judging.statistics import DRAWS, holm, judged_rows, resampled, two_sided, verdict
-from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure
+from limelight.judging.statistics import (
+    DRAWS,
+    holm,
+    judged_rows,
+    pair_rows,
+    resampled,
+    simultaneous,
+    two_sided,
+    verdict,
+)
+from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure, shown_end
 
 RNG = np.random.default_rng(0)
 ROOM = 1 + RNG.random(43)
@@ -61,6 +73,92 @@ def test_few_texts_are_never_certain():
     assert two_sided(found.draws[:, 0], texts=3) == 0.25
 
 
+def pairs_of(columns):
+    return np.stack([columns[:, i] - columns[:, j] for i, j in combinations(range(5), 2)], axis=1)
+
+
+def test_intervals_of_all_pairs_are_those_of_texts_drawn_one_by_one():
+    """The same draws as lists of texts, each studentised by itself; some texts lack a column."""
+    rng = np.random.default_rng(4)
+    room, gain = 0.5 + rng.random(17), 0.2 + rng.normal(size=(17, 3))
+    gain[:5, 2] = np.nan
+
+    def share_and_error(rows, c):
+        own = [i for i in rows if np.isfinite(gain[i, c])]
+        share = gain[own, c].sum() / room[own].sum()
+        error = np.sqrt(np.sum((gain[own, c] - share * room[own]) ** 2)) / room[own].sum()
+        return share, error
+
+    whole = [share_and_error(range(17), c) for c in range(3)]
+    largest = []
+    for times in np.random.default_rng(9).multinomial(17, np.full(17, 1 / 17), size=DRAWS):
+        rows = np.repeat(np.arange(17), times)
+        drawn = [share_and_error(rows, c) for c in range(3)]
+        off = [abs(a - b) / e for (a, e), (b, _) in zip(drawn, whole, strict=True)]
+        largest.append(max(off))
+    for c, found in enumerate(simultaneous(gain, room, seed=9)):
+        share, error = whole[c]
+        assert found.p == (1 + sum(x >= abs(share) / error for x in largest)) / (DRAWS + 1)
+        half = sorted(largest)[-100] * error
+        assert found.interval == pytest.approx((share - half, share + half))
+
+
+def test_intervals_of_all_pairs_hold_at_once():
+    """Of ten pairs of methods that do not differ; those of each pair alone hold together rarely."""
+    rng, all_at_once, each_alone = np.random.default_rng(2), 0, 0
+    for i in range(150):
+        gaps = pairs_of(np.exp(rng.normal(size=(25, 5))))
+        found = simultaneous(gaps, np.ones(25), seed=i)
+        all_at_once += all(one.interval[0] <= 0 <= one.interval[1] for one in found)
+        alone = resampled(gaps, np.ones(25), seed=i)
+        ends = [alone.interval(c) for c in range(10)]
+        each_alone += all(low <= 0 <= high for low, high in ends)
+    assert all_at_once / 150 >= 0.9
+    assert each_alone / 150 < 0.8
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3])  # three decimals would show many small ends as 0
+def test_a_verdict_tells_two_apart_exactly_where_the_interval_it_shows_is_without_0(size):
+    rng, said = np.random.default_rng(8), set()
+    for i in range(90):
+        n = int(rng.integers(7, 40))
+        values = 3 + size * (i % 3 / 2 * np.arange(3) + rng.normal(size=(n, 3)))
+        pairs = pair_rows("abc", values, np.ones(n), seed=i)
+        shares = values.mean(axis=0).tolist()
+        methods = [method(m, share, 0.1, 0.9) for m, share in zip("abc", shares, strict=True)]
+        sentence = verdict(methods, pairs, texts=n, kind="proven")
+        ((low, high),) = re.findall(r"\[(\S+), (\S+)\]", sentence.replace("−", "-"))
+        apart = "cannot be told apart" not in sentence
+        assert apart == (float(high) < 0)
+        assert float(low) < 0
+        for one in pairs:
+            assert one.differs == (one.p_simultaneous < 0.05) == (one.simultaneous[0] > 0)
+        said.add(apart)
+    assert said == {False, True}
+
+
+def test_pairs_that_differ_on_few_texts_have_no_interval_and_leave_others_theirs():
+    rng = np.random.default_rng(0)
+    gaps = np.stack([0.5 + rng.normal(size=40), np.zeros(40), np.zeros(40)], axis=1)
+    gaps[:5, 1] = 1.0  # all in one direction, as five coins may fall
+    gaps[:, 2] = 1e-12 * np.arange(40)  # rounding
+    some, few, same = simultaneous(gaps, np.ones(40), seed=0)
+    assert few is same is None
+    (alone,) = simultaneous(gaps[:, :1], np.ones(40), seed=0)
+    assert some.interval == pytest.approx(alone.interval)
+    (every,) = simultaneous(np.full((8, 1), 0.25), np.ones(8), seed=0)
+    assert every.interval == (0.25, 0.25)
+    assert every.p < 0.05
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [(0.1234, "0.123"), (-0.00004, "−0.00004"), (0.0, "0.000"), (-0.0, "0.000"), (1e-15, "0.000")],
+)
+def test_an_end_that_is_not_0_is_not_shown_as_0(end, shown):
+    assert shown_end(end) == shown
+
+
 @pytest.mark.parametrize("area", [0.9, 0.3, -0.6])
 def test_the_error_within_texts_is_how_far_a_share_moves_with_chance(area):
     """Chance stands above and below the line: near the ceiling a mistake in it hardly counts."""
@@ -102,7 +200,14 @@ def method(name, share, low, high):
 def pair(first, second, gap, p):
     interval = (gap - 0.02, gap + 0.02)
     return JudgedPair(
-        methods=(first, second), difference=gap, interval=interval, p=p, p_holm=p, won=0.7
+        methods=(first, second),
+        difference=gap,
+        interval=interval,
+        p=p,
+        p_holm=p,
+        won=0.7,
+        simultaneous=interval,
+        p_simultaneous=p,
     )
 
 

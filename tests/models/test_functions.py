@@ -66,9 +66,8 @@ def test_functions_answer_these_methods():
     [
         (
             lambda texts: np.ones(len(texts)),
-            {},
-            "the function must return one row per text; got shape (1,) for 1 text(s). "
-            "Return scores[:, None] if there is one score per text.",
+            {"classes": ["a", "b", "c"]},
+            "the function must return one row per text, (1, 3) for 1 text(s); got shape (1,).",
         ),
         (
             lambda _: np.ones((7, 2)),
@@ -512,25 +511,20 @@ def test_many_texts_have_many_rows():
 
 
 def test_a_scikit_learn_regression_is_wrapped_as_a_score():
-    """As the sentence says, and the score of a linear model is its weight."""
+    """The score of a linear model is its weight, and any other regressor is asked."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import Ridge
+    from sklearn.neighbors import KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
 
-    model = make_pipeline(CountVectorizer(), Ridge()).fit(["good", "bad", "so good"], [5, 1, 4])
-    with pytest.raises(InputError) as error:
-        limelight.wrap(model)
-    said = "Pipeline has neither predict_proba nor decision_function. If it predicts a number, "
-    assert str(error.value).startswith(said)
-    advice = str(error.value).split("as a score: ")[1].removesuffix(".")
-    wrapped = eval(advice, {"limelight": limelight, "model": model})
-    assert wrapped.classes == ("score",)
-    e = limelight.explain(wrapped, "so good", "loo")
+    texts, ratings = ["good", "bad", "so good"], [5, 1, 4]
+    model = make_pipeline(CountVectorizer(), Ridge()).fit(texts, ratings)
+    e = limelight.explain(limelight.wrap(model), "so good", "loo")
     weights = dict(zip(model[0].get_feature_names_out(), model[1].coef_, strict=True))
     assert dict(e.as_list()) == pytest.approx({word: weights[word] for word in ("so", "good")})
-    assert e.prediction == {"score": pytest.approx(model.predict(["so good"])[0])}
-    with pytest.raises(InputError, match="a score and not a class"):
-        limelight.explain(wrapped, "so good", "anchors")
+    asked = make_pipeline(CountVectorizer(), KNeighborsRegressor(1)).fit(texts, ratings)
+    e = limelight.explain(limelight.wrap(asked), "so good", "loo")
+    assert dict(e.as_list())["so"] == pytest.approx(-1.0)  # "so good" is rated 4, "good" 5
 
 
 def test_a_scikit_learn_model_of_several_questions_is_refused_with_how_to_ask_one():
@@ -685,3 +679,33 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
         keep.astype(float), PAPER.predict_proba(texts), distance, 1, d, feature_selection="none"
     )
     np.testing.assert_allclose(e.scores[[j for j, _ in pairs]], [v for _, v in pairs], atol=1e-6)
+
+
+EMOJI = {
+    "skin tone": "👍🏽",
+    "family": "👩‍👩‍👧",
+    "runner": "🏃🏽‍♀️",
+    "flag": "🇩🇪",
+    "keycap": "1️⃣",
+    "region": "🏴󠁧󠁢󠁳󠁣󠁴󠁿",
+    "heart": "❤️",
+    "accent": "cafe\u0301",
+    "possessive": "cafe\u0301\u2019s",
+    "Hindi": "हिन्दी",
+    "Thai": "ที่",
+}
+
+
+@pytest.mark.parametrize("word", EMOJI.values(), ids=EMOJI)
+def test_what_a_reader_sees_as_one_is_one_word(word):
+    model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    text = f"So {word}, {word}!"
+    assert model.read(text).tokens.strings == ("So", word, ",", word, "!")
+    assert limelight.explain(model, text).features == ("So", word, ",", "!")
+
+
+def test_signs_in_a_row_are_words_of_their_own():
+    model = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
+    text = "🇩🇪🇫🇷👍🏽👍1️⃣2️⃣ab3 \u0301x"
+    found = ("🇩🇪", "🇫🇷", "👍🏽", "👍", "1️⃣", "2️⃣", "ab3", "\u0301", "x")
+    assert model.read(text).tokens.strings == found

@@ -12,6 +12,7 @@ from limelight import InputError
 from limelight.explainers import METHODS
 from limelight.models import resolved_replacement
 from limelight.models.hugging_face.windows import windowed
+from limelight.text import features_of
 
 from tiny_transformers import FAMILIES, LIMIT, tiny
 
@@ -563,3 +564,16 @@ def test_a_real_model_agrees_with_its_own_pipeline(shared):
     assert ig.scores.sum() == pytest.approx(ig.prediction["positive"] - ig.base_value, rel=0.01)
     flat = limelight.explain(model, TEXT, "g-avg")
     assert "rounding errors" in flat.notices[-1]
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize("word", ["👍🏽", "👩‍👩‍👧", "1️⃣", "e\u0301", "हि"])
+def test_no_word_and_no_piece_ends_inside_a_character(word, pieces):
+    network, tokenizer = tiny("gpt2")  # whose words are cut before accents, and pieces are bytes
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    document = model.read(f"a {word} b", pieces=pieces)
+    assert document.tokens.strings == ("a", word, "b")
+    if not pieces:  # of which the space before the word is one
+        game = model.game(document, features_of(document), "delete")
+        without = game(np.array([[True, False, True]]))
+        np.testing.assert_allclose(without, model.logits(["a b"]), rtol=1e-5, atol=1e-6)

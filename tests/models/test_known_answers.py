@@ -83,7 +83,7 @@ def test_a_linear_model_of_real_reviews_has_known_scores(reviews, method):
 def by_subsets(reviews):
     """A normalised model, a sentence of nine words, and the logit of each of its subsets."""
     pipeline = fitted(reviews, C=10.0)
-    model = limelight.wrap(pipeline)
+    model = limelight.wrap(pipeline.predict_proba, classes=["negative", "positive"])  # asked
     weight = word_weights(pipeline)
     strong = sorted(weight, key=lambda word: -abs(weight[word]))[:40]
     words = ["the", *strong[::5]]

@@ -30,7 +30,8 @@ def scikit():
     from sklearn.pipeline import make_pipeline
 
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(C=30))
-    return limelight.wrap(pipeline.fit(["w1 w5 w2", "w8 w11 w7", "w5 w9", "w7 w4"], [1, 0] * 2))
+    pipeline.fit(["w1 w5 w2", "w8 w11 w7", "w5 w9", "w7 w4"], [1, 0] * 2)
+    return limelight.wrap(pipeline.predict_proba, classes=["0", "1"])  # the pipeline is exact
 
 
 def transformer():

@@ -1,6 +1,7 @@
 """Power games, f = N/D^p + offset, against all subsets: TF-IDF vectors of length 1 have p = ½."""
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -20,6 +21,7 @@ from limelight.theory.enumeration import (
     shapley_by_enumeration,
     shapley_interactions_by_enumeration,
 )
+from limelight.theory.faithfulness import deletion_curves, size_extremes
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
@@ -206,3 +208,31 @@ def test_a_text_without_known_words_has_only_zeros():
     assert np.all(shapley(game).scores == 0)
     assert full_value(game) == 2.0
     np.testing.assert_allclose(lime(game).intercept, 2.0)
+
+
+@quick
+@given(power_games, st.sampled_from([-3.0, 0.0, 3.0]))
+def test_no_set_of_words_passes_the_extremes_of_its_size(game, pull):
+    # Values of one sign, of the other and of both: each has a bound of its own.
+    moved = game.A + pull * game.a[None] ** game.power
+    game = of_outputs(replace(game, A=moved), np.array([1.0, 0.5]))
+    sets = all_keeps(game.d)
+    f, removed = value(game, sets)[0], game.d - sets.sum(axis=1)
+    found, room = size_extremes(game), 1e-9 * (1 + np.abs(f).max())
+    for k in range(1, game.d + 1):
+        assert found.low[k - 1] - room <= f[removed == k].min()
+        assert f[removed == k].max() <= found.high[k - 1] + room
+    orders = np.array([np.random.default_rng(0).permutation(game.d)])
+    (curve,) = deletion_curves(game, orders)
+    masks = np.array([~np.isin(np.arange(game.d), orders[0, :k]) for k in range(game.d + 1)])
+    np.testing.assert_allclose(curve, value(game, masks)[0], rtol=1e-9, atol=1e-9)
+
+
+def test_the_extremes_of_one_word_are_nearly_attained():
+    gaps = []
+    for seed in range(20):
+        game = power_game(seed, d=8, C=1, decades=0.5)
+        f = value(game, ~np.eye(8, dtype=bool))[0]
+        found = size_extremes(game)
+        gaps += [found.high[0] - f.max(), f.min() - found.low[0]]
+    assert np.median(np.array(gaps)) < 0.01

@@ -12,7 +12,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import collapsing
+from limelight.models.protocol import playing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
@@ -31,7 +31,7 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
     """
     if chosen.allowance is not None:
         chosen = chosen.fitted(len(reading.features[0]))
-    if chosen.way.logits and reading.targets.scale != "logit":
+    if chosen.way.logits and reading.targets.scale == "probability":
         raise InputError(
             f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
@@ -183,8 +183,8 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if (tables := collapsing(model)) is not None:
-        return tables.together
+    if (known := playing(model)) is not None:
+        return known.together
     if chosen and all(one.way.joint for one in chosen):
         return cast(Freezes, model).together
     return 1

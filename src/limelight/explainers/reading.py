@@ -19,13 +19,13 @@ from limelight.models import (
     why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import Collapses, collapsing, document_by
+from limelight.models.protocol import Collapses, Games, collapsing, document_by, playing
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
-from limelight.theory.ratio_game import RatioGame, of_outputs
+from limelight.theory.ratio_game import RatioGame, empty_value, of_outputs
 
 _SHOWN = 8  # windows
 
@@ -37,6 +37,7 @@ class _Shared:
     def __init__(self) -> None:
         self.games: dict[str, TextGame] = {}
         self.collapsed: CollapsedDocuments | None = None
+        self.played: RatioGame | None = None
 
 
 @final
@@ -90,7 +91,7 @@ class Reading:
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return self._tables is None
+        return playing(self.model) is None
 
     @property
     def exact(self) -> bool:
@@ -112,8 +113,17 @@ class Reading:
     @cached_property
     def ratio_game(self) -> RatioGame:
         """The exact games of all documents, with the explained number as their only class."""
-        game = self.collapsed.game
+        game = self.games
         return of_outputs(game, array_like(self.target_weights, game.a))
+
+    @property
+    def games(self) -> RatioGame:
+        """The exact games of all documents, with a class for each output."""
+        if self._tables is not None:
+            return self.collapsed.game
+        if self.shared.played is None:
+            self.shared.played = cast(Games, self.model).games(self.documents, self.features)
+        return self.shared.played
 
     @cached_property
     def target_weights(self) -> Float[np.ndarray, "n C"]:
@@ -139,6 +149,8 @@ class Reading:
         """The explained output with every feature removed; None where the model refuses that."""
         if self._tables is not None:
             return self.targets.value(self.collapsed.base_outputs).tolist()
+        if not self.remembers:
+            return self.targets.value(empty_value(self.games)).tolist()
         several = [(one.targets, one.game()) for one in self.apart()]
         games = [game for _, game in several]
         ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
@@ -249,9 +261,9 @@ class Reading:
 def has_exact_game(model: Model, scale: str) -> bool:
     """Whether the explained number of ``model`` is a ratio game, words replaced as it does itself.
 
-    Probabilities of a model that collapses are functions of such games, and are asked.
+    Probabilities of such a model are functions of games, and are asked.
     """
-    return collapsing(model) is not None and scale != "probability"
+    return playing(model) is not None and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:

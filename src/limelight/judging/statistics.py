@@ -1,7 +1,8 @@
 """What follows over texts, which are the unit: shares, means, paired differences, a verdict."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -20,8 +21,9 @@ from limelight.results.judgement import (
     Measure,
     MethodColumn,
     PlausibleMethod,
+    shown_end,
 )
-from limelight.shapes import Float
+from limelight.shapes import Float, Int
 
 DRAWS = 2000
 # For each column at least: the smallest p-value is 2/draws, and Holm multiplies it by as many
@@ -29,6 +31,9 @@ DRAWS = 2000
 _PER_COLUMN = 100
 _CELLS = 4_000_000  # weights of texts held at a time
 _SAME = 1e-9  # of the room: values that differ by less are a tie
+_LEVEL = 0.95
+_FEWEST = 6  # texts that differ: of five, all have the same sign by chance once in sixteen times
+_LEAST_SPREAD = 0.2  # of the standard error, in a draw
 _NO_TEXT = "there is no text that could tell it from guessing."
 
 Number = tuple[float | None, Interval | None]  # None: there is none; no interval of a single text
@@ -60,15 +65,18 @@ def resampled(
 
     The same seed draws the same texts, so that differences of columns are paired.
     """
-    n, draws = len(room), max(DRAWS, _PER_COLUMN * gain.shape[1])
+    draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
-    rng, block, parts = np.random.default_rng(seed), max(1, _CELLS // max(n, 1)), []
+    found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
+    return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
+
+
+def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"]]:
+    """Yield how often each text is in each of the resampled sets, some of the sets at a time."""
+    rng, block = np.random.default_rng(seed), max(1, _CELLS // max(n, 1))
     for start in range(0, draws, block):
-        count = min(block, draws - start)
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=count)
-        parts.append(_ratio(weights @ table))
-    return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(parts))
+        yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
 
 
 def means(table: Float[np.ndarray, "n c"], *, seed: int) -> Resampled:
@@ -79,7 +87,12 @@ def means(table: Float[np.ndarray, "n c"], *, seed: int) -> Resampled:
 def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
     gain, room = np.split(sums, 2, axis=-1)
     # A draw may hold no text that a method explains: it has no share then, not an infinite one.
-    return np.divide(gain, room, out=np.full_like(gain, np.nan), where=room > 0)
+    return _quotient(gain, room, np.nan)
+
+
+def _quotient(a: Any, b: Float[np.ndarray, "*n"], otherwise: Any) -> Float[np.ndarray, "*n"]:
+    """Return a/b, and ``otherwise`` where b is 0."""
+    return np.divide(a, b, out=np.broadcast_to(otherwise, b.shape).astype(float), where=b > 0)
 
 
 def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
@@ -99,6 +112,52 @@ def holm(p: list[float]) -> list[float]:
         np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
     )
     return list(map(float, out))
+
+
+class Simultaneous(NamedTuple):
+    """An interval that holds together with those of all other columns, and the p of that test."""
+
+    interval: Interval
+    p: float
+
+
+def simultaneous(
+    gain: Float[np.ndarray, "n c"], room: Float[np.ndarray, " n"], *, seed: int
+) -> list[Simultaneous | None]:
+    """Return 95 % intervals of the shares Σ gain/Σ room that hold for all columns at once.
+
+    A share δ has the residuals e = gain − δ room and the standard error s = √(Σ e²)/Σ room;
+    resampled texts have δ* and s*. With q the 95 % point of the largest |δ* − δ|/s* of all columns,
+    δ ± q s holds for all of them, however they depend on each other, and so for the one that is
+    looked at because it is the largest. 0 lies outside exactly where p is below 5 %, the part of
+    the draws whose largest is at least |δ|/s. None where fewer than six texts differ.
+    """
+    there = np.isfinite(gain)
+    g = np.where(there & (np.abs(gain) > _SAME * room[:, None]), gain, 0.0)
+    r = there * room[:, None]
+    total = r.sum(axis=0)
+    share = _quotient(g.sum(axis=0), total, 0.0)
+    e = g - share * r
+    e[np.abs(e) <= _SAME * r] = 0.0  # rounding has no spread
+    stderr = _quotient(np.sqrt((e**2).sum(axis=0)), total, 0.0)
+    parts = []
+    for weights in _redrawn(len(room), DRAWS, seed):
+        total = weights @ r
+        off = _quotient(weights @ e, total, 0.0)  # δ* − δ
+        square = weights @ e**2 - 2 * off * (weights @ (e * r)) + off**2 * (weights @ r**2)
+        # Draws that miss the few texts which differ have next to no spread.
+        error = np.maximum(np.sqrt(np.maximum(square, 0.0)), _LEAST_SPREAD * stderr * total)
+        parts.append(_quotient(np.abs(off) * total, error, 0.0))
+    known = np.flatnonzero(np.count_nonzero(g, axis=0) >= _FEWEST)
+    largest = np.sort(np.concatenate(parts)[:, known].max(axis=1, initial=0.0))[::-1]
+    allowed = math.ceil((1 - _LEVEL) * (DRAWS + 1)) - 2  # draws above: then p is still below 5 %
+    found: list[Simultaneous | None] = [None] * len(share)
+    for c in known.tolist():
+        size = abs(share[c]) / stderr[c] if stderr[c] else math.inf
+        p = (1 + int(np.count_nonzero(largest >= size))) / (DRAWS + 1)
+        half = largest[allowed] * stderr[c]
+        found[c] = Simultaneous((float(share[c] - half), float(share[c] + half)), p)
+    return found
 
 
 def table_of(rows: Sequence[Sequence[float | None]], count: int) -> Float[np.ndarray, "n c"]:
@@ -128,11 +187,15 @@ def pair_rows(
     p = [two_sided(draws, texts=n) for draws, n in zip(result.draws.T, texts, strict=True)]
     corrected = holm(p)
     found = []
-    for c, (i, j) in enumerate(both):
+    for c, ((i, j), at_once) in enumerate(
+        zip(both, simultaneous(gaps, room, seed=seed), strict=True)
+    ):
         methods, gap, (low, high) = (names[i], names[j]), float(result.share[c]), result.interval(c)
         won = _won_of_pair(gaps[:, c], room)
+        ends = None if at_once is None else at_once.interval
         if gap < 0:
             methods, gap, low, high, won = methods[::-1], -gap, -high, -low, 1 - won
+            ends = None if ends is None else (-ends[1], -ends[0])
         found.append(
             JudgedPair(
                 methods=methods,
@@ -141,6 +204,8 @@ def pair_rows(
                 p=p[c],
                 p_holm=corrected[c],
                 won=won,
+                simultaneous=ends,
+                p_simultaneous=None if at_once is None else at_once.p,
             )
         )
     return tuple(found)
@@ -276,7 +341,6 @@ def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None
 
 
 FEW = 30  # texts, below which little can be told
-SURE = 0.05  # what Holm's p-value of a pair must be below for the two to be told apart
 
 
 class _Ranking(NamedTuple):
@@ -315,9 +379,11 @@ class _Ranking(NamedTuple):
         pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
         if pair is None:
             return f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
-        low, high = pair.interval
-        apart = f"−{pair.difference:.3f} [{-high:.3f}, {-low:.3f}]".replace("-", "−")
-        if pair.p_holm < SURE:
+        apart = _number(-pair.difference)
+        if pair.simultaneous is not None:
+            low, high = pair.simultaneous
+            apart = f"{apart} [{shown_end(-high)}, {shown_end(-low)}]"
+        if pair.differs:
             return f"{one} is the {most} ({measure[0]}{of} {x}), {other} second ({y}, {apart})"
         return (
             f"{one} and {other} are the {most} and cannot be told apart ({measure[1]}{of} {x} and "
@@ -534,4 +600,4 @@ def second_notice(first: Judgement, second: Judgement) -> str:
 
 
 def _certain(j: Judgement) -> list[tuple[str, str]]:
-    return [pair.methods for pair in j.pairs if pair.p_holm < SURE]
+    return [pair.methods for pair in j.pairs if pair.differs]

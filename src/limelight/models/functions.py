@@ -3,14 +3,15 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
+from limelight.models.bags import Bag
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
 from limelight.sampling.sample import Game
@@ -22,16 +23,22 @@ from limelight.text import (
     Given,
     Span,
     Tokens,
+    checked_text,
     checked_text_or_pair,
     few_names,
+    inside_character,
     joined,
     one_line,
 )
+from limelight.theory.per_document import one_document
+from limelight.theory.ratio_game import RatioGame, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
+_TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
@@ -42,7 +49,9 @@ _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second).
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
 
-    With ``pairs`` it takes a list of tuples of two texts, and nothing else.
+    With ``pairs`` it takes a list of tuples of two texts, and nothing else. Where it is known to be
+    a linear classifier of a ``bag`` of words, removals are computed and not asked;
+    ``asked_because`` says why not, and ``linked`` how its outputs become probabilities.
     """
 
     function: Callable[[list[Any]], Any]
@@ -54,6 +63,9 @@ class Function:
     batch_size: int = 256
     name: str = ""
     pairs: bool = False
+    bag: Bag | None = None
+    asked_because: str = ""
+    linked: Link | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -69,6 +81,8 @@ class Function:
         """How outputs become probabilities: log-odds of each class by its sigmoid."""
         # Not by a softmax, which would take logarithms of probabilities: those of a class near 1
         # hardly move, and a method that explains them would see nothing.
+        if self.linked is not None:
+            return self.linked
         if self.scale == "score":
             return "none"
         return "sigmoid" if self.scale == "probability" or self.multi_label else "softmax"
@@ -95,6 +109,7 @@ class Function:
             chooses = "each label of this one is a yes or no of its own"
         return {
             **dict.fromkeys(CAPABILITIES, hidden),
+            "games": None if self.bag is not None else self.asked_because or hidden,
             "chooses": chooses,
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
@@ -105,6 +120,8 @@ class Function:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
+        if self.bag is not None:
+            return self.bag.read(checked_text(text))
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [
@@ -117,7 +134,7 @@ class Function:
 
     def _words(self, name: str, text: str) -> list[Span]:
         if self.words is None:
-            found: Sequence[Any] = [m.span() for m in _WORD.finditer(text)]
+            found: Sequence[Any] = word_spans(text)
         else:
             found = self.words(text)
             _check_words(found, text)
@@ -139,12 +156,33 @@ class Function:
                     raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+        """Return what is left when words are deleted, for all masks at once."""
+        return cast(Bag, self.bag).games(documents, features)
+
+    def of_units(self, features: Any) -> "Function":
+        """Return the same for these features: where words may share a column, it is asked."""
+        # A group of tokens is an array or a list, and only a string can be "words".
+        words = isinstance(features, str) and features == "words"
+        if self.bag is None or self.bag.proportional or words:
+            return self
+        why = "what a word does under this norm cannot be shared out among the units it is part of"
+        return replace(self, bag=None, asked_because=why)
+
+    @property
+    def together(self) -> int:
+        """How many documents are computed at a time where none is asked about."""
+        return _TOGETHER
+
     def predict_proba(self, texts: Sequence[Given]) -> Float[np.ndarray, "n classes"]:
         """Return the probability of every class for every text."""
         return class_probabilities(self.logits(texts), self.link)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
-        """Return the outputs for each mask; the space after a deleted word goes with it."""
+        """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
+        if self.bag is not None and self.bag.apart(document, features):
+            known = one_document(self.bag.games([document], [features]), 0)
+            return lambda keep: value(known, keep).T
         mask = self.mask if replacement == "mask" else None
         sides = _segments(document)
 
@@ -193,6 +231,8 @@ class Function:
             raise InputError(
                 f"the function must return numbers, {rows}; got {_described(found)}"
             ) from None
+        if answers.shape == (len(texts),) and len(self.classes) <= 2:
+            answers = answers[:, None]  # one number per text, as regressors answer
         _check_shape(answers, len(texts), self.classes)
         if not np.isfinite(answers).all():
             bad = int((~np.isfinite(answers)).any(axis=1).argmax())
@@ -237,11 +277,6 @@ def _described(found: Any) -> str:
 
 
 def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:
-    if answers.ndim == 1 and len(answers) == texts:
-        raise InputError(
-            f"the function must return one row per text; got shape {answers.shape} for {texts} "
-            "text(s). Return scores[:, None] if there is one score per text."
-        )
     if answers.ndim != 2 or len(answers) != texts:
         raise InputError(
             f"the function must return one row per text, ({texts}, {len(classes)}) for {texts} "
@@ -299,6 +334,19 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
     return Function(function=function, **{**given, **own})
+
+
+def word_spans(text: str) -> list[Span]:
+    """Return where the words of ``text`` stand: runs of letters and digits, and every other sign.
+
+    Characters are what a reader sees as one: an emoji with its skin tone is one word.
+    """
+    if text.isascii():
+        return [match.span() for match in _WORD.finditer(text)]
+    starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
+    # The first sign of each character stands for it; a digit on a keycap is no digit.
+    signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
+    return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

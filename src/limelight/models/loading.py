@@ -64,6 +64,8 @@ def load(
 ) -> Model:
     """Return a model that can be explained; without a path, the one that comes with limelight.
 
+    A model or a function that is in memory already goes to :func:`limelight.wrap`.
+
     Parameters
     ----------
     path
@@ -76,8 +78,6 @@ def load(
         What a causal language model is asked, with {text} in it: see :func:`limelight.wrap`.
     labels
         The word that stands for each class of a language model.
-
-    A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
     asked = None if template is None and labels is None else (template, labels)
     model = _loaded(path, device, asked)
@@ -217,7 +217,7 @@ def wrap(
         return _with_nothing(from_objects(anything, tokenizer, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
-    if hasattr(anything, "predict_proba") or hasattr(anything, "decision_function"):
+    if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)
@@ -233,12 +233,6 @@ def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
 
 def _unknown(anything: Any) -> str:
     kind = type(anything).__name__
-    if hasattr(anything, "predict") and hasattr(anything, "fit"):
-        return (
-            f"{kind} has neither predict_proba nor decision_function. If it predicts a number, "
-            "wrap it as a score: limelight.wrap(lambda texts: model.predict(texts)[:, None], "
-            "classes=['score'], scale='score')."
-        )
     return (
         "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
         f"function from a list of texts to scores; got {kind}."

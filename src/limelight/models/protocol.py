@@ -10,14 +10,16 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import Document, Features, checked_text_or_pair
+from limelight.theory.ratio_game import RatioGame
 
 if TYPE_CHECKING:
     from limelight.models.attention.collapsed import CollapsedDocuments
 else:
     CollapsedDocuments = Any  # which is made by a model of this protocol
 
-# How outputs become probabilities: softmax over the classes, sigmoid of each, or not at all.
-Link = Literal["softmax", "sigmoid", "none"]
+# How outputs become probabilities: softmax over the classes, sigmoid of each, sigmoids of one class
+# against the rest divided by their sum, or not at all.
+Link = Literal["softmax", "sigmoid", "ovr", "none"]
 # What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
 SCALES = ("logit", "probability", "score")
 
@@ -27,6 +29,7 @@ Capability = Literal[
     "differentiates",
     "freezes",
     "collapses",
+    "games",
     "chooses",
     "pieces",
     "cuts",
@@ -40,6 +43,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "differentiates": "the gradients of the model",
     "freezes": "the gradients of the model with its weights frozen",
     "collapses": "a model that collapses into tables, as the paper's classifier does",
+    "games": "a model that is a quotient of sums over its words",
     "chooses": "a model that predicts one of its classes",
     "pieces": "a tokenizer that cuts words into pieces",
     "cuts": "a model that reads so many tokens and no more",
@@ -214,10 +218,27 @@ class Collapses(Protocol):
         """Return documents as the arrays that exact methods need."""
 
 
+@runtime_checkable
+class Games(Protocol):
+    """Capability "games": a model of which every removal is known, as a quotient of sums."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth computing at a time."""
+
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+        """Return the games of all documents, one class for each output of the model."""
+
+
 def collapsing(model: Model) -> Collapses | None:
     """Return ``model`` as one that collapses into tables; None where it has to be asked."""
     # Said by the model itself, and so nothing that mypy can know.
     return cast(Collapses, model) if why_not(model, "collapses") is None else None
+
+
+def playing(model: Model) -> Games | None:
+    """Return ``model`` as one whose removals are known; None where it has to be asked."""
+    return cast(Games, model) if why_not(model, "games") is None else None
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -238,7 +259,8 @@ def class_probabilities(
 ) -> Float[np.ndarray, "n classes"]:
     """Return the softmax of two or more logits; for a single one, its sigmoid as two classes.
 
-    With the link "sigmoid" every one of several logits has a probability of its own; with "none"
+    With the link "sigmoid" every one of several logits has a probability of its own, and "ovr"
+    divides these by their sum, as scikit-learn does with one classifier for each class; with "none"
     the outputs are scores, not logits, and there are no probabilities.
     """
     if link == "none":
@@ -246,9 +268,10 @@ def class_probabilities(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
             "explain the score."
         )
-    if link == "sigmoid" and outputs.shape[1] > 1:
+    if link in ("sigmoid", "ovr") and outputs.shape[1] > 1:
         # 1/(1 + e^−f) overflows at f = −710; the hyperbolic tangent does nowhere.
-        return 0.5 * (1 + np.tanh(outputs / 2))
+        each = 0.5 * (1 + np.tanh(outputs / 2))
+        return each if link == "sigmoid" else each / np.maximum(each.sum(1, keepdims=True), 1e-300)
     if outputs.shape[1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
     # The largest is taken off, which a softmax does not notice, and no exponential overflows.
@@ -302,6 +325,7 @@ _BROUGHT = {
         ("differentiates", Differentiates),
         ("freezes", Freezes),
         ("collapses", Collapses),
+        ("games", Games),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.functions import Function, wrapped_function
+from limelight.models.linear import linear_pipeline
 
 # Where in memory something is: vectorizers remember their stop words by that, and it differs from
 # one process to the next, so that no run of such a pipeline could be resumed.
@@ -75,9 +76,15 @@ def _parts(thing: Any) -> list[Any]:
 
 
 def from_scikit(pipeline: Any, **options: Any) -> Function:
-    """Return a fitted pipeline that takes texts; ``options`` are those of a function."""
+    """Return a fitted pipeline that takes texts; ``options`` are those of a function.
+
+    One that is a bag of words under a linear classifier is explained by what its classifier adds
+    up, and exactly; any other is asked for its probabilities.
+    """
     classes = getattr(pipeline, "classes_", None)
-    if classes is None:
+    last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
+    # A regressor has no classes; one that was fitted knows its columns.
+    if classes is None and not (hasattr(last, "predict") and hasattr(last, "n_features_in_")):
         raise InputError("the scikit-learn model has no classes_ yet; fit it before explaining it.")
     if isinstance(classes, list) and any(np.ndim(one) for one in classes):
         raise InputError(
@@ -85,28 +92,36 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
             "of its own; explain one of them: limelight.wrap(lambda texts: "
             "model.predict_proba(texts)[0], classes=[…]), or fit a OneVsRestClassifier."
         )
-    last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
     if getattr(last, "multilabel_", False):
         options = {"multi_label": True, **options}
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
-    named = {"classes": [str(name) for name in classes], "name": name, **options}
-    answer = pipeline.predict_proba if hasattr(pipeline, "predict_proba") else None
+    names = [_REGRESSED] if classes is None else [str(name) for name in classes]
+    named = {"classes": names, "name": name, **options}
+    kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
+    answer = getattr(pipeline, kind)
+    _check_reads_texts(pipeline, answer, options)
+    own = {"scale", "mask", "words", "pairs"} & options.keys()  # which only a function has
+    linear = "of its options" if own else linear_pipeline(pipeline)
+    if isinstance(linear, str):
+        # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
+        scale = "probability" if kind == "predict_proba" else "score"
+        return wrapped_function(answer, **{"scale": scale, "asked_because": linear, **named})
+    scale = "score" if linear.link == "none" else "logit"
+    named["name"] = f"{name} {kind}"  # its scores, and no longer the log-odds of probabilities
+    more = {"scale": scale, "bag": linear.bag, "linked": linear.link}
+    return wrapped_function(linear.outputs, **{**named, **more})
+
+
+_REGRESSED = "prediction"
+_ANSWERS = ("predict_proba", "decision_function", "predict")
+
+
+def _check_reads_texts(pipeline: Any, answer: Any, options: Mapping[str, Any]) -> None:
     try:
-        (answer or pipeline.decision_function)(
-            [("a text", "another") if options.get("pairs") else "a text"]
-        )
+        answer([("a text", "another") if options.get("pairs") else "a text"])
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(
             f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
             f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
         ) from None
-    if answer is not None:
-        return wrapped_function(answer, **{"scale": "probability", **named})
-
-    def decision(texts: list[Any]) -> Any:
-        found = pipeline.decision_function(texts)
-        return found[:, None] if found.ndim == 1 else found
-
-    # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
-    return wrapped_function(decision, **{"scale": "score", **named})

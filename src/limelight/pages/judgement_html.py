@@ -14,6 +14,7 @@ from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
+    JudgedPair,
     JudgedText,
     Judgement,
     MethodAgreement,
@@ -183,8 +184,8 @@ def _sections(j: Judgement) -> list[Section]:
         title = "Words replaced in another way"
         found.append(Section(title, tables=[("", _second_table(j, j.second, title))]))
     if j.pairs:
-        title = "Paired differences"
-        found.append(Section(title, tables=[("", _pair_table("better", "difference", j.pairs))]))
+        tables = [("", _pair_table("better", "difference", j.pairs))]
+        found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
     if j.plausibility is not None:
         found.append(_plausibility(j.plausibility))
     if j.agreement is not None:
@@ -242,12 +243,28 @@ def _second_table(j: Judgement, second: Judgement, label: str) -> "Markup":
     return plain_table(("method", *(f"share with {name!r}" for name in names)), rows, label=label)
 
 
-def _pair_table(better: str, difference: str, pairs: Sequence[Any]) -> "Markup":
+def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
+    if all(p.simultaneous is None for p in pairs):
+        return ""
+    return (
+        "Intervals and p-values hold for all pairs at once, and are of one test: 0 lies outside "
+        "exactly where p is below 0.05."
+    )
+
+
+def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> "Markup":
+    """Return the differences with the interval and the p of one test; 0.2 stored two."""
+    stored = all(p.simultaneous is None for p in pairs)
     rows = [
-        (*p.methods, _number(p.difference, p.interval), f"{p.won:.0%}", f"{p.p_holm:.3g}")
+        (
+            *p.methods,
+            _number(p.difference, p.interval if stored else p.simultaneous),
+            f"{p.won:.0%}",
+            "" if (value := p.p_holm if stored else p.p_simultaneous) is None else f"{value:.3g}",
+        )
         for p in pairs
     ]
-    heads = (better, "than", difference, "texts won", "p (Holm)")
+    heads = (better, "than", difference, "texts won", "p (Holm)" if stored else "p (all pairs)")
     return plain_table(heads, rows, label="Paired differences")
 
 
@@ -275,7 +292,7 @@ def _plausibility(found: Plausibility) -> Section:
         notices=found.notices,
         note="Chance is exact, over all orders of the words. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
-        "does. Intervals are 95 %, over texts.",
+        f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs)}".rstrip(),
         tables=[("", plain_table(heads, rows, label="Plausibility"))],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )

@@ -14,6 +14,7 @@ from limelight.results.judgement import (
     MethodAgreement,
     Plausibility,
     PlausibleMethod,
+    shown_end,
 )
 from limelight.results.judgement_json import described_column
 from limelight.results.table import Column, Table
@@ -76,7 +77,7 @@ def _shares(j: Judgement) -> Table:
     columns = (
         _names(),
         Column("share", ".3f", missing="–"),
-        Column("interval", ".3f", wide=_NARROW),
+        Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
         Column(room=(8, 1000), axis=heading),
     )
     rows = [(m.method, m.share, m.interval, partial(_axis, m, low)) for m in j.ranked()]

@@ -17,6 +17,15 @@ from limelight.text import one_line
 Interval = tuple[float, float]
 
 
+def shown_end(x: float) -> str:
+    """Return an end of an interval with three decimals, or with more where they would all be 0.
+
+    So 0 is in an interval as it is shown exactly where it is in the interval.
+    """
+    digits = next((k for k in range(3, 12) if round(x, k)), 3)
+    return f"{x if round(x, digits) else 0.0:.{digits}f}".replace("-", "−")
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalCurve:
@@ -171,8 +180,10 @@ class JudgedPair:
     """How much larger the share of the first method is, on the texts that both explain.
 
     Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
-    has the larger area, or precision, a tie being half of one; ``p_holm`` is corrected for the
-    number of pairs.
+    has the larger area, or precision, a tie being half of one. ``interval`` and ``p`` are of this
+    pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
+    that holds for all pairs at once, and ``p_simultaneous`` of the same test: below 0.05 where 0
+    is outside. Both are None where fewer than six texts differ, and in files of 0.2.
     """
 
     methods: tuple[str, str]
@@ -181,6 +192,13 @@ class JudgedPair:
     p: float
     p_holm: float
     won: float
+    simultaneous: Interval | None = None
+    p_simultaneous: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two can be told apart: 0 is not in the interval of all pairs at once."""
+        return self.simultaneous is not None and self.simultaneous[0] > 0
 
 
 @final

@@ -10,6 +10,7 @@ import msgspec
 from limelight.data.columns import DataRecord
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
+from limelight.models.protocol import Link
 from limelight.question import Question
 
 RUN_SCHEMA = "limelight.run/1"
@@ -24,7 +25,7 @@ class ModelRecord:
 
     fingerprint: str
     classes: list[str]
-    link: Literal["softmax", "sigmoid", "none"]
+    link: Link
     source: str | None
 
 
@@ -84,6 +85,11 @@ def read_record(path: Path) -> RunRecord:
     try:
         record = msgspec.json.decode(content, type=RunRecord)
         _check_known(msgspec.json.decode(content), _fields(record), "$")
+        rows, size = record.data.rows, record.shards.texts
+        if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
+            raise msgspec.ValidationError(
+                f"{record.shards.count} shards of {size} texts are not its {rows} texts"
+            )
         return record
     except RecursionError:
         raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import OWN_COLUMNS, stored_name
+from limelight.runs.rows import OWN_COLUMNS, stored_names
 from limelight.text import one_line
 
 try:
@@ -181,8 +181,11 @@ def confidence(link: str) -> str:
     several = f"1 / list_sum(list_transform(prediction, lambda x: exp(x::DOUBLE - {first})))"
     if link == "none":
         one, several = "abs(prediction[1]::DOUBLE)", f"{first} - list_reverse_sort(prediction)[2]"
-    elif link == "sigmoid":  # each of several classes has a probability of its own
+    elif link in ("sigmoid", "ovr"):  # each of several classes has a probability of its own
         several = f"0.5 * (1 + tanh({first} / 2))"
+        if link == "ovr":
+            each = "list_transform(prediction, lambda x: 0.5 * (1 + tanh(x::DOUBLE / 2)))"
+            several = f"{several} / list_sum({each})"
     return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
 
 
@@ -260,12 +263,9 @@ def _views(
         times AS occurrences FROM entries"""
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
-    more, taken = "", {*_OF_TEXT}
-    for name, called in zip(names[len(own) :], map(stored_name, data.carried), strict=False):
-        while called.lower() in taken:
-            called = f"data.{called}"
-        taken.add(called.lower())
-        more += f", {_quoted(name)} AS {_quoted(called)}"
+    called = stored_names(stored_names(data.carried), taken=_OF_TEXT, key=str.lower)
+    carried = zip(names[len(own) :], called, strict=False)
+    more = "".join(f", {_quoted(name)} AS {_quoted(new)}" for name, new in carried)
     made = {
         "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
         "confidence": confidence(record.model.link),

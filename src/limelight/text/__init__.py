@@ -1,6 +1,6 @@
 """Text: tokens with offsets, vocabulary, documents, features. NumPy only."""
 
-from limelight.text.characters import few_names, one_line
+from limelight.text.characters import few_names, inside_character, one_line
 from limelight.text.document import (
     SIDES,
     Document,
@@ -36,6 +36,7 @@ __all__ = [
     "checked_text_or_pair",
     "features_of",
     "few_names",
+    "inside_character",
     "joined",
     "one_line",
     "side_at",

@@ -6,9 +6,10 @@ import numpy as np
 
 from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import heavy_form
+from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import array_namespace
 from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
-from limelight.theory.ratio_game import RatioGame, Valued, word_mask
+from limelight.theory.ratio_game import RatioGame, Valued, is_additive, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture
 
@@ -30,6 +31,8 @@ def mean_changes(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: 
     times itself. Each document has its own mixture.
     """
     xp = array_namespace(game.a)
+    if is_additive(game):
+        return leave_one_out(game)
     form = heavy_form(game)
     # Nodes that fill up a row have weight 0; any p inside (0, 1) does for them.
     p = stacked([one.p for one in mixtures], fill=0.5)

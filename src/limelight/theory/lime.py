@@ -20,6 +20,7 @@ import numpy as np
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import BASE_TOLERANCE, LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
@@ -31,7 +32,7 @@ from limelight.theory.per_document import (
     sizes_of,
     stacked,
 )
-from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.ratio_game import RatioGame, empty_value, is_additive, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
@@ -103,6 +104,9 @@ def lime(
         "tolerance": tolerance,
     }
     plans = [lime_plan(d, **settings) for d in sizes_of(game)]
+    if penalty == 0 and is_additive(game):  # a line is its own fit, whatever the weights
+        scores, bound = leave_one_out(game)
+        return Lime(scores, bound, empty_value(game), bound)
     poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
     if poor:
         return _by_two_roads(game, poor, **settings)

@@ -245,6 +245,11 @@ def of_outputs(game: RatioGame, weights: Float[Array, "*batch C"]) -> RatioGame:
     )
 
 
+def is_additive(game: RatioGame) -> bool:
+    """Whether no denominator moves: a word then changes f by the same, whatever else is there."""
+    return bool((game.a == game.b).all())
+
+
 def value_range(
     game: RatioGame,
 ) -> tuple[Float[Array, "*batch C K"], Float[Array, "*batch C K"]]:

@@ -45,11 +45,13 @@ from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import CLS, Document, Features, Vocabulary, few_names, token_strings
 from limelight.theory.attention import attention, unit_logits
+from limelight.theory.ratio_game import RatioGame
 
 _BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
 ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
         "collapses": None,
+        "games": None,
         "chooses": None,
         "shuffles": None,
         "attends": _BY_TABLES,
@@ -264,6 +266,10 @@ class AttentionClassifier:
         if replacement == "delete":
             return deletion_scorer(self.tables, self.vocabulary, document, features)
         return replacement_scorer(self.tables, document, features)
+
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+        """Return the games of the documents, one class for each output."""
+        return self.collapsed(documents, features).game
 
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]

@@ -78,7 +78,10 @@ def input_table(network: Any) -> Any:
     except NotImplementedError:
         table = None
     if getattr(table, "weight", None) is None:
-        raise DomainError(f"{type(network).__name__} has no table that embeds its tokens.")
+        raise DomainError(
+            f"{type(network).__name__} shows no table that embeds its tokens by "
+            "get_input_embeddings."
+        )
     return table
 
 

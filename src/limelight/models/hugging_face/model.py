@@ -65,6 +65,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "cuts": None,
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
+    "games": "the layers of a deep network mix its words",
 }
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named

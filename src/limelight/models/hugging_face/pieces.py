@@ -19,6 +19,7 @@ from limelight.text import (
     Span,
     Tokens,
     checked_text_or_pair,
+    inside_character,
     joined,
     one_line,
     side_at,
@@ -249,7 +250,7 @@ def pieces_of(
         for side, (start, end) in zip(sides, encoded["offset_mapping"], strict=True)
     ]
     named = [None if word is None else (s, word) for s, word in zip(sides, words, strict=True)]
-    token, spans = _tokens(named, places, apart=apart)
+    token, spans = _tokens(named, places, text, apart=apart)
     special = [word is None for word in words]
     before = next((i for i, s in enumerate(special) if not s), len(special))
     after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
@@ -308,21 +309,23 @@ def lowers(tokenizer: Any) -> bool:
 
 
 def _tokens(
-    words: Sequence[Hashable | None], places: list[Span], *, apart: bool
+    words: Sequence[Hashable | None], places: list[Span], text: str, *, apart: bool
 ) -> tuple[np.ndarray, list[Span]]:
     """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
 
     A piece that is only white space belongs to its word if that has other pieces, else to none.
-    Pieces of the same character, such as the bytes of an emoji, are one: a page could not show
-    them apart.
+    Pieces of the same character, such as the bytes of an emoji or its skin tone, are one: a page
+    could not show them apart.
     """
     token, spans = np.full(len(words), -1), list[Span]()
     number: dict[Hashable, int] = {}
     for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
         if word is None or start == end:
             continue
-        shared = bool(spans) and start < spans[-1][1]
-        j = len(spans) - shared if apart else number.setdefault(word, len(spans))
+        end_before = spans[-1][1] if spans else 0
+        within = start == end_before and inside_character(text, start)
+        shared = within or start < end_before
+        j = len(spans) - shared if apart else number.setdefault(word, len(spans) - within)
         if j == len(spans):
             spans.append((start, end))
         spans[j] = (min(spans[j][0], start), max(spans[j][1], end))

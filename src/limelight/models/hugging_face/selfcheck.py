@@ -252,7 +252,8 @@ def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str 
     """Whether the embedded tokens are all that the outputs depend on, and move them smoothly.
 
     The embedded tokens of one text take the place of those of another: what comes must be the
-    answer to the first, or the tokens enter by a second road that no gradient would show.
+    answer to the first, or the network reads its tokens in another way too, which no gradient at
+    the embedding would show.
     """
     name = type(network).__name__
     points = embedded(network, example.other)[None]

@@ -1,0 +1,163 @@
+"""Bags of words under a linear classifier: what a deleted word does to them is known exactly.
+
+A text is a row x of columns, one or more of which belong to each of its words; the outputs are
+W x/‖x‖ + c. Deleting words takes their columns away, which leaves a power game of the others
+(`docs/theorems/power-game.md`): p = ½ for the Euclidean norm, 1 for the sum of sizes, and a sum of
+its words where nothing is divided.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from limelight.errors import DomainError, InputError
+from limelight.shapes import Float, Int
+from limelight.text import Document, Features, Span, Tokens
+from limelight.theory.ratio_game import RatioGame
+
+_ROUNDING = 2.0**-52
+_POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any power will do
+
+
+class ReadWords(NamedTuple):
+    """The words of a text, and for each of its column entries the word and the column.
+
+    A word may have several entries, or none where the model does not read it.
+    """
+
+    strings: tuple[str, ...]
+    spans: tuple[Span, ...]
+    word: Int[np.ndarray, " entries"]
+    column: Int[np.ndarray, " entries"]
+
+
+class _Entries(NamedTuple):
+    """What a document keeps: its entries, with the share that each has of its column's value."""
+
+    word: Int[np.ndarray, " entries"]
+    part: Int[np.ndarray, " entries"]  # which of the columns of this text
+    column: Int[np.ndarray, " entries"]
+    value: Float[np.ndarray, " entries"]
+    weight: Float[np.ndarray, " entries"]  # share of Σ x² or Σ|x|
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bag:
+    """How texts become rows of columns, and the linear classifier of these rows.
+
+    ``values`` gives the value of some columns of a text, of which each occurs so many times; with
+    ``proportional`` it grows with that number alone, so that a column may belong to several units.
+    ``norm`` is "l2", "l1" or None, ``rounding`` the relative error of the numbers, and ``sizes`` at
+    least |W|: what the terms are that make up a weight.
+    """
+
+    words: Callable[[str], ReadWords]
+    values: Callable[[str, Int[np.ndarray, " n"], Int[np.ndarray, " n"]], Float[np.ndarray, " n"]]
+    weights: Float[np.ndarray, "columns C"]
+    sizes: Float[np.ndarray, "columns C"]
+    intercept: Float[np.ndarray, " C"]
+    norm: str | None
+    proportional: bool
+    rounding: float = _ROUNDING
+
+    def read(self, text: str) -> Document:
+        """Return the words that the model reads; two that share a column are one word."""
+        read = self.words(text)
+        if not read.strings:
+            raise InputError("the text has no words; give at least one word.")
+        columns, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
+        strings, notices = _merged(read, part) if not self.proportional else (read.strings, ())
+        x = self.values(text, columns, counts)
+        size = {"l2": x * x, "l1": np.abs(x), None: 0 * x}[self.norm]
+        entries = _Entries(read.word, part, read.column, (x / counts)[part], (size / counts)[part])
+        return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
+
+    def apart(self, document: Document, features: Features) -> bool:
+        """Whether every column belongs to one of the features, so that a game is exact."""
+        entries: _Entries = document.input
+        return self.proportional or _apart(entries.part, features.of_token[entries.word])
+
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+        """Return the games of all documents; removed words vanish, and the rest is divided anew."""
+        n, d, C = len(documents), max(map(len, features)), self.weights.shape[1]
+        D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
+        for i, (document, own) in enumerate(zip(documents, features, strict=True)):
+            entries: _Entries = document.input
+            owner = own.of_token[entries.word]
+            if not self.apart(document, own):
+                raise DomainError(
+                    "a word of this text belongs to several features, and under this norm what it "
+                    "does cannot be shared out exactly; explain features='words', or ask the "
+                    "function: limelight.wrap(pipeline.predict_proba, classes=[…])."
+                )
+            terms = entries.value[:, None] * self.weights[entries.column]
+            np.add.at(D[i], owner, entries.weight)  # at -1 the last: what always stays
+            np.add.at(N[i], owner, terms)
+            error[i, :, 0] = self._rounding(entries)
+        if self.norm is None:
+            D[:, -1] = 1.0
+        A, a = np.moveaxis(N, 2, 1)[:, :, None], D[:, None]
+        return RatioGame(
+            D0=a[..., -1],
+            a=np.ascontiguousarray(a[..., :-1]),
+            b=np.zeros((n, 1, d)),
+            N0=np.ascontiguousarray(A[..., -1]),
+            A=np.ascontiguousarray(A[..., :-1]),
+            B=np.zeros((n, C, 1, d)),
+            sizes=np.array([len(own) for own in features]),
+            error=error,
+            offset=np.tile(self.intercept, (n, 1)),
+            power=_POWERS[self.norm],
+        )
+
+    def _rounding(self, entries: _Entries) -> Float[np.ndarray, " C"]:
+        """Return what rounding does in the pipeline and here, whatever is removed."""
+        # Σ|x_c w_c|/‖x‖ is at most the norm of w that is dual to the one of x, and of fewer columns
+        # it is no larger. N and D are sums of one term for each entry.
+        size = self.sizes[entries.column]
+        if self.norm == "l2":
+            most = np.sqrt((size * size).sum(axis=0))
+        elif self.norm == "l1":
+            most = size.max(axis=0, initial=0.0)
+        else:
+            most = np.abs(entries.value) @ size
+        steps = 4 * len(entries.word) + 64
+        return self.rounding * (steps * most + 4 * np.abs(self.intercept))
+
+
+def _merged(
+    read: ReadWords, part: Int[np.ndarray, " entries"]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a common name for words that share a column, and what a reader must know of it."""
+    # A column of l2 or of logarithms of counts cannot be taken apart exactly: what one of the
+    # words does depends on the other. They go together, as two spellings of a word do.
+    names: dict[int, dict[str, None]] = {}
+    for one, word in zip(part.tolist(), read.word.tolist(), strict=True):
+        names.setdefault(one, {})[read.strings[word]] = None
+    groups = {
+        name: group for group in map(tuple, names.values()) if len(group) > 1 for name in group
+    }
+    if not groups:
+        return read.strings, ()
+    # Chains of shared columns are followed to their end: a~b and b~c are one group.
+    together: dict[str, set[str]] = {}
+    for group in groups.values():
+        union = set(group).union(*(together.get(name, set()) for name in group))
+        together.update(dict.fromkeys(union, union))
+    label = {name: " / ".join(sorted(union)) for name, union in together.items()}
+    shown = sorted(set(label.values()))[:3]
+    notice = (
+        "Words that stand in one column of the vectorizer are one word to this model, and have one "
+        f"score: {', '.join(map(repr, shown))}{' and others' * (len(set(label.values())) > 3)}."
+    )
+    return tuple(label.get(string, string) for string in read.strings), (notice,)
+
+
+def _apart(part: Int[np.ndarray, " entries"], owner: Int[np.ndarray, " entries"]) -> bool:
+    """Whether the entries of every part have one owner."""
+    first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
+    first[part] = owner
+    return bool((owner == first[part]).all())

@@ -1,0 +1,340 @@
+"""Pipelines of scikit-learn that are a bag of words under a linear classifier, by what they have.
+
+scikit-learn is not imported: whoever gives a pipeline has it. Every pipeline that looks linear is
+tried out on a few texts, and sampled like any function where its answers are not what they should
+be. What stands between the words and the last division by a norm works column by column and is
+left to scikit-learn itself; what comes after it becomes part of the weights.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.bags import Bag, ReadWords
+from limelight.models.protocol import class_probabilities
+from limelight.shapes import Float, Int
+from limelight.text import Span, features_of
+from limelight.theory.ratio_game import full_value
+
+_SAME = 1e-6  # of the largest output; single precision is ten times better
+_PROBES = 12  # words of the vocabulary in a text to try out, at most
+
+
+class LinearPipeline(NamedTuple):
+    """A pipeline that is a bag of words: its outputs for texts, and how they become probabilities.
+
+    ``link`` is "softmax", "sigmoid" or "ovr"; "none" where there are no probabilities.
+    """
+
+    bag: Bag
+    outputs: Callable[[list[str]], Float[np.ndarray, "n C"]]
+    link: str
+
+
+class _Linear(NamedTuple):
+    """A classifier of rows: outputs = rows @ weights + intercept."""
+
+    weights: Float[np.ndarray, "columns C"]
+    intercept: Float[np.ndarray, " C"]
+    outputs: Callable[[Any], Any]
+    presence: bool = False  # of a column is all that counts
+
+
+class _NotLinearError(Exception):
+    """A clause that says why a pipeline is sampled."""
+
+
+def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
+    """Return ``pipeline`` as a bag of words, or a clause that says why it is none."""
+    try:
+        return _linear_pipeline(pipeline)
+    except _NotLinearError as why:
+        return str(why)
+
+
+def _linear_pipeline(pipeline: Any) -> LinearPipeline:
+    steps = [step for _, step in getattr(pipeline, "steps", ())]
+    steps = [step for step in steps if step is not None and not isinstance(step, str)]
+    if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
+        raise _NotLinearError("it does not begin with a vectorizer of words")
+    vectorizer, *middle, last = steps
+    _check_words(vectorizer)
+    classifier = _classifier(last)
+    norm, nonlinear, cut = _norms(vectorizer, middle, whole=classifier.presence)
+    before, after = middle[:cut], middle[cut:]
+    weights, sizes = classifier.weights, np.abs(classifier.weights)
+    for step in reversed(after):
+        weights, sizes = _pulled_back(step, weights, sizes)
+    signed = bool(getattr(vectorizer, "alternate_sign", False))
+    if classifier.presence and signed:
+        raise _NotLinearError("hashed columns with signs are not there or not there")
+
+    def rows(texts: Sequence[str]) -> Any:
+        found = vectorizer.transform(texts)
+        for step in before:
+            found = step.transform(found)
+        return found
+
+    def values(
+        text: str, columns: Int[np.ndarray, " n"], _: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        row = rows([text]).tocsr()
+        known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
+        return (x > 0).astype(np.float64) if classifier.presence else x
+
+    def outputs(texts: list[str]) -> Any:
+        found = rows(texts)
+        for step in after:
+            found = step.transform(found)
+        answers = np.asarray(classifier.outputs(found), dtype=np.float64)
+        return answers.reshape(len(texts), -1)
+
+    arrays = rows(["a text"]), last_array(last)
+    single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
+    bag = Bag(
+        words=_reader(vectorizer, before),
+        values=values,
+        weights=np.ascontiguousarray(weights, dtype=np.float64),
+        sizes=np.ascontiguousarray(sizes, dtype=np.float64),
+        intercept=np.asarray(classifier.intercept, dtype=np.float64),
+        norm=None if classifier.presence else norm,
+        proportional=not (nonlinear or signed or classifier.presence or norm == "l2"),
+        rounding=2.0**-23 if single else 2.0**-52,
+    )
+    texts = _probes(vectorizer)
+    _check_answers(bag, texts, outputs(texts))
+    return LinearPipeline(bag, outputs, _link(pipeline, last, texts, outputs(texts)))
+
+
+def _kinds(step: Any) -> set[str]:
+    return {kind.__name__ for kind in type(step).__mro__}
+
+
+def _check_words(vectorizer: Any) -> None:
+    """Refuse what does not read one word at a time."""
+    analyzer = getattr(vectorizer, "analyzer", "word")
+    if isinstance(analyzer, str) and analyzer != "word":
+        raise _NotLinearError(f"its columns are runs of characters (analyzer={analyzer!r})")
+    if not callable(analyzer) and tuple(vectorizer.ngram_range) != (1, 1):
+        raise _NotLinearError(
+            f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
+            "each of them"
+        )
+    if getattr(vectorizer, "input", "content") != "content":
+        raise _NotLinearError("its vectorizer reads files")
+
+
+def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | None, bool, int]:
+    """Return the last norm, whether values grow otherwise than counts, and where the norm stands.
+
+    That is the number of steps in the middle that are left to scikit-learn; with ``whole`` all.
+    """
+    norm = getattr(vectorizer, "norm", None)
+    nonlinear = bool(getattr(vectorizer, "binary", False) or getattr(vectorizer, "sublinear_tf", 0))
+    cut = 0
+    for number, step in enumerate(middle, start=1):
+        kinds = _kinds(step)
+        if kinds & {"TfidfTransformer", "Normalizer"}:
+            if getattr(step, "sublinear_tf", False):
+                if norm is not None:
+                    raise _NotLinearError(
+                        "it takes logarithms of values that were divided by a norm"
+                    )
+                nonlinear = True
+            norm = step.norm or norm
+            cut = number
+        elif not (_is_selection(step) or _is_scaling(step)):
+            if "TruncatedSVD" not in kinds:
+                raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
+            if whole or any(
+                _kinds(later) & {"TfidfTransformer", "Normalizer"} for later in middle[number:]
+            ):
+                raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
+    if norm not in ("l1", "l2", None):
+        raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
+    return norm, nonlinear, len(middle) if whole else cut
+
+
+def _is_selection(step: Any) -> bool:
+    return callable(getattr(step, "get_support", None))
+
+
+def _is_scaling(step: Any) -> bool:
+    """Whether ``step`` divides every column by a number and does nothing else."""
+    centred = getattr(step, "with_mean", False) or getattr(step, "with_centering", False)
+    return bool(_kinds(step) & {"MaxAbsScaler", "StandardScaler", "RobustScaler"}) and not centred
+
+
+def _pulled_back(
+    step: Any, weights: Float[np.ndarray, "out C"], sizes: Float[np.ndarray, "out C"]
+) -> tuple[Float[np.ndarray, "in C"], Float[np.ndarray, "in C"]]:
+    """Return weights of the columns before a linear step, and the sizes of what they consist of."""
+    if _is_selection(step):
+        place = np.where(support := step.get_support(), np.cumsum(support) - 1, 0)
+        return weights[place] * support[:, None], sizes[place] * support[:, None]
+    if _is_scaling(step):
+        scale = getattr(step, "scale_", None)
+        scale = np.ones(1) if scale is None else np.asarray(scale)
+        return weights / scale[:, None], sizes / np.abs(scale)[:, None]
+    mixed = np.asarray(step.components_).T
+    return mixed @ weights, np.abs(mixed) @ sizes
+
+
+def last_array(last: Any) -> Any:
+    """Return the weights that a classifier has learned, whatever it calls them."""
+    one = last.estimators_[0] if hasattr(last, "estimators_") else last
+    return getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
+
+
+def _classifier(last: Any) -> _Linear:
+    """Return the weights of a linear classifier or regressor, by what it has learned."""
+    kinds = _kinds(last)
+    if kinds & {"MultinomialNB", "ComplementNB", "BernoulliNB"}:
+        return _naive_bayes(last, kinds)
+    if "OneVsRestClassifier" in kinds:
+        parts = [_classifier(one) for one in last.estimators_]
+        if any(part.weights.shape[1] != 1 or part.presence for part in parts):
+            raise _NotLinearError("its parts are not all linear with one output")
+        weights = np.concatenate([part.weights for part in parts], axis=1)
+        intercept = np.concatenate([part.intercept for part in parts])
+        return _Linear(
+            weights,
+            intercept,
+            lambda X: np.stack([np.ravel(part.outputs(X)) for part in parts], axis=1),
+        )
+    coef = getattr(last, "coef_", None)
+    if coef is None or not hasattr(last, "intercept_"):
+        raise _NotLinearError(f"{type(last).__name__} is not linear")
+    coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))
+    answer = last.decision_function if hasattr(last, "decision_function") else last.predict
+    intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),))
+    return _Linear(coef.T.astype(np.float64), intercept.astype(np.float64), answer)
+
+
+def _naive_bayes(last: Any, kinds: set[str]) -> _Linear:
+    """Return the joint log-likelihoods, which are linear; of two classes, their difference."""
+    log_prob = np.asarray(last.feature_log_prob_, dtype=np.float64)
+    prior = np.asarray(last.class_log_prior_, dtype=np.float64)
+    presence = False
+    if "BernoulliNB" in kinds:
+        if last.binarize is not None and last.binarize != 0:
+            raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
+        presence = last.binarize is not None
+        absent = np.log1p(-np.exp(log_prob))
+        log_prob, prior = log_prob - absent, prior + absent.sum(axis=1)
+    elif "ComplementNB" in kinds and len(prior) > 1:
+        prior = np.zeros_like(prior)
+    if len(prior) != 2:
+        return _Linear(log_prob.T, prior, last.predict_joint_log_proba, presence)
+    return _Linear(
+        (log_prob[1:] - log_prob[:1]).T,
+        prior[1:] - prior[:1],
+        lambda X: np.diff(last.predict_joint_log_proba(X), axis=1),
+        presence,
+    )
+
+
+def _reader(vectorizer: Any, before: list[Any]) -> Callable[[str], ReadWords]:
+    """Return how the vectorizer cuts a text into words, with the place and columns of each."""
+    analyze = vectorizer.build_analyzer()
+    kept = None
+    for step in filter(_is_selection, before):
+        support = step.get_support()
+        place = np.where(support, np.cumsum(support) - 1, -1)
+        kept = place if kept is None else np.where(kept >= 0, place[kept], -1)
+
+    def columns(tokens: list[str]) -> Int[np.ndarray, " n"]:
+        if hasattr(vectorizer, "vocabulary_"):
+            found = np.array([vectorizer.vocabulary_.get(token, -1) for token in tokens], dtype=int)
+        else:
+            # One token a row: the column of each, and nothing where it is hashed to 0.
+            hashed = vectorizer._get_hasher().transform([[token] for token in tokens]).tocoo()
+            found = np.full(len(tokens), -1)
+            found[hashed.row] = hashed.col
+        return found if kept is None else np.where(found >= 0, kept[found], -1)
+
+    def read(text: str) -> ReadWords:
+        wanted = list(analyze(text))
+        ways = (_by_pattern(vectorizer, text), *(_by_words(analyze, one, text) for one in _WORDS))
+        for words in ways:
+            flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
+            if [token for _, token in flat] == wanted and words:
+                column = columns(wanted)
+                word = np.array([i for i, _ in flat], dtype=int)
+                spans, names, _ = zip(*words, strict=True)
+                known = column >= 0
+                return ReadWords(names, spans, word[known], column[known])
+        raise InputError(
+            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
+            "among others than alone, so that none can be removed exactly. Wrap the function "
+            "instead: limelight.wrap(pipeline.predict_proba, classes=[…])."
+        )
+
+    return read
+
+
+_Words = list[tuple[Span, str, list[str]]]
+
+
+def _by_pattern(vectorizer: Any, text: str) -> _Words:
+    """Return the matches of the token pattern; nothing where another function cuts the text."""
+    own = ("tokenizer", "preprocessor")
+    if any(getattr(vectorizer, name, None) is not None for name in own) or callable(
+        vectorizer.analyzer
+    ):
+        return []
+    pattern, prepared = re.compile(vectorizer.token_pattern), vectorizer.build_preprocessor()
+    group = pattern.groups
+    found = [(m.span(group), prepared(m.group(group))) for m in pattern.finditer(text)]
+    # Letters may change in number when they become small or lose their accents.
+    if [name for _, name in found] != list(pattern.findall(prepared(vectorizer.decode(text)))):
+        return []
+    stop = vectorizer.get_stop_words() or ()
+    return [(span, name, [] if name in stop else [name]) for span, name in found]
+
+
+# Words and marks, or what stands between spaces: one of them is what most tokenizers begin with.
+_WORDS = (re.compile(r"\w+(?:['’]\w+)*|[^\w\s]"), re.compile(r"\S+"))
+
+
+def _by_words(analyze: Callable[[str], list[str]], pattern: re.Pattern[str], text: str) -> _Words:
+    """Return words, with the tokens that each is alone; spellings of one token are one word."""
+    words = []
+    for match in pattern.finditer(text):
+        tokens = list(analyze(match.group()))
+        words.append((match.span(), " ".join(tokens) or match.group(), tokens))
+    return words
+
+
+def _probes(vectorizer: Any) -> list[str]:
+    """Return a few texts of words that the pipeline knows, and of others."""
+    known = list(
+        getattr(vectorizer, "vocabulary_", ("good", "film", "plot", "bad", "dull", "cast"))
+    )
+    picked = known[:: max(1, len(known) // _PROBES)][:_PROBES]
+    return [" ".join(picked), f"{picked[0]} {picked[-1]} {picked[0]}", "a text of other words"]
+
+
+def _check_answers(bag: Bag, texts: list[str], answers: Float[np.ndarray, "n C"]) -> None:
+    """Refuse a pipeline whose answers are not those of the bag."""
+    for text, answer in zip(texts, answers, strict=True):
+        document = bag.read(text)
+        found = full_value(bag.games([document], [features_of(document)]))[0]
+        if not np.all(np.abs(found - answer) <= _SAME * (1 + np.abs(answer).max())):
+            raise _NotLinearError("its answers are not those of a linear classifier of words")
+
+
+def _link(pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> str:
+    """Return how outputs become the probabilities that the pipeline itself gives."""
+    if not hasattr(last, "predict_proba"):
+        return "none"
+    theirs = pipeline.predict_proba(texts)
+    for link in ("softmax", "ovr", "sigmoid"):
+        ours = class_probabilities(outputs, link)
+        if ours.shape == theirs.shape and np.abs(ours - theirs).max() < 1e-6:
+            return link
+    raise _NotLinearError("its probabilities are no known function of its scores")

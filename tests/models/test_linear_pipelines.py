@@ -1,0 +1,351 @@
+"""TF-IDF, counts and hashes under linear classifiers: exact values against the pipeline itself."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.theory.enumeration import (
+    all_keeps,
+    lime_weights,
+    ridge_solution,
+    shapley_weights,
+)
+
+pytest.importorskip("sklearn")
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.linear_model import (
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, Normalizer
+from sklearn.svm import LinearSVC
+
+WORDS = (
+    *("good", "bad", "film", "plot", "cast", "dull", "great", "awful"),
+    *("music", "story", "slow", "sharp", "long", "funny", "old", "new"),
+)
+TEXT = "Good film, GREAT cast: the plot is dull, slow; a good story!"
+
+
+def shout(text):
+    return text.lower().replace("!", " ")
+
+
+def stems(text):
+    return [word.strip(".,;:!")[:4] for word in text.split()]
+
+
+VECTORIZERS = {
+    **{
+        f"tfidf {norm} {'log' if log else 'tf'}{'' if idf else ' no idf'}": (
+            lambda norm=norm, log=log, idf=idf: TfidfVectorizer(
+                norm=norm, sublinear_tf=log, use_idf=idf
+            )
+        )
+        for norm, log, idf in itertools.product(["l2", "l1", None], [False, True], [True, False])
+    },
+    "counts": CountVectorizer,
+    "binary": lambda: CountVectorizer(binary=True),
+    "binary l2": lambda: TfidfVectorizer(binary=True),
+    "stop words": lambda: TfidfVectorizer(stop_words=["the", "is", "a"]),
+    "case kept": lambda: TfidfVectorizer(lowercase=False),
+    "one letter": lambda: TfidfVectorizer(token_pattern=r"(?u)\b\w+\b"),
+    "group": lambda: TfidfVectorizer(token_pattern=r"(\w\w+)[,;:!]?"),
+    "spaces": lambda: TfidfVectorizer(token_pattern=r"\S+"),
+    "accents": lambda: TfidfVectorizer(strip_accents="unicode"),
+    "preprocessor": lambda: TfidfVectorizer(preprocessor=shout),
+    "tokenizer": lambda: TfidfVectorizer(tokenizer=stems, token_pattern=None),
+    "analyzer": lambda: TfidfVectorizer(analyzer=stems),
+    "single precision": lambda: TfidfVectorizer(dtype=np.float32),
+    "hash": lambda: HashingVectorizer(n_features=2**12, alternate_sign=False),
+    "signed hash": lambda: HashingVectorizer(n_features=2**12),
+    "hash l1": lambda: HashingVectorizer(n_features=2**12, norm="l1", alternate_sign=False),
+    "hash, few columns": lambda: HashingVectorizer(n_features=8, alternate_sign=False),
+}
+CLASSIFIERS = {
+    "logistic": LogisticRegression,
+    "margins": LinearSVC,
+    "sgd": lambda: SGDClassifier(loss="log_loss", random_state=0),
+    "ridge": RidgeClassifier,
+    "perceptron": Perceptron,
+    "multinomial": MultinomialNB,
+    "complement": ComplementNB,
+    "bernoulli": BernoulliNB,
+    "one against rest": lambda: OneVsRestClassifier(LogisticRegression()),
+    "regression": Ridge,
+}
+SIGNED = {"signed hash"}
+COUNTING = {"multinomial", "complement", "bernoulli"}
+
+
+def corpus(seed, classes):
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(WORDS, 6)) for _ in range(40)]
+    return texts, rng.integers(0, classes, 40).tolist()
+
+
+def fitted(vectorizer, classifier, *, classes=2, seed=0, between=()):
+    texts, labels = corpus(seed, classes)
+    names = labels if isinstance(classifier, Ridge) else [f"class {y}" for y in labels]
+    return make_pipeline(vectorizer, *between, classifier).fit(texts, names)
+
+
+def outputs_of(pipeline, texts):
+    """What the pipeline itself says, as one column or one per class."""
+    last, rows = pipeline[-1], pipeline[:-1].transform(texts)
+    if hasattr(last, "predict_joint_log_proba"):
+        found = last.predict_joint_log_proba(rows)
+        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
+    found = last.decision_function(rows) if hasattr(last, "classes_") else last.predict(rows)
+    return np.asarray(found, dtype=np.float64).reshape(len(texts), -1)
+
+
+def without(e, keep):
+    """The text of an explanation with spaces where the removed words stood."""
+    letters = list(e.text)
+    for spans, stays in zip(e.spans, keep, strict=True):
+        for start, end in spans if not stays else ():
+            letters[start:end] = " " * (end - start)
+    return "".join(letters)
+
+
+def exact_scores(pipeline, e, classes):
+    """Shapley values and LIME's limit from the pipeline's answers to all subsets of the words."""
+    d = len(e.scores)
+    keep = all_keeps(d)
+    f = outputs_of(pipeline, [without(e, row) for row in keep])
+    index = classes.index(e.target)
+    column = f[:, -1] if index == len(classes) - 1 else -f[:, 0] if f.shape[1] == 1 else f[:, index]
+    Z = np.concatenate([np.ones((len(keep), 1)), keep], axis=1)
+    regression = column @ ridge_solution(Z, lime_weights(d), 0.0)
+    return column @ shapley_weights(d), regression[1:], column[0]
+
+
+def check_exact(pipeline, text=TEXT):
+    """Return the largest error over its bound of Shapley and LIME, which must not pass 1."""
+    model = limelight.wrap(pipeline)
+    assert model.capabilities["games"] is None
+    shapley = limelight.explain(model, text, "shapley", tolerance=1e-9)
+    lime = limelight.explain(model, text, "lime", tolerance=1e-9)
+    by_shapley, by_lime, base = exact_scores(pipeline, shapley, model.classes)
+    worst = max(
+        np.abs(shapley.scores - by_shapley).max() / shapley.bound,
+        np.abs(lime.scores - by_lime).max() / lime.bound,
+    )
+    assert worst <= 1
+    assert abs(shapley.base_value - base) <= shapley.bound + 1e-6 * (1 + abs(base))
+    return worst
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("vectorizer", VECTORIZERS)
+def test_every_vectorizer_is_exact(vectorizer, classes):
+    check_exact(fitted(VECTORIZERS[vectorizer](), LogisticRegression(), classes=classes))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_every_classifier_is_exact(classifier, classes):
+    check_exact(fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes))
+
+
+@pytest.mark.slow
+def test_two_thousand_pipelines_are_exact():
+    """Every vectorizer with every classifier, two and three classes, four sets of data."""
+    several = itertools.product(VECTORIZERS, CLASSIFIERS, (2, 3), range(4))
+    worst = [
+        check_exact(
+            fitted(VECTORIZERS[one](), CLASSIFIERS[other](), classes=classes, seed=seed),
+            " ".join(np.random.default_rng(seed).choice(WORDS, 7)).capitalize(),
+        )
+        for one, other, classes, seed in several
+        if not (one in SIGNED and other in COUNTING)
+    ]
+    assert len(worst) > 2000
+    assert 1e-4 < max(worst) <= 1
+
+
+STEPS = {
+    "counts, tf-idf": (CountVectorizer, [TfidfTransformer]),
+    "chosen, then divided": (CountVectorizer, [lambda: SelectKBest(chi2, k=9), TfidfTransformer]),
+    "divided, then chosen": (TfidfVectorizer, [lambda: SelectKBest(chi2, k=9)]),
+    "scaled": (TfidfVectorizer, [MaxAbsScaler]),
+    "scaled, then divided": (CountVectorizer, [MaxAbsScaler, Normalizer]),
+    "divided twice": (TfidfVectorizer, [lambda: Normalizer("l1")]),
+    "mixed": (TfidfVectorizer, [lambda: TruncatedSVD(5, random_state=0)]),
+}
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_linear_steps_between_are_exact(steps):
+    vectorizer, between = STEPS[steps]
+    check_exact(
+        fitted(vectorizer(), LogisticRegression(), classes=3, between=[one() for one in between])
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_adversarial_weights_and_frequencies_are_exact(scale):
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    rng = np.random.default_rng(5)
+    n = len(WORDS)
+    pipeline[0].idf_ = 10 ** rng.uniform(-4, 4, n)
+    pipeline[1].coef_ = scale * rng.normal(size=(1, n)) * 10 ** rng.uniform(-3, 3, (1, n))
+    check_exact(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("vectorizer", "classifier", "between", "why"),
+    [
+        (
+            TfidfVectorizer(ngram_range=(1, 2)),
+            LogisticRegression(),
+            (),
+            "a column of several words",
+        ),
+        (TfidfVectorizer(analyzer="char"), LogisticRegression(), (), "runs of characters"),
+        (TfidfVectorizer(), RandomForestClassifier(5), (), "RandomForestClassifier is not linear"),
+        (
+            TfidfVectorizer(),
+            LogisticRegression(),
+            (TruncatedSVD(5), Normalizer()),
+            "a norm comes after its columns were mixed",
+        ),
+        (CountVectorizer(), LogisticRegression(), (Normalizer("max"),), "'max' norm"),
+        (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
+        (
+            TfidfVectorizer(),
+            SGDClassifier(loss="modified_huber", random_state=0),
+            (),
+            "no known function of its scores",
+        ),
+    ],
+)
+def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
+    model = limelight.wrap(fitted(vectorizer, classifier, between=between))
+    assert why in model.capabilities["games"]
+    found = limelight.explain(model, TEXT, "shapley", pairs=2)
+    assert found.bound is None
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "multinomial", "sgd", "one against rest"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_probabilities_are_those_of_the_pipeline(classifier, classes):
+    pipeline = fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=classes)
+    found = limelight.wrap(pipeline).predict_proba([TEXT, "dull plot"])
+    np.testing.assert_allclose(found, pipeline.predict_proba([TEXT, "dull plot"]), atol=1e-9)
+
+
+def test_probabilities_of_one_class_against_the_rest_are_explained():
+    pipeline = fitted(TfidfVectorizer(), CLASSIFIERS["sgd"](), classes=3)
+    model = limelight.wrap(pipeline)
+    assert model.link == "ovr"
+    e = limelight.explain(model, TEXT, "loo", scale="probability", target=1)
+    whole, less = pipeline.predict_proba([TEXT, TEXT.replace("cast", " ")])[:, 1]
+    assert dict(zip(e.features, e.scores, strict=True))["cast"] == pytest.approx(whole - less)
+
+
+def test_words_in_one_column_are_one_word_and_that_is_said():
+    model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
+    e = limelight.explain(model, TEXT)
+    assert any(" / " in name for name in e.features)
+    assert any("one word to this model" in notice for notice in e.notices)
+    plain = limelight.explain(limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression())), TEXT)
+    assert "good" in plain.features
+    assert "Good" not in plain.features
+    assert not any("one word to this model" in notice for notice in plain.notices)
+
+
+def test_a_word_that_the_pipeline_does_not_know_does_nothing():
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    e = limelight.explain(model, "a good unheardof film", "shapley")
+    assert dict(zip(e.features, e.scores, strict=True))["unheardof"] == pytest.approx(
+        0, abs=e.bound
+    )
+
+
+def test_positions_are_exact_where_columns_can_be_shared():
+    pipeline = fitted(TfidfVectorizer(norm="l1"), LogisticRegression())
+    model = limelight.wrap(pipeline)
+    e = limelight.explain(model, TEXT, "shapley", features="positions", tolerance=1e-9)
+    by_shapley, _, _ = exact_scores(pipeline, e, model.classes)
+    assert len(e.scores) == len(limelight.explain(model, TEXT).scores) + 1  # "good" stands twice
+    assert np.abs(e.scores - by_shapley).max() <= e.bound
+    # Under the other norm a word cannot be shared out among its places, and the model is asked.
+    squares = fitted(TfidfVectorizer(), LogisticRegression())
+    e = limelight.explain(limelight.wrap(squares), TEXT, "shapley", features="positions", pairs=300)
+    by_shapley, _, _ = exact_scores(squares, e, ("class 0", "class 1"))
+    assert e.bound is None
+    assert np.abs(e.scores - by_shapley).max() < 0.02
+
+
+def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    e = limelight.explain(model, "Good film. Dull plot, bad cast! New music.", features="sentences")
+    assert e.features == ("Good film.", "Dull plot, bad cast!", "New music.")
+    text = "good film. dull plot."
+    assert not np.allclose(
+        limelight.explain(model, f"{text} new music.", "owen").scores,
+        limelight.explain(model, f"{text} new music.", "shapley").scores,
+    )
+
+
+def test_verify_goes_back_to_the_pipeline():
+    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(), classes=3)
+    checks = list(limelight.verify(limelight.wrap(pipeline), f"{TEXT} {' '.join(WORDS)}"))
+    assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {one.method for one in checks}
+    assert all(one.passed for one in checks)
+
+
+def test_protected_words_stay_in_the_norm():
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    model = limelight.wrap(pipeline)
+    e = limelight.explain(model, TEXT, "shapley", protect=["film"], tolerance=1e-9)
+    by_shapley, _, base = exact_scores(pipeline, e, model.classes)
+    assert np.abs(e.scores - by_shapley).max() <= e.bound
+    assert e.base_value == pytest.approx(base)
+
+
+def test_a_regression_is_taken_as_it_is():
+    pipeline = fitted(TfidfVectorizer(), Ridge())
+    model = limelight.wrap(pipeline)
+    assert model.classes == ("prediction",)
+    e = limelight.explain(model, TEXT, "shapley")
+    assert e.base_value + e.scores.sum() == pytest.approx(float(pipeline.predict([TEXT])[0]))
+
+
+def test_the_mean_field_is_twice_coefficient_times_value_less_a_share_of_the_output():
+    """φ_j ≈ 2u_j − q_j f, where coefficient × value says u_j."""
+    pipeline = fitted(TfidfVectorizer(use_idf=False), LogisticRegression(fit_intercept=False))
+    model, text = limelight.wrap(pipeline), " ".join(WORDS)
+    e = limelight.explain(model, text, "shapley")
+    row = pipeline[0].transform([text]).toarray()[0]
+    place = [pipeline[0].vocabulary_[word] for word in e.features]
+    u, q = (pipeline[1].coef_[0] * row)[place], (row**2)[place]
+    mean_field = 2 * u - q * float(pipeline.decision_function([text])[0])
+    assert np.linalg.norm(mean_field - e.scores) < 0.2 * np.linalg.norm(e.scores)
+    assert np.linalg.norm(u - e.scores) > 0.4 * np.linalg.norm(e.scores)  # half of it is missing
+
+
+def test_a_judge_has_a_proven_ceiling_for_them():
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression(C=10)))
+    texts = [" ".join(np.random.default_rng(i).choice(WORDS, 8)) for i in range(6)]
+    found = limelight.judge(model, texts, methods=["shapley", "loo"])
+    assert all(not text.best for text in found.texts)  # no order stands for the ceiling
+    assert 0.5 < found["shapley"].share <= 1
