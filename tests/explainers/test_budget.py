@@ -173,6 +173,35 @@ def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, mo
     assert 396 <= within.settings["samples"] <= 398
 
 
+def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch):
+    """By the same clock, to which loading the model has added 5 s."""
+    model = Counting()
+    clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
+    monkeypatch.setattr(explainers.budget, "time", clock)
+    begun = Budget.of("9s").begun()
+    model.texts = 2500
+    text = " ".join(WORDS[:30])
+    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget=begun)
+    assert 1500 < first.settings["samples"] < 2000 < 3500 < second.settings["samples"]
+    model.texts += 2000
+    said = "leaves it 0 after the [0-9.]+ s that loading and checking took. No method takes so few"
+    with pytest.raises(InputError, match=said):
+        limelight.explain(model.wrapped, text, "shapley", budget=begun)
+
+
+@pytest.mark.parametrize(
+    ("calls", "instead"),
+    [
+        (50, "Use 'loo', which takes 42."),
+        (42, "No method takes so few: give it more."),
+    ],
+)
+def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
+    said = rf"or more, and a budget of {calls} calls leaves it {calls - 1}\. {instead}"
+    with pytest.raises(InputError, match=said):
+        limelight.explain(Counting().wrapped, " ".join(WORDS), budget=f"{calls} calls")
+
+
 def test_no_time_at_all_is_too_little():
     with pytest.raises(InputError, match="a budget of 0s leaves it"):
         limelight.explain(Counting().wrapped, " ".join(WORDS), budget=0)
@@ -229,7 +258,7 @@ def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
     e = limelight.explain(model.wrapped, " ".join(WORDS))
     assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
     assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
-    assert "12 pairs of orders are few" in e.notices[0]
+    assert e.notices[0].startswith("Good for which words matter and which way they pull: 12 pairs")
 
 
 def test_the_default_method_is_lime_where_it_is_exact():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+import limelight
 from findings import findings
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, LimeSampled, read
@@ -59,8 +60,9 @@ def test_intervals_cover_the_long_run_value_as_often_as_they_say(
     ]
     scores = np.array([one.scores for one in found])
     stderr = np.array([one.stderr for one in found])
+    # They are about LIME's limit, and so a little wide for this one, where the penalty is at home.
     covered = (np.abs(scores - there.coef_) <= 1.96 * stderr).mean()
-    assert 0.92 <= covered <= 0.98
+    assert 0.92 <= covered <= (0.99 if samples < 1000 else 0.98)
     distance = np.array([one.intercept - there.intercept_ for one in found])
     base = np.array([one.diagnostics["intercept_stderr"] for one in found])
     assert 0.90 <= (np.abs(distance) <= 1.96 * base).mean() <= 0.99
@@ -130,11 +132,21 @@ def test_settings_say_what_was_done():
     assert 0 < found.diagnostics["r2"] <= 1
 
 
+def test_intervals_hold_the_limit_at_the_defaults():
+    # Penalty and row 0 pulled every score the same way: of the largest, 0.06 of intervals held.
+    model, text = limelight.load(), "A superb film: I loved every minute, the plot was never dull."
+    exact = limelight.explain(model, text, "lime").scores
+    found = [limelight.explain(model, text, "lime-sampled", seed=seed) for seed in range(20)]
+    held = np.array([np.abs(e.scores - exact) <= 2 * e.stderr for e in found])
+    assert held.mean() >= 0.93
+    assert held[:, np.argmax(np.abs(exact))].mean() >= 0.85
+
+
 def test_tolerance_goes_on_until_it_is_met_or_says_that_it_is_not():
     loose = explained(samples=100).stderr.max()
     found = explained(samples=100, tolerance=loose / 4)
     assert found.stderr.max() <= loose / 4
-    assert 800 < found.diagnostics["samples_drawn"] < 6400
+    assert 500 < found.diagnostics["samples_drawn"] < 6400  # the penalty's share falls like 1/n
     short = explained(samples=100, tolerance=loose / 100, max_samples=150)
     assert short.diagnostics["samples_drawn"] == 150
     assert any("above the tolerance" in notice for notice in short.notices)
@@ -173,7 +185,7 @@ def test_a_model_that_never_moves_scores_zero():
     model = tiny_model(0)
     found = explained(replace(model, W_l=np.zeros_like(model.W_l)), samples=50)
     np.testing.assert_array_equal(found.scores, 0)
-    np.testing.assert_array_equal(found.stderr, 0)
+    assert found.stderr is None
     assert found.intercept == 0
 
 

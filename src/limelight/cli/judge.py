@@ -10,6 +10,7 @@ from limelight.cli.options import (
     ModelOptions,
     OutputOptions,
     PairColumn,
+    Seed,
     TextColumn,
     names_in,
     number_or_name,
@@ -34,7 +35,7 @@ def judge(
     columns: str | None = None,
     curves: bool = True,
     budget: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     out: OutputOptions = OutputOptions(),  # noqa: B008

@@ -29,6 +29,7 @@ from limelight.explainers.target_game import (
     bounded,
     exact_values,
     fitted_masks,
+    seen_errors,
 )
 from limelight.models import why_not
 from limelight.results import Finding
@@ -155,13 +156,14 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
         ridge=settings.ridge,
         num_features=settings.num_features,
         feature_selection=settings.feature_selection,
+        bandwidth=settings.bandwidth,
     )
     fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
     _check_determined(settings, fit, d)
     own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
     return Finding(
         scores=fit.scores[0],
-        stderr=fit.stderr[0],
+        stderr=seen_errors(fit.stderr[0]),
         base_value=game.base_value,
         intercept=float(fit.intercept[0]),
         notices=own + unmet + unseen + game.notices,

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Unpack, cast, final
+from typing import Annotated, Unpack, final
 
 import numpy as np
 
@@ -141,7 +141,12 @@ def _piloted(reading: Reading, planned: LimeSampled, pilot: int, overhead: int) 
         )
     limit = replace(planned, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
     found = regression(limit, reading)
-    return replace(found, stderr=cast(Any, found.stderr) * math.sqrt(pilot - overhead))
+    if found.stderr is None:
+        raise DomainError(
+            f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "
+            "are needed; draw a larger pilot."
+        )
+    return replace(found, stderr=found.stderr * math.sqrt(pilot - overhead))
 
 
 def _overhead(d: int, planned: LimeSampled) -> int:

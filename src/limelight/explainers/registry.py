@@ -259,6 +259,19 @@ def default_method(model: Model) -> str:
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
 
 
+def fitting(model: Model, d: int, calls: int) -> str:
+    """Say which method explains ``d`` features with so few calls, the most faithful one first."""
+    for name in compared_by_default(model):
+        one = configured(name, model, {})
+        counted = one.way.counted
+        if counted is None and one.way.calls is not None:
+            continue  # it asks as often as it needs
+        takes = 1 if counted is None else counted.fewest(one.settings, d)
+        if takes <= calls:
+            return f" Use {name!r}, which takes {takes:,}."
+    return " No method takes so few: give it more."
+
+
 def method_and_budget(
     model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
 ) -> tuple[Chosen, Budget | None]:

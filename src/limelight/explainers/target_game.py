@@ -1,5 +1,6 @@
 """The explained number as a game: asked mask by mask, or a ratio game with exact values."""
 
+import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, final
@@ -189,17 +190,25 @@ def bounded(
 
 
 def unseen_effects(
-    *, flat: bool, spike: float, size: float, draws: int, same: str, what: str
+    *,
+    flat: bool,
+    spike: float,
+    size: float,
+    draws: int,
+    same: str,
+    what: str,
+    tail: float = 0.0,
 ) -> tuple[str, ...]:
     """Say where the spread of ``draws`` of ``what`` does not show how far scores may be off.
 
     ``flat``: there is none, as ``same`` says; ``size`` is what the standard errors then allow for.
-    ``spike``: the share of one draw in it.
+    ``spike``: the share of one draw in it. ``tail``: how many answers carry the variance of all, if
+    they are too few.
     """
     if flat:
         allowed = f"The standard errors allow for one as large as {size:.3g}."
         if size == 0:
-            allowed = "The standard errors are 0 only because nothing has moved the output so far."
+            allowed = "There are no standard errors, since nothing has moved the output so far."
         return (
             f"All {draws:,} {what} {same}, which is no proof: an effect that shows in fewer than "
             f"{min(300 / draws, 100):.2g} % of all {what} may have gone unseen. {allowed}",
@@ -209,7 +218,18 @@ def unseen_effects(
             f"One of the {draws:,} {what} makes up most of the spread of a score: effects as rare "
             "as this may have been missed, and the standard errors are then too small. Draw more.",
         )
+    if tail:
+        return (
+            f"The answers have a heavy tail: about {math.ceil(tail)} of them make up their "
+            "variance, larger ones may have been missed, and the standard errors are then too "
+            "small. Draw more, or explain the logarithm of the output.",
+        )
     return ()
+
+
+def seen_errors(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] | None:
+    """Return standard errors, or None where all are 0: nothing was seen that could tell them."""
+    return stderr if stderr.any() else None
 
 
 def fitted_masks(
@@ -244,5 +264,6 @@ def fitted_masks(
         draws=found.samples,
         same="fit one linear model",
         what="masks" if ask is None else "pairs of masks",
+        tail=float(sample.tail[0]),
     )
     return found, draws.unmet(masks * found.samples, float(found.stderr.max())), unseen

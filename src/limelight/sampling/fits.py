@@ -8,6 +8,7 @@ from limelight.errors import InputError, nearest
 from limelight.sampling.regression import RidgeFit, ridge_coefficients, ridge_fit
 from limelight.sampling.sample import Moments, Sample
 from limelight.shapes import Bool, Float, Int
+from limelight.theory.lime_shift import lime_shift
 
 SELECTIONS = ("auto", "forward_selection", "highest_weights", "none")
 _FEW = 6  # up to here "auto" selects forward
@@ -82,6 +83,28 @@ class LimeFit(NamedTuple):
     spike: Float[np.ndarray, " m"]
 
 
+def _shifts(
+    sample: Sample, fit: RidgeFit, outputs: list[int], ridge: float, bandwidth: float | None
+) -> Float[np.ndarray, "m k"]:
+    """How far penalty and row 0 shift the coefficients of each output, as the fit itself tells."""
+    if bandwidth is None or sample.d < 2 or not (ridge or sample.row0):
+        return np.zeros_like(fit.coefficients)
+    of_text = fit.intercept + fit.coefficients.sum(axis=1)
+    shifts = [
+        lime_shift(
+            scores,
+            float(left),
+            samples=sample.n,
+            bandwidth=bandwidth,
+            ridge=ridge,
+            row0=sample.row0,
+            words=sample.d,
+        ).most
+        for scores, left in zip(fit.coefficients, sample.origin[outputs] - of_text, strict=True)
+    ]
+    return np.stack(shifts)
+
+
 def fitted_lime(
     sample: Sample,
     *,
@@ -89,10 +112,13 @@ def fitted_lime(
     num_features: int | None = None,
     feature_selection: str = "auto",
     known_range: float = 0.0,
+    bandwidth: float | None = None,
 ) -> LimeFit:
     """Return the coefficients as the `lime` package computes them from the same rows.
 
-    ``known_range`` is how far the output can move, as far as anybody knows.
+    ``known_range`` is how far the output can move, as far as anybody knows. With the ``bandwidth``
+    of the draws standard errors are about LIME's limit, √(error² + shift²): what a penalty and row
+    0 shift (`lime_shift`) is part of the distance to it. None: about the penalised limit.
     """
     centred = sample.moments.centred()
     m, d = len(sample.origin), sample.d
@@ -110,7 +136,8 @@ def fitted_lime(
             sample, ridge=ridge, features=features, columns=outputs, known_range=known_range
         )
         scores[np.ix_(outputs, features)] = fit.coefficients
-        stderr[np.ix_(outputs, features)] = fit.stderr
+        shift = _shifts(sample, fit, outputs, ridge, bandwidth)
+        stderr[np.ix_(outputs, features)] = np.hypot(fit.stderr, shift)
         whole[:, outputs] = fit.intercept, fit.intercept_stderr, fit.r2, fit.flat, fit.spike
     kept = np.array([len(features) for features in chosen])
     intercept, intercept_stderr, r2, flat, spike = whole

@@ -7,7 +7,7 @@ import numpy as np
 
 from limelight.sampling.masks import sized_masks
 from limelight.sampling.pairs import PairShares, pair_spread, shapley_shares
-from limelight.sampling.spread import SPIKE, Spread, explained, unseen_error
+from limelight.sampling.spread import ALLOWED, Spread, explained, unseen_error
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.namespace import array_like, array_namespace, host_array
@@ -240,7 +240,7 @@ def word_errors(
     count = np.bincount(out.part[::2], minlength=len(of_parts))[:, None]
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
     spike = 0.0 if out.flat else float(spread.spike())
-    if spike > SPIKE:  # every word's error allows for a draw that is all of a spread
+    if spike > ALLOWED:  # every word's error allows for a draw that is most of a spread
         spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
     error = spread.error(out.draws, degrees=out.draws - 1)
     if out.flat:

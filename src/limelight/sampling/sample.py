@@ -18,6 +18,7 @@ from limelight.sampling.masks import (
     lime_masks,
     size_probabilities,
 )
+from limelight.sampling.spread import heavy_tailed
 from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
@@ -131,6 +132,11 @@ class Sample:
     def range(self) -> Float[np.ndarray, " m"]:
         """The largest difference between two answers."""
         return self._ends[1] - self._ends[0]
+
+    @property
+    def tail(self) -> Float[np.ndarray, " m"]:
+        """How many answers carry the variance of all where they are too few, else 0."""
+        return heavy_tailed(np.concatenate([outputs for _, _, outputs in self._rows]))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rows again, a few at a time, outputs relative to ``origin``."""

@@ -6,7 +6,13 @@ import numpy as np
 
 from limelight.shapes import Float
 
-SPIKE = 0.7  # of a spread: when one draw makes up more, the effect that it saw is a rare one
+# Of a spread: when one draw makes up more, the effect that it saw is a rare one, and every word's
+# error allows for a draw as far off; from SPIKE on that is said.
+ALLOWED, SPIKE = 0.5, 0.7
+# Answers, or a tenth of them: when fewer carry the variance of all, a sum over draws is far from
+# normal. Smooth, peaked and thresholded games have 90 of 1,000 or more, exp of a sum of standard
+# deviation 1.5 or more has fewer than 50 (`benchmarks/coverage_study.py`).
+_CARRYING = 50
 _UNSEEN = 3.0  # draws
 # Quantiles of Student's t by degrees of freedom: 97.5 % of draws lie below. In 1/ν they are nearly
 # straight between these.
@@ -80,6 +86,16 @@ class Spread(NamedTuple):
         # of an effect also saw too little of its spread.
         degrees_here = np.minimum(2 * (self.carriers() + 1), max(degrees, 1))
         return half_quantile(degrees_here) * np.sqrt(self.squares(draws) + self.largest**2)
+
+
+def heavy_tailed(answers: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:
+    """Return how many answers carry the variance of all where they are too few, else 0."""
+    y = answers - answers.mean(axis=0)
+    largest = np.abs(y).max(axis=0)
+    y = y / np.where(largest > 0, largest, 1.0)  # fourth powers of 1e80 would overflow
+    spread = Spread(y.sum(axis=0), (y**2).sum(axis=0), (y**4).sum(axis=0), largest)
+    carriers = spread.carriers()
+    return np.where(carriers < min(_CARRYING, len(y) / 10), carriers, 0.0)
 
 
 def half_quantile(degrees: Float[np.ndarray, "*k"]) -> Float[np.ndarray, "*k"]:

@@ -35,16 +35,18 @@ def lime_shift(
     bandwidth: float = 0.25,
     ridge: float = 1.0,
     row0: bool = True,
+    words: int | None = None,
 ) -> Shift:
     """The shift of LIME's ``scores`` β by a penalty λ = ``ridge`` and by row 0 on n ``samples``.
 
     ``left`` is e_1 = f(whole text) − intercept − Σβ. ``samples`` may differ from word to word; each
-    word is then told its own. Domain: d ≥ 2, λ ≥ 0, n ≥ 1.
+    word is then told its own. Scores may be of some of the text's ``words`` only (None: of all),
+    the others being left out of the regression. Domain: d ≥ 2, λ ≥ 0, n ≥ 1.
     """
-    design = lime_design(len(scores), bandwidth=bandwidth)
+    design = lime_design(words or len(scores), bandwidth=bandwidth)
     rho, tau = ridge / samples, row0 / np.asarray(samples, dtype=np.float64)
     mean, removed = np.mean(scores), design.m0 - design.m1  # E[ψ(1 − Z_j)]
-    spread = spread_with_row0(design, tau)
+    spread = spread_with_row0(design, tau, len(scores))
     even = np.ones(len(scores))
     return Shift(
         differences=-rho / (design.V + rho) * (scores - mean),
@@ -54,11 +56,15 @@ def lime_shift(
 
 
 def spread_with_row0(
-    design: LimeDesign, tau: float | Float[np.ndarray, "*n"]
+    design: LimeDesign, tau: float | Float[np.ndarray, "*n"], scored: int
 ) -> float | Float[np.ndarray, "*n"]:
-    """V′: row 0 is one more point, of weight τ, in the variance of the number of kept words."""
+    """V′: row 0 is one more point, of weight τ, in the variance of the number of kept words.
+
+    Of the words that are ``scored``.
+    """
     removed = design.m0 - design.m1
-    return design.spread + design.d * tau * removed**2 / (design.m0 * (design.m0 + tau))
+    spread = design.spread - (design.d - scored) * design.covariance  # V + kχ
+    return spread + scored * tau * removed**2 / (design.m0 * (design.m0 + tau))
 
 
 def shift_scatter(
@@ -84,7 +90,7 @@ def shift_scatter(
     pulled = d * tau * (1 - design.m1 / design.m0) / (design.m0 + tau)  # n̄′ − n̄
     level = tau * left / (design.m0 + tau) - even * pulled
     moves = np.stack([level + 0 * even, even, shift.differences], axis=-1)
-    single, common = 1 / (design.V + rho), 1 / (spread_with_row0(design, tau) + rho)
+    single, common = 1 / (design.V + rho), 1 / (spread_with_row0(design, tau, d) + rho)
     slopes = np.stack([x + 0 * even for x in (single, common, -common * pulled)], axis=-1)
     fixed, spreading = _moments(d, bandwidth, power)
     # Σ over the other words of differences_k Z_k has its variance from theirs.
