@@ -122,11 +122,11 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
                     moved(progress.done, progress.total, _described(progress))
 
             yield told
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = f"{last[0].done:,} of {last[0].total:,}" if last else "no"
-        tell(
-            f"Interrupted: about {done} texts are done, and finished shards are kept in "
-            f"'{output}'. The same command goes on."
+        stop.add_note(
+            f"about {done} texts are done, and finished shards are kept in '{output}'. The same "
+            "command goes on."
         )
         raise
 

@@ -57,7 +57,8 @@ def additivity(
     w, sums = sets.weights, sets.removed @ scores
     x, y = sums - w @ sums, drops - w @ drops
     norm = math.sqrt(float(w @ x**2) * float(w @ y**2))
-    if norm <= 1e-12 * (float(np.abs(sums).max()) * float(np.abs(drops).max()) or 1.0):
+    least = 1e-12 * (float(np.abs(sums).max()) * float(np.abs(drops).max()) or 1.0)
+    if not least < norm < math.inf:  # a constant, or numbers whose squares overflow
         return None
     rho = float(np.clip((w @ (x * y)) / norm, -1.0, 1.0))
     if sets.exact:
@@ -118,6 +119,8 @@ def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
     every = (*USUAL, *ON_REQUEST)
     if columns == "all":
         return frozenset(every)
+    if not isinstance(columns, Collection):
+        raise InputError(f"columns takes names of columns, or 'all'; got {columns!r}.")
     given = [columns] if isinstance(columns, str) else list(columns)
     for name in given:
         if name not in every:

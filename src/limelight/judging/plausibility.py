@@ -27,6 +27,8 @@ from limelight.results.judgement import MarkedText, Plausibility, PlausibleMetho
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
 
+_LARGEST = 2**53  # characters that a text may have
+
 # Characters that one person marked: spans in their order, none touching another's inside.
 Rationale = tuple[Span, ...]
 
@@ -121,7 +123,7 @@ def _is_span(one: Any) -> bool:
 def _is_whole(x: Any) -> bool:
     # A table may hold 3 as 3.0; that True is a number too is Python's affair.
     number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
-    return number and math.isfinite(x) and x == int(x)
+    return number and abs(x) < _LARGEST and x == int(x)
 
 
 def _span(one: Any) -> Span:

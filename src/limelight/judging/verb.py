@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Unpack, overload
 
 from limelight import __version__
@@ -136,6 +137,8 @@ def judge(
         Settings of the methods that have them.
     """
     model = checked_model(model)
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
