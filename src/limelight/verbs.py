@@ -89,8 +89,8 @@ def explain(
         One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
-        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" where that is exact, on
-        models that have to be asked "shapley".
+        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
+        for which it is exact, and "shapley" on all others.
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.

@@ -14,6 +14,7 @@ BAD = {"digits": "9" * 400, "too large": "1e400", "nan": "nan", "negative": "-1"
 MEANT = {
     ("explain --data", "--limit", "digits"),
     ("explain --data", "--workers", "digits"),
+    ("explain --data", "--shard-texts", "digits"),
     ("judge", "--limit", "digits"),
     ("judge", "--seed", "digits"),
     ("plan", "--seed", "digits"),

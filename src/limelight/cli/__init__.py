@@ -53,7 +53,7 @@ app = App(
     help="Explain text classifiers, word by word, and say how far each number can be trusted.",
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
-    help_format="plaintext",
+    help_format="markdown",  # set anew for the width of the terminal
 )
 for _name, _help in COMMANDS.items():
     app.command(f"limelight.cli.{_SHARED.get(_name, _name)}:{_name}", name=_name, help=_help)

@@ -70,8 +70,8 @@ def judge(
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
-        Time for the search of good orders on models that have to be asked, over all texts: 60, 60s
-        or 10min.
+        Time for the search of good orders, over all texts, where it is a search: 60, 60s or 10min.
+        The paper's classifier needs none.
     seed
         Same seed, same judgement.
     set
