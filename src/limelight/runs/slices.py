@@ -59,7 +59,7 @@ def sliced(words: "RunWords", by: str) -> tuple[Slices, pa.Table]:
         slices = _slices(by, table["words"])
         return slices, _numbered(table["n"], slices.numbers(table["words"].combine_chunks()))
     stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
-    column, several = stored.get(by, by), run.record.rows_per_text
+    column, several = by if by == "label" else stored[by], run.record.rows_per_text
     parts = [_plain(table[column].combine_chunks()) for table in run.tables([column])]
     slices = _slices(by, pa.chunked_array([part[::several] for part in parts]))
     first = [run.record.texts_of(number).start * several for number in run.shards]
