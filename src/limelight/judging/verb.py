@@ -12,10 +12,9 @@ from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.judging.agreement import method_agreement
 from limelight.judging.candidates import candidates_of
-from limelight.judging.columns import wanted_columns
 from limelight.judging.estimate import Estimate, estimated, metered
+from limelight.judging.measures import method_agreement, wanted_columns
 from limelight.judging.plausibility import Rationales, plausibility
 from limelight.judging.statistics import (
     greedy_share,
