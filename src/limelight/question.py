@@ -255,6 +255,11 @@ class Question:
         scale = explained_scale(self.scale, model.link)
         return self if scale == self.scale else replace(self, scale=scale)
 
+    def grouped(self, model: Model) -> Model:
+        """Return ``model`` as it can answer about these features: exactly, or by being asked."""
+        own: Callable[[Any], Model] | None = getattr(model, "of_units", None)
+        return model if own is None else own(self.features)
+
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
         if self.window is None:

@@ -89,8 +89,8 @@ def explain(
         One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
-        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" where that is exact, on
-        models that have to be asked "shapley".
+        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
+        for which it is exact, and "shapley" on all others.
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.
@@ -125,7 +125,8 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     question, settings = split(settings)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
     found = _answers(
         model,
         text,
@@ -199,7 +200,8 @@ def explain_classes(
     those of :func:`explain`.
     """
     question, settings = split(settings, OfEveryClass, all_classes=True)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
@@ -252,7 +254,8 @@ def compare(
     :func:`explain`.
     """
     question, settings = split(settings)
-    several, strict = several_methods(checked_model(model), methods, settings), methods is not None
+    model = question.grouped(checked_model(model))
+    several, strict = several_methods(model, methods, settings), methods is not None
     spent = agreed_budget(budget, several, settings)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:

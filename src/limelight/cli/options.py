@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, final, get_args
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from limelight.cli.console import ProgressShown
 from limelight.cli.output import chosen_format, parsed_settings
@@ -22,6 +23,7 @@ from limelight.results import Comparison
 from limelight.text import Given, one_line
 
 # Options of several commands, which mean the same in each.
+Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 TextColumn = Annotated[
     str | None,
     Parameter(

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, cast, final
@@ -159,6 +159,15 @@ class Function:
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return what is left when words are deleted, for all masks at once."""
         return cast(Bag, self.bag).games(documents, features)
+
+    def of_units(self, features: Any) -> "Function":
+        """Return the same for these features: where words may share a column, it is asked."""
+        # A group of tokens is an array or a list, and only a string can be "words".
+        words = isinstance(features, str) and features == "words"
+        if self.bag is None or self.bag.proportional or words:
+            return self
+        why = "what a word does under this norm cannot be shared out among the units it is part of"
+        return replace(self, bag=None, asked_because=why)
 
     @property
     def together(self) -> int:
