@@ -385,6 +385,7 @@ class Settings(TypedDict, total=False):
     seed: int
     sizes: str
     slack: float
+    spare: int
     steps: int
     threshold: float
     tolerance: float | None
