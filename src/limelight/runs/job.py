@@ -26,6 +26,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model, checked_model
+from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
@@ -45,7 +46,6 @@ from limelight.runs.work import (
 )
 from limelight.text import one_line
 
-_MOST_PICKLED = 1 << 28  # bytes of a model that travels to every worker
 _FEW = 20  # texts, which are not worth an estimate
 _Rows = Collection[int]
 
@@ -314,9 +314,9 @@ def explain_data(
         or :class:`limelight.runs.RayActors`; by default in this process.
     workers
         New processes on this machine, if there is no executor, else shards in flight there. A
-        model that was loaded from a path is loaded by each of them; others, such as functions and
-        scikit-learn pipelines, travel by pickle, which takes what a module defines, no lambdas and
-        nothing that was defined in a session.
+        model that was loaded from a path is loaded by each of them; functions and scikit-learn
+        pipelines travel by pickle, which takes what a module defines, no lambdas and nothing that
+        was defined in a session. Live networks do not travel.
     retry
         Try those texts again that failed.
     progress
@@ -375,33 +375,22 @@ def _engine(
     return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
 
 
-@final
-class _Bounded(io.BytesIO):
-    """Bytes in memory, but not as many as a large network has."""
-
-    def write(self, part: Any, /) -> int:
-        if self.tell() + memoryview(part).nbytes > _MOST_PICKLED:
-            raise ValueError(f"it has more than {_MOST_PICKLED >> 20} MB")
-        return super().write(part)
-
-
 def _pickled(model: Model) -> bytes:
-    """Return a model in memory for other processes; refuse one that they could not unpickle."""
-    bytes_of = _Bounded()
-    try:
-        pickle.dump(model, bytes_of)
-    except Exception as error:  # what pickling calls may raise anything
-        why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
-    else:
-        found = bytes_of.getvalue()
-        # A session has no file that another process could read a function from.
-        if b"__main__" not in found or hasattr(sys.modules["__main__"], "__file__"):
-            return found
-        why = "this one was defined in a session or a notebook: put it in a file and import it"
+    """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
+    why = "this one is in memory only"
+    if is_sent(model):
+        try:
+            found = pickle.dumps(model)
+            # A session has no file that another process could read the function from.
+            if b"__main__" not in found or hasattr(sys.modules["__main__"], "__file__"):
+                return found
+            why = "this one was defined in a session or a notebook: put it in a file and import it"
+        except Exception as error:  # what pickling calls may raise anything
+            why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
     raise InputError(
-        "other processes need a model that was loaded from a path, with limelight.load, or one "
-        f"that can be pickled, such as a pipeline or a function of a module; {why}. Leave executor "
-        "and workers out to compute in this process."
+        "other processes need a model that was loaded from a path, with limelight.load, or a "
+        f"function or pipeline that can be pickled, as functions of a module can; {why}. Leave "
+        "executor and workers out to compute in this process."
     )
 
 
