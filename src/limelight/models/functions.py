@@ -367,6 +367,11 @@ def _check_words(spans: Sequence[Any], text: str) -> None:
                 )
 
 
+def is_sent(model: object) -> bool:
+    """Return whether a model in memory can go to other processes: no network does."""
+    return isinstance(model, Function)
+
+
 class _Segments(NamedTuple):
     """The words of a text with their numbers in the document, and what stands around them."""
 
