@@ -261,15 +261,15 @@ def default_method(model: Model) -> str:
 
 def fitting(model: Model, d: int, calls: int) -> str:
     """Say which method explains ``d`` features with so few calls, the most faithful one first."""
+    takes: dict[str, int] = {}
     for name in compared_by_default(model):
         one = configured(name, model, {})
-        counted = one.way.counted
-        if counted is None and one.way.calls is not None:
-            continue  # it asks as often as it needs
-        takes = 1 if counted is None else counted.fewest(one.settings, d)
-        if takes <= calls:
-            return f" Use {name!r}, which takes {takes:,}."
-    return " No method takes so few: give it more."
+        if (counted := one.way.counted) is not None:
+            takes[name] = counted.fewest(one.settings, d)
+            if takes[name] <= calls:
+                return f" Use {name!r}, which takes {takes[name]:,}."
+    least = min(takes, key=takes.__getitem__)
+    return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
 
 
 def method_and_budget(

@@ -11,8 +11,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading
-from limelight.judging.agreement import rounding, strengths
 from limelight.judging.candidates import Candidate, Scored
+from limelight.judging.measures import rounding, strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (

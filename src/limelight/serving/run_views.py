@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 import msgspec
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, shown
 from limelight.pages.pieces import visible, writable_explanation
 from limelight.serving.texts import shown_opening
 from limelight.shapes import Float
@@ -66,10 +66,10 @@ class Prepared(Generic[T]):
         except _StoppedError:
             pass
         except (InputError, OSError) as error:
-            self.failed = str(error)
+            self.failed = shown(str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            self.failed = f"this could not be computed: {type(error).__name__}: {error}"
+            self.failed = shown(f"this could not be computed: {type(error).__name__}: {error}")
 
     def _report(self, share: float) -> None:
         if self._stopping:
