@@ -202,6 +202,22 @@ def test_the_site_is_whole(site):
 
 
 @pytest.mark.slow
+def test_docstrings_become_lists_of_parameters_and_links(site):
+    pages = {page.stem: page.read_text("utf-8") for page in (site / "api").glob("*.html")}
+    for name, text in pages.items():
+        assert not re.search(r":\w+:<code>|-{5}", text), name
+        listed = re.findall(r'field-body">\s*<b><code>([^<]*)</code>', text)
+        # A paragraph after the parameters would be taken for one more.
+        assert [one for one in listed if not re.fullmatch(r"\*{0,2}[a-z]\w*", one)] == [], name
+    listed = re.findall(r'field-body">\s*<b><code>([^<]*)</code>', pages["explaining"])
+    assert {"model", "text", "method", "target", "scale", "budget"} <= set(listed)
+    assert (
+        '<a href="models.html#limelight.load"><code>limelight.load</code></a>'
+        in (pages["explaining"])
+    )
+
+
+@pytest.mark.slow
 def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
     with watched_page(browser, site / "index.html", color_scheme="dark") as opened:
         live = opened.frame_locator("iframe.live")

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -26,6 +27,11 @@ PAPER = "paper-figures.html"
 WORKER = "frame_worker.js"
 # What zensical would fetch for searching on a disk; ours takes its place.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
+_ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):<code>~?([\w.]+)(?:\(\))?</code>")
+_ANY = (
+    '<code><span title="typing.Any">Any</span></code>'  # of a verb with overloads, which say more
+)
+_DOCUMENTED = re.compile(r'<h\d id="(limelight[\w.]*)"')
 _MARK = re.compile(r"^<!-- live(?:: ([\w-]+) \| (.*))? -->$", re.M)
 _FIGURE = re.compile(r"^<!-- live figure (\d) -->\n(!\[.*\]\(.*\))$", re.M)
 
@@ -78,11 +84,28 @@ def build(folder: Path) -> list[str]:
     zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if subprocess.run([*zensical, "--config-file", plan]).returncode:
         return ["zensical could not build the site."]
-    for page in site.rglob("*.html"):
-        text = page.read_text("utf-8")
+    written = {page: page.read_text("utf-8") for page in site.rglob("*.html")}
+    homes = {name: page for page, text in written.items() for name in _DOCUMENTED.findall(text)}
+    for page, text in written.items():
         worker = os.path.relpath(site / WORKER, page.parent)
-        page.write_text(text.replace(_SHIM, worker), "utf-8")
+        page.write_text(with_links(text.replace(_SHIM, worker), page, homes), "utf-8")
     return list(faults(site))
+
+
+def with_links(text: str, page: Path, homes: Mapping[str, Path]) -> str:
+    """Return a built page in which every :func:`name` of a docstring is code.
+
+    It leads to the page that documents the name, where there is one. The type Any is left out.
+    """
+
+    def linked(found: re.Match[str]) -> str:
+        code, name = f"<code>{found[1]}</code>", found[1]
+        full = name if name in homes else f"limelight.{name}"
+        if full not in homes:
+            return code
+        return f'<a href="{os.path.relpath(homes[full], page.parent)}#{full}">{code}</a>'
+
+    return _ROLE.sub(linked, text.replace(f"({_ANY})", "").replace(f"{_ANY}, ", ""))
 
 
 def main() -> int:

@@ -34,6 +34,10 @@ _REFERENCE = {
     "separate_signature": True,
     "show_signature_annotations": True,
     "filters": ["!^_"],
+    "docstring_style": "numpy",
+    # Keywords of a question are spelled out in docstrings and collected as **settings.
+    "docstring_options": {"warn_unknown_params": False, "warn_missing_types": False},
+    "docstring_section_style": "list",  # a table would call every keyword of those required
 }
 
 

@@ -2,16 +2,32 @@
 
 import contextlib
 import difflib
+import re
 from collections.abc import Iterable, Iterator
+
+# What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
+# and halves of characters, which no file can hold.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def shown(sentence: str) -> str:
+    r"""Return a sentence with what a terminal would obey as ``repr`` writes it: ``\x1b``."""
+    return _OBEYED.sub(lambda found: repr(found.group())[1:-1], sentence)
 
 
 class InputError(ValueError):
     """What the caller handed over cannot be used; the message says what to do instead.
 
-    ``one_text`` says that one text is at fault: others may be fine.
+    ``one_text`` says that one text is at fault: others may be fine. Names and texts of others stand
+    in the message, so that nothing in it is ever obeyed by a terminal.
     """
 
     one_text = False
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shown(message))
 
 
 class DomainError(InputError):

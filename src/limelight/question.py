@@ -25,6 +25,7 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
+from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
 from limelight.text import SIDES
 from limelight.theory.path_quadrature import Outer
@@ -255,6 +256,10 @@ class Question:
         scale = explained_scale(self.scale, model.link)
         return self if scale == self.scale else replace(self, scale=scale)
 
+    def grouped(self, model: Model) -> Model:
+        """Return ``model`` as it can answer about these features: exactly, or by being asked."""
+        return answering(model, self.features)
+
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
         if self.window is None:
@@ -380,6 +385,7 @@ class Settings(TypedDict, total=False):
     seed: int
     sizes: str
     slack: float
+    spare: int
     steps: int
     threshold: float
     tolerance: float | None

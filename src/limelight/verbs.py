@@ -89,8 +89,8 @@ def explain(
         One text, a pair of texts as a tuple of two, or a list of either.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
-        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" where that is exact, on
-        models that have to be asked "shapley".
+        ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
+        for which it is exact, and "shapley" on all others.
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.
@@ -113,7 +113,8 @@ def explain(
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
         explain the mean of the model's outputs over them. None explains the first window.
     budget
-        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model.
+        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model;
+        reading the text and checking the model are part of a time.
         How many samples or pairs of orders a method draws follows from it, and the result's
         settings say what was used; what cannot be done within it is refused. Exact methods that ask
         nothing need none of it. By default every method's own counts hold.
@@ -124,7 +125,8 @@ def explain(
         Settings of the method, such as ``tolerance``.
     """
     question, settings = split(settings)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
     found = _answers(
         model,
         text,
@@ -169,6 +171,8 @@ def _answers(
         aims = len(model.classes) if question.all_classes else 1
         with metered(progress, within, reading, aims=aims, total=len(texts)):
             found += answers(within, reading)
+        if budget is not None:  # it is for each text
+            budget = budget.begun()
     return found[0] if is_one(text) else found
 
 
@@ -196,7 +200,8 @@ def explain_classes(
     those of :func:`explain`.
     """
     question, settings = split(settings, OfEveryClass, all_classes=True)
-    chosen, spent = method_and_budget(checked_model(model), method, settings, budget)
+    model = question.grouped(checked_model(model))
+    chosen, spent = method_and_budget(model, method, settings, budget)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
@@ -249,7 +254,8 @@ def compare(
     :func:`explain`.
     """
     question, settings = split(settings)
-    several, strict = several_methods(checked_model(model), methods, settings), methods is not None
+    model = question.grouped(checked_model(model))
+    several, strict = several_methods(model, methods, settings), methods is not None
     spent = agreed_budget(budget, several, settings)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:

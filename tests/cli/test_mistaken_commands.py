@@ -56,19 +56,21 @@ def test_quoted_texts_are_several_texts(limelight):
     assert limelight("explain", "Superb", "-m", "loo").code == 0
 
 
-@pytest.mark.parametrize("command", ["explain", "compare", "predict"])
-def test_the_name_of_a_file_is_not_its_lines(limelight, tmp_path, monkeypatch, command):
+@pytest.mark.parametrize(
+    "command", [("explain",), ("compare",), ("predict",), ("plan",), ("predict", "--lines")]
+)
+def test_the_name_of_a_file_is_not_a_text(limelight, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my texts.txt").write_text(TEXT)
-    run = limelight(command, "--lines", "my texts.txt")
+    run = limelight(*command, "my texts.txt")
     assert (run.code, run.out, run.err) == (
         2,
         "",
-        "Error: --lines takes the lines of a file with --file; got the name of a file, "
-        "'my texts.txt', as a text. Write --file 'my texts.txt' --lines.\n",
+        "Error: 'my texts.txt' is the name of a file; did you mean --file 'my texts.txt'? A text "
+        "that reads like this can come on standard input, with '-'.\n",
     )
-    assert limelight(command, "--lines", TEXT).code == 0
-    assert limelight(command, "--lines", "x" * 5000 + " y").code == 0
+    assert limelight(*command, TEXT).code == 0
+    assert limelight(*command, "x" * 5000 + " y").code == 0
 
 
 def counted(calls):

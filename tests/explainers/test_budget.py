@@ -95,6 +95,20 @@ def test_a_larger_budget_is_used(method):
     assert 0.9 * 3000 < used[1] <= 3000
 
 
+@pytest.mark.parametrize("words", [16, 27, 40])
+@pytest.mark.parametrize("calls", [201, 250, 333, 500])
+def test_shapley_values_spend_the_calls_that_they_were_given(words, calls):
+    """Whole pairs of 52 words left 43 of 250 calls unused."""
+    model = Counting()
+    e = limelight.explain(
+        model.wrapped, " ".join(WORDS[:words]), "shapley", budget=f"{calls} calls"
+    )
+    masks = e.settings["pairs"] * 2 * (words - 1) + e.settings.get("spare", 0)
+    assert 1 + 2 + masks == calls  # the text itself, the ends, the orders between them
+    assert 0.9 * calls < model.texts <= calls  # some masks come twice
+    assert e.scores.sum() == pytest.approx(e.prediction["good"] - e.base_value)
+
+
 def test_all_masks_are_asked_where_a_budget_allows_them():
     text, model = " ".join(WORDS[:6]), Counting()
     exact = limelight.explain(model.wrapped, text, "shapley")
@@ -109,7 +123,9 @@ def test_settings_say_what_was_used_and_give_the_same_scores_by_themselves():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
     e = limelight.explain(model, text, "shapley", budget="400 calls")
     assert e.settings["pairs"] == e.diagnostics["pairs_drawn"] == 6  # 6 × 2 × 29 + 2 + 1 calls
-    again = limelight.explain(model, text, "shapley", pairs=6)
+    assert e.settings["spare"] == 400 - (6 * 2 * 29 + 2 + 1)
+    again = limelight.explain(model, text, "shapley", pairs=6, spare=e.settings["spare"])
+    assert "spare" not in limelight.explain(model, text, "shapley", pairs=6).settings
     np.testing.assert_array_equal(e.scores, again.scores)
     assert "budget" not in again.settings
     assert limelight.Explanation.from_json(e.to_json()).settings["budget"] == "400 calls"
@@ -173,6 +189,35 @@ def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, mo
     assert 396 <= within.settings["samples"] <= 398
 
 
+def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch):
+    """By the same clock, to which loading the model has added 5 s."""
+    model = Counting()
+    clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
+    monkeypatch.setattr(explainers.budget, "time", clock)
+    begun = Budget.of("9s").begun()
+    model.texts = 2500
+    text = " ".join(WORDS[:30])
+    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget=begun)
+    assert 1500 < first.settings["samples"] < 2000 < 3500 < second.settings["samples"]
+    model.texts += 2000
+    said = "leaves it 0 after the [0-9.]+ s that loading and checking took. None takes so few"
+    with pytest.raises(InputError, match=said):
+        limelight.explain(model.wrapped, text, "shapley", budget=begun)
+
+
+@pytest.mark.parametrize(
+    ("calls", "instead"),
+    [
+        (50, "Use 'loo', which takes 42."),
+        (42, "None takes so few; 'loo' takes the fewest, 42."),
+    ],
+)
+def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
+    said = rf"or more, and a budget of {calls} calls leaves it {calls - 1}\. {instead}"
+    with pytest.raises(InputError, match=said):
+        limelight.explain(Counting().wrapped, " ".join(WORDS), budget=f"{calls} calls")
+
+
 def test_no_time_at_all_is_too_little():
     with pytest.raises(InputError, match="a budget of 0s leaves it"):
         limelight.explain(Counting().wrapped, " ".join(WORDS), budget=0)
@@ -229,7 +274,7 @@ def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
     e = limelight.explain(model.wrapped, " ".join(WORDS))
     assert (e.method, e.diagnostics["pairs_drawn"]) == ("shapley", 12)
     assert 0.9 * DEFAULT_CALLS < model.texts <= DEFAULT_CALLS
-    assert "12 pairs of orders are few" in e.notices[0]
+    assert e.notices[0].startswith("Good for which words matter and which way they pull: 12 pairs")
 
 
 def test_the_default_method_is_lime_where_it_is_exact():

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 
 import limelight
 from limelight import InputError, judge
-from limelight.judging.columns import (
+from limelight.judging.measures import (
     additivity,
     drawn_sets,
     eraser_sets,

@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 
 import limelight
 from limelight.explainers import LimeSampled, read
-from limelight.judging import agreement as measured
-from limelight.judging.agreement import TOP, levelled, strengths, top_chances
+from limelight.judging import measures as measured
 from limelight.judging.candidates import candidates_of
+from limelight.judging.measures import TOP, levelled, strengths, top_chances
 
 from tiny_models import random_texts, tiny_model
 

@@ -9,8 +9,8 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
-from limelight.judging.agreement import TOP, likeness
 from limelight.judging.candidates import Candidate
+from limelight.judging.measures import TOP, likeness
 from limelight.judging.plausibility import (
     Rationales,
     checked_rationales,

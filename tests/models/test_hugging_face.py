@@ -18,7 +18,7 @@ from tiny_transformers import FAMILIES, LIMIT, tiny
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
 families = pytest.mark.parametrize("family", FAMILIES)
-DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs != "collapses"]
+DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")]
 CHEAP = {
     "lime": {"samples": 40},
     "lime-sampled": {"samples": 40},

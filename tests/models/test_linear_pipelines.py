@@ -1,6 +1,7 @@
 """TF-IDF, counts and hashes under linear classifiers: exact values against the pipeline itself."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -287,9 +288,30 @@ def test_positions_are_exact_where_columns_can_be_shared():
     by_shapley, _, _ = exact_scores(pipeline, e, model.classes)
     assert len(e.scores) == len(limelight.explain(model, TEXT).scores) + 1  # "good" stands twice
     assert np.abs(e.scores - by_shapley).max() <= e.bound
-    squares = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
-    with pytest.raises(limelight.InputError, match="belongs to several features"):
-        limelight.explain(squares, TEXT, "shapley", features="positions")
+    # Under the other norm a word cannot be shared out among its places, and the model is asked.
+    squares = fitted(TfidfVectorizer(), LogisticRegression())
+    e = limelight.explain(limelight.wrap(squares), TEXT, "shapley", features="positions", pairs=300)
+    by_shapley, _, _ = exact_scores(squares, e, ("class 0", "class 1"))
+    assert e.bound is None
+    assert np.abs(e.scores - by_shapley).max() < 0.02
+
+
+def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    e = limelight.explain(model, "Good film. Dull plot, bad cast! New music.", features="sentences")
+    assert e.features == ("Good film.", "Dull plot, bad cast!", "New music.")
+    text = "good film. dull plot."
+    assert not np.allclose(
+        limelight.explain(model, f"{text} new music.", "owen").scores,
+        limelight.explain(model, f"{text} new music.", "shapley").scores,
+    )
+
+
+def test_verify_goes_back_to_the_pipeline():
+    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(), classes=3)
+    checks = list(limelight.verify(limelight.wrap(pipeline), f"{TEXT} {' '.join(WORDS)}"))
+    assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {one.method for one in checks}
+    assert all(one.passed for one in checks)
 
 
 def test_protected_words_stay_in_the_norm():
@@ -328,3 +350,22 @@ def test_a_judge_has_a_proven_ceiling_for_them():
     found = limelight.judge(model, texts, methods=["shapley", "loo"])
     assert all(not text.best for text in found.texts)  # no order stands for the ceiling
     assert 0.5 < found["shapley"].share <= 1
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "multinomial", "one against rest"])
+def test_it_can_be_sent_to_another_process(classifier):
+    model = limelight.wrap(fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=3))
+    before = limelight.explain(model, TEXT)
+    after = limelight.explain(pickle.loads(pickle.dumps(model)), TEXT)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+def test_a_run_of_several_processes_is_that_of_one(tmp_path):
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
+    settings = {"method": "shapley", "shard_texts": 10}
+    one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
+    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=2, **settings)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
+        assert first.bound == pytest.approx(second.bound)

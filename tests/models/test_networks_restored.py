@@ -10,7 +10,7 @@ from limelight.explainers import METHODS
 from tiny_transformers import FAMILIES, tiny, unusual
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
-DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs != "collapses"]
+DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")]
 CHEAP = {
     "lime": {"samples": 40},
     "lime-sampled": {"samples": 40},

@@ -38,7 +38,7 @@ REFUSED = {
     "t5": ATTENTION | {"loo pad"},
     "t5gemma": ATTENTION | GRADIENTS | {"loo pad"},
 }
-DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs != "collapses"}
+DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -7,6 +7,7 @@ import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 import limelight
@@ -120,7 +121,6 @@ def test_a_run_that_is_killed_at_random_moments_ends_up_equal(engine, tmp_path):
 
 
 def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
-    import msgspec
 
     record = record_of(model, ["gxi"], TEXTS)
     task = Task.of(0, texts_table(TEXTS[:2]))
@@ -164,6 +164,47 @@ def test_progress_counts_texts_and_failures(model, tmp_path):
     assert last.failed == sum(len(set(text.split())) < 2 for text in TEXTS) > 2  # no LIME of one
     assert last.per_second > 0
     assert sum(one.shard is not None for one in heard) == 8
+
+
+def test_python_shows_a_line_on_a_terminal_and_notices_everywhere(
+    model, tmp_path, capsys, monkeypatch
+):
+    data = {"text": ["w1 w2", "w3"] * 15, "label": ["good"] * 30}
+    limelight.explain_data(model, data, "gxi", output=tmp_path / "a", shard_texts=10)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("The label 'good' matches no class of the model")
+    assert told.err.count("\n") == 1
+    limelight.explain_data(model, data, "gxi", output=tmp_path / "b", progress=False)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    limelight.explain_data(model, data, "gxi", output=tmp_path / "c", shard_texts=10)
+    lines = capsys.readouterr().err.split("\n")
+    assert "for 30 texts with 1 worker." in lines[1]
+    assert lines[2].split("\r")[-1].startswith("30 of 30 texts, ")
+    assert lines[3] == ""
+
+
+def length_scores(texts):
+    return [[0.0, float(len(text))] for text in texts]
+
+
+def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path):
+    texts = ["a good film", "a bad film", "fine"] * 4
+
+    def explained(function, name, **options):
+        model = limelight.wrap(function, classes=["n", "p"], scale="logit")
+        found = limelight.explain_data(
+            model, texts, "loo", output=tmp_path / name, shard_texts=4, **options
+        )
+        return [path.read_bytes() for path in found.paths]
+
+    assert explained(length_scores, "two", workers=2) == explained(length_scores, "one")
+    with pytest.raises(InputError, match=r"this one cannot be pickled \(.*<lambda>"):
+        explained(lambda texts: length_scores(texts), "none", workers=2)
+    task, record = Task(0, b""), Run(tmp_path / "one").record
+    lost = explain_shard(Job(msgspec.json.encode(record), None, b"cnowhere\nfound\n."), task)
+    assert lost.refused.startswith("a worker cannot unpickle the model (ModuleNotFoundError: ")
 
 
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):

@@ -51,6 +51,11 @@ NUMBERS = ("base_value", "intercept", "prediction", "bound", "heads", "pairs")
 def assert_stored(read, found):
     """All but the numbers is equal, and these are as near as float32 or the bounds say."""
     plain = {name: None for name in NUMBERS if name != "prediction"} | {"prediction": {}}
+    if (bound := found.diagnostics.get("intercept_bound")) is not None:
+        assert read.diagnostics["intercept_bound"] >= bound * (1 - 1e-2)
+        off = abs(read.intercept - found.intercept)
+        assert off <= read.diagnostics["intercept_bound"] + bound
+        plain["diagnostics"] = {}
     nothing = {name: None if getattr(read, name) is None else 0 * read.scores for name in ARRAYS}
     assert replace(read, **plain, **nothing) == replace(found, **plain, **nothing)
     slack = 1e-6 + (read.bound or 0) + (found.bound or 0)
@@ -122,7 +127,7 @@ def test_without_stored_texts_the_text_must_be_given_and_be_the_same(model, tmp_
     run = stored(tmp_path / "run", model, ("gxi",), texts_kept=False)
     with pytest.raises(InputError, match="stores no texts; give the text"):
         run.explanation(0)
-    with pytest.raises(InputError, match="this is not text 0 of the run"):
+    with pytest.raises(InputError, match="is not text 0 of the run"):
         run.explanation(0, text=TEXTS[1])
     assert run.explanation(0, text=TEXTS[0]).text == TEXTS[0]
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+import limelight
 from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
@@ -230,3 +231,29 @@ def test_the_variance_of_a_word_is_the_unbiased_one():
     samples = [1.0, 2.5, -3.0], [0.5, 0.7], [4.0]
     found = moments(*samples).variance
     assert found.tolist() == pytest.approx([*map(statistics.variance, samples[:2]), 0.0])
+
+
+def test_function_words_that_score_alike_do_not_lead(tmp_path):
+    """Every text has five small, certain words; what is said of "good" is less certain."""
+    value = {"the": 0.2, "and": 0.3, "of": 0.1, "a": 0.25, ",": 0.2, "bad": -1.0}
+
+    def score(texts):
+        rows = []
+        for text in texts:
+            words = text.split()
+            last = sum(int(word) for word in words if word.isdecimal())
+            more = (0.5 + 0.3 * (last // 16 % 5 - 2)) * ("good" in words)
+            rows.append([0.0, more + sum(value.get(word, 0.0) for word in words)])
+        return rows
+
+    model = limelight.wrap(score, classes=["n", "p"], scale="logit")
+    texts = [f"the and of a , {'good' if i % 16 == 0 else 'bad'} {i}" for i in range(200)]
+    run = limelight.explain_data(model, texts, "loo", output=tmp_path / "run")
+    (view,) = run.summary(top=3).views
+    assert [one.word for one in view.supporting] == ["good", "and", "a"]
+    assert view.opposing[0].word == "bad"  # as frequent, and not alike
+    table = run.words(sort="strength").to_pylist()
+    assert [one["word"] for one in table[:3]] == ["bad", "good", "and"]
+    assert table[2]["low"] > table[1]["low"]  # more certain, and not distinctive
+    few = limelight.explain_data(model, texts[:16], "loo", output=tmp_path / "few")
+    assert few.words(sort="strength").to_pylist()[1]["word"] == "and"  # no background among few

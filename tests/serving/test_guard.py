@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import time
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -276,6 +277,19 @@ def test_whoever_never_finishes_a_request_is_shown_out(
         kept.sendall(HALVES[half].replace(b" / ", f" {parts.path}text ".encode()))
         assert ending(kept) == 0
     assert ask(served.url)[0] == 200
+
+
+@pytest.mark.parametrize("said", ["nothing", "half the headers", "a whole request"])
+def test_hundreds_who_say_nothing_keep_nobody_out(served, said):
+    parts = urlsplit(served.url)
+    whole = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as kept:
+        for _ in range(600):
+            silent = socket.create_connection((parts.hostname, parts.port), timeout=20)
+            kept.enter_context(silent).sendall(HALVES.get(said, whole))
+        for _ in range(5):
+            status, _, content = ask(served.url, "text", method="POST", body=ASKED)
+            assert (status, "found" in last_line(content)) == (200, True)
 
 
 def test_an_answer_may_take_longer_than_the_question_had(monkeypatch):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +18,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight as limelight_library
 from limelight.cli.pages import _announce
+from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
@@ -58,6 +60,36 @@ def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code
     assert process.returncode == code
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"), [(signal.SIGINT, 0, "Stopped.\n"), (signal.SIGTERM, 143, "")]
+)
+def test_a_page_of_a_run_ends_cleanly_while_the_run_is_read(started, stored, stop, code, said):
+    process, url = started("--port", "0", "--run", str(stored["run"]))
+    assert url
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err.partition("ends it.\n")[2]) == (code, said)
+
+
+def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypatch, capsys):
+    class Raising:
+        def __del__(self):  # as the callbacks of importlib, whose exceptions Python drops
+            signal.raise_signal(signal.SIGINT)
+
+    page = MagicMock(running=True, url="http://127.0.0.1:1/x/", is_local=True, notices=())
+    page.__enter__.return_value = page
+
+    def begun(*_, **__):
+        Raising()
+        return page
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    monkeypatch.setattr(limelight_library, "serve", begun, raising=False)
+    serve_command()
+    assert capsys.readouterr().err.endswith("Stopped.\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_nothing_heavy_is_loaded_before_the_first_page():

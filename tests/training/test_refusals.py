@@ -71,9 +71,11 @@ def test_a_share_that_leaves_nothing():
 
 def test_validation_data_of_other_classes():
     held = toy_data(classes=3, seed=1)
-    assert refusal(toy_data(), validation=held) == (
-        "the classes of toy.csv (bad, good, odd) are not those of toy.csv (bad, good)."
+    assert refusal(toy_data(), validation=held).startswith(
+        "in 'toy.csv' the label 'odd' matches no class of the model (its classes are 'bad', 'good')"
     )
+    numbers = LabelledTexts(held.texts, held.labels, None, "numbers.csv")
+    assert "'0', '1', '2' match no class" in refusal(toy_data(), validation=numbers)
 
 
 def test_devices_that_are_not_there(monkeypatch):

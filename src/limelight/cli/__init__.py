@@ -5,6 +5,7 @@ __all__ = ["main"]
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -43,6 +44,7 @@ _SHARED = {  # commands that live in the module of another
     "serve": "pages",
     "export": "pages",
 }
+_LONG = re.compile(r"\d[\d,]{60,}")  # what is told of a number that nobody can read
 _PLACES = ("--file", "-f", "--output", "-o")
 
 app = App(
@@ -51,14 +53,17 @@ app = App(
     help="Explain text classifiers, word by word, and say how far each number can be trusted.",
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
-    help_format="plaintext",
+    help_format="markdown",  # set anew for the width of the terminal
 )
 for _name, _help in COMMANDS.items():
     app.command(f"limelight.cli.{_SHARED.get(_name, _name)}:{_name}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; exit with 0, with 1 if a check failed, or with 2 and one sentence."""
+    """Run one command; exit with 0, with 1 if a check failed, or with 2 and one sentence.
+
+    Ctrl-C is answered in one line, with what is kept where somebody has noted that, and 130.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
@@ -73,9 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt as stop:
+        notes = getattr(stop, "__notes__", [])
+        tell(f"Interrupted: {' '.join(notes)}" if notes else "Interrupted.")
         sys.exit(143 if isinstance(stop, _TerminatedError) else 130)
     except (CycloptsError, InputError, OSError, MemoryError) as error:
-        tell(f"Error: {_sentence(error)}")
+        tell(f"Error: {_LONG.sub(_shortened, _sentence(error))}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -117,6 +124,10 @@ def _dash_is_text(arguments: Sequence[str]) -> list[str]:
         option = rest.pop() if rest and rest[-1] in _PLACES else "--file"
         reads |= option in ("--file", "-f")
     return [*rest, "--", "-"] if reads else rest
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return f"{found[0][:20]}… ({sum(map(str.isdigit, found[0]))} digits)"
 
 
 def _sentence(error: Exception) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from rich.console import Console
 
+from limelight.errors import shown
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -34,8 +36,8 @@ def error_console() -> Console:
 
 
 def tell(sentence: str, *, style: str | None = None) -> None:
-    """Print a sentence for people, which is never parsed as markup, on standard error."""
-    error_console().print(sentence, style=style, markup=False)
+    """Print a sentence for people on standard error; neither markup nor terminals obey it."""
+    error_console().print(shown(sentence), style=style, markup=False)
 
 
 _LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
@@ -122,11 +124,11 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
                     moved(progress.done, progress.total, _described(progress))
 
             yield told
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = f"{last[0].done:,} of {last[0].total:,}" if last else "no"
-        tell(
-            f"Interrupted: about {done} texts are done, and finished shards are kept in "
-            f"'{output}'. The same command goes on."
+        stop.add_note(
+            f"about {done} texts are done, and finished shards are kept in '{output}'. The same "
+            "command goes on."
         )
         raise
 

@@ -31,8 +31,8 @@ def explain(
     text
         The text to explain; "-" reads standard input.
     method
-        A name from "limelight methods"; by default lime where that is exact, on models that have
-        to be asked shapley. With --data several, separated by commas.
+        A name from "limelight methods"; by default lime on models for which it is exact, and
+        shapley on all others. With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
     """

@@ -10,6 +10,7 @@ from limelight.cli.options import (
     ModelOptions,
     OutputOptions,
     PairColumn,
+    Seed,
     TextColumn,
     names_in,
     number_or_name,
@@ -34,7 +35,7 @@ def judge(
     columns: str | None = None,
     curves: bool = True,
     budget: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     out: OutputOptions = OutputOptions(),  # noqa: B008
@@ -69,8 +70,8 @@ def judge(
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget
-        Time for the search of good orders on models that have to be asked, over all texts: 60, 60s
-        or 10min.
+        Time for the search of good orders, over all texts, where it is a search: 60, 60s or 10min.
+        The paper's classifier needs none.
     seed
         Same seed, same judgement.
     set

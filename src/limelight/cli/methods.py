@@ -8,6 +8,7 @@ from typing import Literal
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console, tell
+from limelight.cli.options import Seed
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import load
 from limelight.pages.terminal import shown_table
@@ -51,7 +52,7 @@ def verify(
     *,
     model: Path | None = None,
     text: str = TEXT,
-    seed: int = 0,
+    seed: Seed = 0,
     format: Literal["terminal", "json"] = "terminal",
 ) -> int:
     """Check every method on this model and text against an oracle that takes another road.

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, final, get_args
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from limelight.cli.console import ProgressShown
 from limelight.cli.output import chosen_format, parsed_settings
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
+from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
@@ -21,6 +23,7 @@ from limelight.results import Comparison
 from limelight.text import Given, one_line
 
 # Options of several commands, which mean the same in each.
+Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 TextColumn = Annotated[
     str | None,
     Parameter(
@@ -173,8 +176,9 @@ class Asking:
     Parameters
     ----------
     budget
-        How much to spend on each text: a time (30, 30s, 2min) or calls of the model ("400 calls"),
-        which alone --data takes. How much the methods sample follows from it.
+        How much to spend on each text: a time (30, 30s, 2min), of which loading the model is part,
+        or calls of the model ("400 calls"), which alone --data takes. How much the methods sample
+        follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     """
@@ -191,12 +195,16 @@ class Asking:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
         self.texts.check()
+        spent: BudgetGiven | None
+        spent = None if self.budget is None else Budget.of(self.budget).begun()
         model, shown = self.model.load(), ProgressShown("explaining")
 
         def ask(texts: list[Given]) -> Any:
+            nonlocal spent
+            budget, spent = spent, self.budget  # loading the model is part of the first text's time
             settings = parsed_settings(self.set, verb)
             with shown as progress:
-                how = {"budget": self.budget, "progress": progress, **more, **settings}
+                how = {"budget": budget, "progress": progress, **more, **settings}
                 return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))

@@ -168,7 +168,7 @@ def _write_part(file: io.FileIO, content: bytes) -> None:
 def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
     """Raise ``error`` again; what is ``left`` of the work is said with it."""
     if isinstance(error, KeyboardInterrupt):
-        tell(f"Interrupted: {left}")
+        error.add_note(left)
     elif isinstance(error, OSError):
         why = (error.strerror or str(error)).lower()
         raise InputError(f"'{error.filename}': {why}; {left}") from None

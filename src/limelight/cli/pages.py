@@ -1,7 +1,12 @@
 """``limelight serve``, ``limelight export`` and ``limelight summarize``."""
 
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -57,26 +62,59 @@ def serve(
     """
     from limelight import serve as served  # says which extra is missing, if one is
 
-    with served(
-        [load(place, device=device) for place in model] or None,
-        run=run,
-        judgement=judgement,
-        host=host,
-        port=port,
-        seconds=seconds,
-        anyway=anyway,
-    ) as page:
+    with (
+        _signals_remembered() as heard,
+        served(
+            [load(place, device=device) for place in model] or None,
+            run=run,
+            judgement=judgement,
+            host=host,
+            port=port,
+            seconds=seconds,
+            anyway=anyway,
+        ) as page,
+    ):
         try:
             _announce(page, host)
             if open:
                 import webbrowser
 
                 webbrowser.open(page.url)
-            page.wait()
+            while page.running:
+                if heard:  # and nobody has stopped
+                    signal.raise_signal(heard[0])
+                time.sleep(0.2)
         except KeyboardInterrupt as stop:
             if type(stop) is not KeyboardInterrupt:  # somebody else ends the process
                 raise
             tell("Stopped.")
+
+
+@contextlib.contextmanager
+def _signals_remembered() -> Iterator[list[int]]:
+    """Yield the signals to end that were heard.
+
+    What their handlers raise is lost where Python calls back from places that cannot raise, as it
+    does while it imports: a page that is starting would go on as if nobody had pressed Ctrl-C.
+    """
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard  # signals are the main thread's
+        return
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in usual.items() if callable(handler)}
+
+    def remember(number: int, frame: Any) -> None:
+        heard.append(number)
+        before[signal.Signals(number)](number, frame)
+
+    for number in before:
+        signal.signal(number, remember)
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _announce(page: "Serving", host: str) -> None:

@@ -1,8 +1,11 @@
 """``limelight plan``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from limelight.cli.options import ModelOptions, QuestionOptions
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from limelight.cli.options import ModelOptions, QuestionOptions, Seed
 from limelight.cli.output import put
 from limelight.cli.texts import OneText
 from limelight.errors import InputError
@@ -17,8 +20,8 @@ def plan(
     ridge: float = 1.0,
     row0: bool = True,
     sizes: str = "uniform",
-    pilot: int = 1000,
-    seed: int = 0,
+    pilot: Annotated[int, Parameter(validator=Number(gte=1))] = 1000,
+    seed: Seed = 0,
     one: OneText = OneText(),  # noqa: B008
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json", "csv"] = "terminal",

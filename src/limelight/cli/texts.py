@@ -57,6 +57,12 @@ class OneText:
     def whole(self, arguments: Sequence[str]) -> list[str]:
         """Return the texts a command was given; a file or standard input ("-") is one text."""
         if not self.comes_from_outside(arguments):
+            if all(map(_is_file, arguments)):
+                name = arguments[0]
+                raise InputError(
+                    f"{name!r} is the name of a file; did you mean --file {shlex.quote(name)}? "
+                    "A text that reads like this can come on standard input, with '-'."
+                )
             return list(arguments)
         if self.file is None:
             return [_decoded(sys.stdin.buffer, "standard input")]
@@ -122,11 +128,6 @@ class TextOptions:
             source = _numbered_lines(file)
             return Answers(source, asked, notices, together=together, source=file or "-")
         given = self.one.whole(arguments)
-        if self.lines and len(given) == 1 and _is_file(given[0]):
-            raise InputError(
-                f"--lines takes the lines of a file with --file; got the name of a file, "
-                f"{given[0]!r}, as a text. Write --file {shlex.quote(given[0])} --lines."
-            )
         numbered = enumerate(given, start=1)
         return Answers(numbered, asked, notices, together=len(given), source=None)
 

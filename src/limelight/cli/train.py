@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, tell
-from limelight.cli.options import TextColumn
+from limelight.cli.options import Seed, TextColumn
 from limelight.cli.output import named_values
 from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, nearest
@@ -28,7 +28,7 @@ def train(
     recipe: str = "default",
     validation: str | None = None,
     labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
-    seed: int = 0,
+    seed: Seed = 0,
     epochs: int | None = None,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     device: str | None = None,
@@ -126,10 +126,10 @@ def _parsed(name: str, value: str, kind: type) -> Any:
         return special[value.lower()]
     if kind is str:
         return value
-    for number in (float,) if kind is float else (int, float):
+    for number in (kind,) if kind in (int, float) else (int, float):
         with contextlib.suppress(ValueError):
             return number(value)
-    raise InputError(f"{name} must be a number; got {value!r}.")
+    raise InputError(f"{name} must be a {'whole ' * (kind is int)}number; got {value!r}.")
 
 
 @contextlib.contextmanager
@@ -137,11 +137,11 @@ def _told_how_to_go_on(output: Path) -> Iterator[None]:
     """Say, when a run is interrupted, that nothing is lost."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         kept = (output / "checkpoint.safetensors").exists()
         where = f"the checkpoint is in '{output}'; " if kept else ""
         then = "to go on from there" if kept else "to start again"
-        tell(f"Interrupted: {where}give the same command {then}.")
+        stop.add_note(f"{where}give the same command {then}.")
         raise
 
 

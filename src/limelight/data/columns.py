@@ -117,7 +117,9 @@ def _chosen(
             text, pair = (texts[name] for name in both)
         else:  # one of a usual name, or the only one that there is
             others = [name for name in texts.values() if name not in (id, label)]
-            text = _first(_TEXT, texts) or (others[0] if len(others) == 1 else "text")
+            only = others[0] if len(others) == 1 else None
+            # A usual name without texts is what was meant, and what is told about.
+            text = _first(_TEXT, texts) or only or _first(_TEXT, _by_lower_name(types)) or "text"
     if pair == text:  # every text would be paired with itself
         raise InputError(
             f"the two texts of a pair stand in two columns; text_column and pair_column are both "

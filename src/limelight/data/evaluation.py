@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from limelight.data.labelled import LabelledTexts, read_labelled
-from limelight.data.labels import ClassLabels, Labels, below_chance, wilson_interval
+from limelight.data.labels import Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
 from limelight.models.protocol import document_by
@@ -88,17 +88,13 @@ def evaluate(
         data = read_labelled(data, model.classes, part="test", labels=labels)
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
-    size, named = len(model.classes), ClassLabels(model.classes, labels)
-    names = [data.class_names[label] for label in range(data.labels.max() + 1)]
-    if wrong := named.unmatched(names[label] for label in np.unique(data.labels)):
-        raise InputError(f"in '{data.source}' {wrong}.")
-    class_of = np.array([named.number(name) or 0 for name in names])
+    data, size = data.in_classes(model.classes, labels), len(model.classes)
     confusion, counts = np.zeros((size, size), dtype=np.int64), NoticeCounts()
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
         texts, true = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
         predicted = _probabilities(model, texts, first, data.source, counts).argmax(axis=1)
-        np.add.at(confusion, (class_of[true], predicted), 1)
+        np.add.at(confusion, (true, predicted), 1)
         if progress:
             progress(first + len(texts), len(data))
     seconds = time.perf_counter() - start

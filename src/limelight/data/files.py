@@ -10,6 +10,7 @@ import os
 import re
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property, partial
@@ -109,8 +110,7 @@ class _Arrow(Source):
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        names = self.schema.names
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if (twice := _repeated(self.schema.names)) is not None:
             raise InputError(f"'{self.path}' has two columns {twice!r}; rename one of them.")
         return {field.name: str(field.type) for field in self.schema}
 
@@ -249,7 +249,7 @@ class _Lines(Source):
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise InputError(f"'{self.path}' is not a whole gzip file.") from None
         except csv.Error as error:
-            raise InputError(f"'{self.path}' is not a csv file ({error}).") from None
+            raise InputError(f"'{self.path}' cannot be read: {error}.") from None
 
     def _lines(self, text: io.TextIOBase) -> Iterator[str]:
         lines = iter(partial(text.readline, _LONGEST + 1), "")
@@ -261,19 +261,90 @@ class _Lines(Source):
             yield line
 
 
-def _separated(lines: Iterator[str], delimiter: str) -> Iterator[_Row]:
-    """Yield the names of the columns, then the rows that are not blank."""
+def _repeated(names: Sequence[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _separated(
+    lines: Iterator[str], records: Callable[[Iterator[str]], Iterator[tuple[int, list[str]]]]
+) -> Iterator[_Row]:
+    """Yield the names of the columns, then the rows that are not blank.
+
+    A short row lacks cells; what a long one has beyond the columns would be lost.
+    """
     limit = csv.field_size_limit(_LONGEST)  # the module's own is shorter than some documents
     try:
-        rows = filter(None, csv.reader(lines, delimiter=delimiter))
-        names = next(rows, [])
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        rows = ((line, cells) for line, cells in records(lines) if cells)
+        _, names = next(rows, (1, []))
+        if (twice := _repeated(names)) is not None:
             raise csv.Error(f"it has two columns {twice!r}; rename one of them")
         yield dict.fromkeys(names)
-        for cells in rows:
-            yield dict(zip(names, cells, strict=False))  # a short row lacks cells
+        for line, cells in rows:
+            if any(cells[len(names) :]):
+                raise csv.Error(
+                    f"the row that begins in line {line} has {len(cells)} cells, and there are "
+                    f"{len(names)} columns; put quotes around cells that contain a separator"
+                )
+            yield dict(zip(names, cells, strict=False))
     finally:
         csv.field_size_limit(limit)
+
+
+def _record(reader: Any, line: int) -> list[str] | None:
+    """Return the cells of the record that begins in this line; None at the end."""
+    try:
+        found: list[str] | None = next(reader, None)
+        return found
+    except csv.Error as error:
+        why = str(error)
+        if "unexpected end" in why:
+            why = "has a quote that is never closed"
+        elif "expected after" in why:
+            why = "has text after a closing quote; inside quotes, a quote is written twice"
+        raise csv.Error(f"the row that begins in line {line} {why}") from None
+
+
+def _quoted_records(lines: Iterator[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the line in which each record begins, and its cells, which may be quoted."""
+    reader, line = csv.reader(lines, delimiter=delimiter, strict=True), 1
+    while (cells := _record(reader, line)) is not None:
+        yield line, cells
+        line = reader.line_num + 1
+
+
+_WHOLLY_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def _tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line in which each record begins, and its cells.
+
+    Quotes are part of a text here, unless a writer of csv put them there: all cells are quoted,
+    those of the header too, or a quoted cell has its quotes doubled, or it contains a tab or a line
+    break, so that the line has not as many cells as there are columns.
+    """
+    number, header = 0, [""]
+    while header == [""]:  # blank lines come before the names of some files
+        if (line := next(lines, None)) is None:
+            return
+        number, header = number + 1, line.rstrip("\r\n").split("\t")
+    if all(map(_WHOLLY_QUOTED.fullmatch, header)):
+        yield from _quoted_records(itertools.chain(["\t".join(header) + "\n"], lines), "\t")
+        return
+    yield number, header
+    for line in lines:
+        number, begun = number + 1, number + 1
+        cells = line.rstrip("\r\n").split("\t")
+        if len(cells) != len(header) and any(cell.startswith('"') for cell in cells):
+            reader = csv.reader(itertools.chain([line], lines), delimiter="\t", strict=True)
+            cells = _record(reader, begun) or []
+            number += reader.line_num - 1
+        else:
+            doubled = (_WHOLLY_QUOTED.fullmatch(cell) and '""' in cell[1:-1] for cell in cells)
+            cells = [
+                cell[1:-1].replace('""', '"') if quoted else cell
+                for cell, quoted in zip(cells, doubled, strict=True)
+            ]
+        yield begun, cells if line.strip("\r\n") else []
 
 
 def _objects(lines: Iterator[str]) -> Iterator[_Row]:
@@ -383,8 +454,8 @@ def _source(path: Path) -> Source:
         case ".parquet" if path.suffix != ".gz":
             return _Parquet(path)
         case ".csv" | ".tsv":
-            delimiter = "," if ending == ".csv" else "\t"
-            return _Lines(path, partial(_separated, delimiter=delimiter), newline="")
+            records = _quoted_records if ending == ".csv" else _tabbed_records
+            return _Lines(path, partial(_separated, records=records), newline="")
         case ".jsonl":
             return _Lines(path, _objects, newline="\n")
     raise InputError(

@@ -4,7 +4,7 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -58,6 +58,14 @@ class LabelledTexts:
         if self.classes is not None:
             return self.classes
         return tuple(str(label) for label in range(int(self.labels.max(initial=0)) + 1))
+
+    def in_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabelledTexts":
+        """Return the same texts with labels that count ``classes``, matched by their names."""
+        named, names = ClassLabels(classes, labels), self.class_names
+        if (wrong := named.unmatched(names[i] for i in np.unique(self.labels))) is not None:
+            raise InputError(f"in '{self.source}' {wrong}.")
+        number_of = np.array([named.number(name) or 0 for name in names])
+        return replace(self, labels=number_of[self.labels], classes=tuple(classes))
 
     @property
     def digest(self) -> str:

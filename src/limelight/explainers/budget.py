@@ -42,8 +42,6 @@ _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 6
 _UNITS |= {"minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
 _WRITTEN = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
 
-BudgetGiven = int | float | str
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -131,13 +129,15 @@ def by_draws(
     *,
     count: str = "samples",
     most: int | None = None,
+    spare: str = "",
     cost: str = "",
     own: float = 0.0,
     feasible: Callable[[Any, int], None] | None = None,
 ) -> Way:
     """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
 
-    It goes on to a tolerance, unless it can use so many and no more: ``most``.
+    It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
+    setting that takes the calls of a budget which are too few for another draw.
     """
     limit, counts = f"max_{count}", [count]
     meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
@@ -146,12 +146,17 @@ def by_draws(
         until = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
         kind = "masks" if count == "samples" else count
         meant |= {"tolerance": until, limit: f"the most {kind} to draw"}
+    if spare:
+        counts.append(spare)
 
     def fitted(settings: Any, d: int, calls: int) -> Any:
         draws = settings.draws.within(calls, d)
         if most is not None:
             return replace(settings, **{count: min(draws, most)})
-        return replace(settings, **{count: draws, limit: draws})
+        found = replace(settings, **{count: draws, limit: draws})
+        if not spare or found.draws.asks_all(d):
+            return found
+        return replace(found, **{spare: max(calls - found.draws.calls(d), 0)})
 
     def fewest(settings: Any, d: int) -> int:
         return cast(Draws, settings.draws).fewest_calls(d)
@@ -165,20 +170,27 @@ def by_draws(
         counted=Counted(fewest, tuple(counts), fitted, own),
         cost=cost,
         feasible=feasible,
+        unsaid=(spare,) if spare else (),
     )
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A time in seconds, or a number of calls of the model; the other of the two is None."""
+    """A time in seconds, or a number of calls of the model; the other of the two is None.
+
+    ``since`` is when the time began, by ``time.monotonic``; None where nothing is timed yet.
+    """
 
     seconds: float | None
     calls: int | None
+    since: float | None = None
 
     @staticmethod
     def of(given: object) -> "Budget":
         """Return a budget from a number of seconds, or from "30s", "2 min" or "400 calls"."""
+        if isinstance(given, Budget):
+            return given
         if isinstance(given, Real) and not isinstance(given, bool):
             if (
                 0 <= cast(float, given) < 1e18
@@ -195,8 +207,15 @@ class Budget:
             f'"400 calls", and at least 0; got {one_line(repr(given), 60)}.'
         )
 
+    def begun(self) -> "Budget":
+        """Return the same, its time beginning now."""
+        return replace(self, since=time.monotonic())
+
     def __str__(self) -> str:
         return f"{self.calls} calls" if self.seconds is None else f"{self.seconds:g}s"
+
+
+BudgetGiven = int | float | str | Budget
 
 
 def agreed_budget(
@@ -209,6 +228,8 @@ def agreed_budget(
     if given is None:
         return None
     budget = Budget.of(given)
+    if budget.since is None:  # else a command has loaded the model within it
+        budget = budget.begun()
     for one in several:
         counted = one.way.counted
         if counted is None and one.way.calls is not None:
@@ -254,11 +275,12 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
         return list(several)
     whole = Allowance(str(budget), budget.calls or 0)
     if budget.seconds is not None:
-        whole = whole._replace(**_pace(budget.seconds, one.game()))
+        whole = whole._replace(**_pace(budget, one.game()))
     return _dealt(whole, several, len(one.features[0]))
 
 
 def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
+    whole = whole._replace(shared=len(several) > 1)
     calls = whole.calls - 1  # the text itself, which has been predicted
     fixed, counting = 0, 0
     for one in several:
@@ -283,12 +305,15 @@ def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> 
         one.check_feasible(d)
 
 
-def _pace(seconds: float, game: TextGame) -> dict[str, Any]:
+def _pace(budget: Budget, game: TextGame) -> dict[str, Any]:
     """Return how many calls there is time for, and what each takes; finding out is part of it.
 
-    More and more are asked together, since a graphics card answers many in the time of one.
+    So is what went before. More and more are asked together, since a graphics card answers many in
+    the time of one.
     """
-    start, rng, d = time.monotonic(), np.random.default_rng(0), len(game)
+    seconds, now = cast(float, budget.seconds), time.monotonic()
+    start = now if budget.since is None else budget.since
+    rng, d = np.random.default_rng(0), len(game)
     game(np.ones((1, d), bool))  # the first question of all pays for what is set up
     count = _FIRST
     while True:
@@ -301,4 +326,4 @@ def _pace(seconds: float, game: TextGame) -> dict[str, Any]:
         count *= 4
     each = max(took, _GRAIN) / len(masks)
     left = seconds - (time.monotonic() - start)
-    return {"calls": max(int(left / each), 0), "each": each}
+    return {"calls": max(int(left / each), 0), "each": each, "gone": now - start}

@@ -59,6 +59,7 @@ class NotBelow(NamedTuple):
 
 
 _MOST_BITS = 63
+_SHORT = 0.05  # seconds, of which nobody needs to hear
 
 
 class Declared(NamedTuple):
@@ -177,12 +178,16 @@ class Counted(NamedTuple):
 class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
-    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
+    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time,
+    of which ``gone`` seconds were spent before: on loading the model, on checking it, on reading.
+    Where it is ``shared``, other methods have their part of it.
     """
 
     said: str
     calls: int
     each: float | None = None
+    gone: float = 0.0
+    shared: bool = False
 
     def calls_beside(self, own: float) -> int:
         """Return how many calls there is time for if each takes ``own`` seconds besides."""
@@ -208,6 +213,7 @@ class Way:
     the model understands. ``caution`` is what measurements say against the scores; every result
     carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
     not collapse, as many as the model says; a way of ``logits`` has a formula for no other scale.
+    Settings that are ``unsaid`` stand in a result only where they are set.
     """
 
     needs: Capability | None
@@ -223,6 +229,7 @@ class Way:
     caution: str = ""
     joint: bool = False
     logits: bool = False
+    unsaid: tuple[str, ...] = ()
 
 
 # What a setting means in most of the ways that have it.
@@ -280,17 +287,24 @@ class Chosen(NamedTuple):
     method: Method
     way: Way
     settings: Any
+    model: Model
     allowance: Allowance | None = None
 
     def fitted(self, d: int) -> "Chosen":
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:
             return self
-        said, calls = self.allowance.said, self.allowance.calls_beside(d * counted.own)
+        calls, gone = self.allowance.calls_beside(d * counted.own), self.allowance.gone
         if calls < (fewest := counted.fewest(self.settings, d)):
+            from limelight.explainers.registry import fitting  # which is made of this module
+
+            after = (
+                f" after the {gone:.1f} s that loading and checking took" if gone > _SHORT else ""
+            )
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {said} leaves it {calls:,}."
+                f"and a budget of {self.allowance.said} leaves it {calls:,}{after}."
+                f"{'' if self.allowance.shared else fitting(self.model, d, calls)}"
             )
         return self._replace(settings=counted.fitted(self.settings, d, calls))
 
@@ -309,6 +323,9 @@ class Chosen(NamedTuple):
     def asked(self) -> dict[str, Any]:
         """Return the settings that this way uses, by name, and the budget they follow from."""
         own = {name: getattr(self.settings, name) for name in self.way.settings}
+        for name in self.way.unsaid:
+            if own[name] == setting_defaults(self.method)[name]:
+                del own[name]
         return own if self.allowance is None else own | {"budget": self.allowance.said}
 
 
@@ -347,7 +364,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     # What is no word is refused as every setting is.
     if "replacement" in way.settings and isinstance(values["replacement"], str):
         own["replacement"] = way.replaced(model, values["replacement"])
-    return Chosen(method, way, made(method.settings, **own))
+    return Chosen(method, way, made(method.settings, **own), model)
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:

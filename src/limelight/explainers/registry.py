@@ -259,6 +259,19 @@ def default_method(model: Model) -> str:
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
 
 
+def fitting(model: Model, d: int, calls: int) -> str:
+    """Say which method explains ``d`` features with so few calls, the most faithful one first."""
+    takes: dict[str, int] = {}
+    for name in compared_by_default(model):
+        one = configured(name, model, {})
+        if (counted := one.way.counted) is not None:
+            takes[name] = counted.fewest(one.settings, d)
+            if takes[name] <= calls:
+                return f" Use {name!r}, which takes {takes[name]:,}."
+    least = min(takes, key=takes.__getitem__)
+    return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
+
+
 def method_and_budget(
     model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
 ) -> tuple[Chosen, Budget | None]:

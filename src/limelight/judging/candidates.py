@@ -20,8 +20,10 @@ from limelight.explainers.registry import compared_by_default, configured, find_
 from limelight.models import Model
 from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
+from limelight.results.values import whole_text
 from limelight.shapes import Float
 from limelight.text import Document, one_line
+from limelight.text.characters import LONE_SURROGATE
 
 _NONE = "there are no stored explanations in what was given."
 
@@ -37,8 +39,9 @@ class Candidate:
 
     ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
     model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
-    from any model that is given, as those of stored explanations do not. ``settings`` says what was
-    set, to tell two of one method apart.
+    from any model that is given, as those of stored explanations do not, which are of the
+    ``model`` with this fingerprint. ``settings`` says what was set, to tell two of one method
+    apart.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Candidate:
     asks: Callable[[int], int] | None = None
     portable: bool = True
     settings: str = ""
+    model: str = ""
 
 
 def candidates_of(
@@ -161,7 +165,8 @@ def _called(function: Callable[..., Any]) -> Callable[[Reading], list[Scored]]:
             given = function(reading.model, reading.documents[i].given, **more)
             found = np.asarray(getattr(given, "scores", given), dtype=np.float64)
         except Exception as error:  # somebody's function may raise anything it likes
-            return f"{type(error).__name__}: {one_line(str(error), 120)}"
+            said = LONE_SURROGATE.sub("\ufffd", one_line(str(error), 120))
+            return f"{type(error).__name__}: {said}"
         d = len(reading.features[i])
         if found.shape != (d,):
             return f"it must return {d} finite numbers, one per word; got shape {found.shape}."
@@ -223,8 +228,15 @@ def _of_explanations(
             return "the stored explanation is of other features than the words of this model."
         return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
 
-    name = first.method
-    return Candidate(name, name, first.signed, _each_text(one), asks=lambda _: 0, portable=False)
+    return Candidate(
+        first.method,
+        first.method,
+        first.signed,
+        _each_text(one),
+        asks=lambda _: 0,
+        portable=False,
+        model=first.model,
+    )
 
 
 def _is_stored(one: Any) -> bool:
@@ -314,16 +326,14 @@ def _apart(several: Iterable[Any]) -> list[Explanation]:
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:
     """Tell those that share a name apart: by what was set, and where that is the same by number."""
     shared = Counter(one.name for one in found)
-    seen: dict[str, int] = {}
-    own = []
+    own: dict[str, Candidate] = {}
     for one in found:
-        if one.settings and shared[one.name] > 1:
-            more = f" ({one.settings})"
-            one = replace(one, name=one.name + more, label=one.label + more)
-        seen[one.name] = seen.get(one.name, 0) + 1
-        number = f" {seen[one.name]}" if seen[one.name] > 1 else ""
-        own.append(replace(one, name=one.name + number, label=one.label + number))
-    return own
+        more = f" ({one.settings})" if one.settings and shared[one.name] > 1 else ""
+        name = whole_text(one.name + more, "the name of a method")
+        numbers = ("", *(f" {number}" for number in range(2, len(found) + 1)))
+        number = next(number for number in numbers if name + number not in own)
+        own[name + number] = replace(one, name=name + number, label=one.label + more + number)
+    return list(own.values())
 
 
 class TextScores(NamedTuple):

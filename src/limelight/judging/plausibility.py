@@ -11,8 +11,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading
-from limelight.judging.agreement import rounding, strengths
 from limelight.judging.candidates import Candidate, Scored
+from limelight.judging.measures import rounding, strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
@@ -26,6 +26,8 @@ from limelight.judging.statistics import (
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
+
+_LARGEST = 2**53  # characters that a text may have
 
 # Characters that one person marked: spans in their order, none touching another's inside.
 Rationale = tuple[Span, ...]
@@ -121,7 +123,7 @@ def _is_span(one: Any) -> bool:
 def _is_whole(x: Any) -> bool:
     # A table may hold 3 as 3.0; that True is a number too is Python's affair.
     number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
-    return number and math.isfinite(x) and x == int(x)
+    return number and abs(x) < _LARGEST and x == int(x)
 
 
 def _span(one: Any) -> Span:

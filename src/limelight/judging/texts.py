@@ -14,9 +14,8 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.explainers.reading import Reading, has_exact_game, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.judging.agreement import TextAgreement, text_agreement
 from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
-from limelight.judging.columns import text_columns
+from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
 from limelight.judging.removals import (
     GreedySearch,
@@ -98,7 +97,9 @@ class ScoredText:
     def _words(self) -> tuple[str, ...]:
         """Return the words as a file can hold them."""
         (features,), (document,) = self.one.features, self.one.documents
-        names = with_sides(features.strings, side_names(features.spans, document.parts))
+        names = features.strings
+        if document.parts:
+            names = with_sides(names, side_names(features.spans, document.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:

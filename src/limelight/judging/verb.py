@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Unpack, overload
 
 from limelight import __version__
@@ -11,10 +12,9 @@ from limelight.data.files import is_table
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
-from limelight.judging.agreement import method_agreement
 from limelight.judging.candidates import candidates_of
-from limelight.judging.columns import wanted_columns
 from limelight.judging.estimate import Estimate, estimated, metered
+from limelight.judging.measures import method_agreement, wanted_columns
 from limelight.judging.plausibility import Rationales, plausibility
 from limelight.judging.statistics import (
     greedy_share,
@@ -136,6 +136,8 @@ def judge(
         Settings of the methods that have them.
     """
     model = checked_model(model)
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
@@ -221,7 +223,8 @@ def _judgement(
     methods, pairs = judged_rows(setup.candidates, room, seed=setup.seed)
     greedy, interval = greedy_share(room, seed=setup.seed)
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
-    question = setup.question
+    question, fingerprint = setup.question, setup.model.fingerprint
+    foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
     return Judgement(
         texts=tuple(texts),
         methods=methods,
@@ -229,7 +232,7 @@ def _judgement(
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts),
+        notices=judging_notices(methods, texts, foreign=foreign),
         settings={
             "target": question.target,
             "scale": question.scale,
@@ -240,6 +243,6 @@ def _judgement(
             "seed": setup.seed,
             **settings,
         },
-        model=setup.model.fingerprint,
+        model=fingerprint,
         version=__version__,
     )

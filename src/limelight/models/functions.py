@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, cast, final
@@ -160,6 +160,15 @@ class Function:
         """Return what is left when words are deleted, for all masks at once."""
         return cast(Bag, self.bag).games(documents, features)
 
+    def of_units(self, features: Any) -> "Function":
+        """Return the same for these features: where words may share a column, it is asked."""
+        # A group of tokens is an array or a list, and only a string can be "words".
+        words = isinstance(features, str) and features == "words"
+        if self.bag is None or self.bag.proportional or words:
+            return self
+        why = "what a word does under this norm cannot be shared out among the units it is part of"
+        return replace(self, bag=None, asked_because=why)
+
     @property
     def together(self) -> int:
         """How many documents are computed at a time where none is asked about."""
@@ -183,6 +192,10 @@ class Function:
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Answers that are remembered, and how, are made again in another process.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def _engine(self) -> Engine:
@@ -352,6 +365,11 @@ def _check_words(spans: Sequence[Any], text: str) -> None:
                     "words must return the (start, end) of every word, in order, without overlap "
                     f"and inside the text of {len(text)} characters; got {span!r} after {end}."
                 )
+
+
+def is_sent(model: object) -> bool:
+    """Return whether a model in memory can go to other processes: no network does."""
+    return isinstance(model, Function)
 
 
 class _Segments(NamedTuple):

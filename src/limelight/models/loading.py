@@ -64,6 +64,8 @@ def load(
 ) -> Model:
     """Return a model that can be explained; without a path, the one that comes with limelight.
 
+    A model or a function that is in memory already goes to :func:`limelight.wrap`.
+
     Parameters
     ----------
     path
@@ -76,8 +78,6 @@ def load(
         What a causal language model is asked, with {text} in it: see :func:`limelight.wrap`.
     labels
         The word that stands for each class of a language model.
-
-    A model or a function that is in memory already goes to :func:`limelight.wrap`.
     """
     asked = None if template is None and labels is None else (template, labels)
     model = _loaded(path, device, asked)

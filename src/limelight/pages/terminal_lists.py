@@ -70,6 +70,7 @@ EXACTNESS = {
 }
 MODELS = {
     "collapses": "the paper's classifier",
+    "games": "the paper's classifier and linear models of counted words",
     "attends": "models that show their attention",
     "relays": "models that mix tokens by attention alone",
     "differentiates": "models with gradients",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from limelight.models.protocol import class_probabilities
 from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
 from limelight.results.comparison import TOP
-from limelight.results.judgement import Interval, JudgedMethod, Judgement
-from limelight.results.summary import Part, SummarizedView
 from limelight.results.table import Cell, Column, Table
 from limelight.text import one_line
+
+if TYPE_CHECKING:  # dozens of classes, which words about a text do without
+    from limelight.results.judgement import Interval, JudgedMethod, Judgement
+    from limelight.results.summary import Part, SummarizedView
 
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
@@ -76,17 +78,17 @@ def sureness(confidence: float, *, margin: bool) -> str:
     return f"by a margin of {confidence:.3g}" if margin else f"at {percent(confidence)}"
 
 
-def part_in_words(found: Part) -> str:
+def part_in_words(found: "Part") -> str:
     """Return a share of texts and its interval: "88.0% [86.1%, 89.7%]"."""
     return f"{percent(found.share)} [{found.low:.1%}, {found.high:.1%}]"
 
 
-def share_ends(m: JudgedMethod) -> Interval:
+def share_ends(m: "JudgedMethod") -> "Interval":
     """Return from where to where the share of a method reaches; the share alone, twice."""
     return m.interval or (m.share or 0.0, m.share or 0.0)
 
 
-def lowest_share(j: Judgement) -> float:
+def lowest_share(j: "Judgement") -> float:
     """Return where the axis of shares begins: at chance, or below it where an interval reaches."""
     return min([0.0, *(share_ends(m)[0] for m in j.methods if m.share is not None)])
 
@@ -402,7 +404,7 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
 
 
-def slice_table(view: SummarizedView) -> Table:
+def slice_table(view: "SummarizedView") -> Table:
     """Return how often the class of a view is predicted in each slice, and what differs there."""
     labelled = any(one.right is not None for one in view.slices)
     columns = [

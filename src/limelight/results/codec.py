@@ -5,7 +5,6 @@ ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.St
 """
 
 import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
-from limelight.results.values import read_value, written_value
+from limelight.results.values import each_value, read_value, written_value
 from limelight.shapes import Float
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -42,7 +41,12 @@ _FOUND = frozenset((
 
 def encoded(record: msgspec.Struct, indent: int | None) -> str:
     """Return a record as JSON."""
-    content = msgspec.json.encode(record)
+    try:
+        content = msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        raise InputError(
+            "a file holds whole characters; a name here has a lone surrogate."
+        ) from None
     return (content if indent is None else msgspec.json.format(content, indent=indent)).decode()
 
 
@@ -66,11 +70,6 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
     if taken := (facts.keys() | _FOUND) & e.settings.keys():
         raise InputError(f"a setting cannot be called {min(taken)!r}: in a file that is another.")
     return facts | dict(e.settings)
-
-
-def _each(how: Callable[[Any], Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    # Not of the whole: a mapping with the one name "text" stands for something else in a file.
-    return {name: how(value) for name, value in values.items()}
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
@@ -142,17 +141,17 @@ class ExplanationRecord(_Record, omit_defaults=True):
             prediction=dict(e.prediction),
             bound="inf" if e.bound == math.inf else e.bound,
             notices=list(e.notices),
-            settings=_each(written_value, settings_with_facts(e)),
+            settings=each_value(written_value, settings_with_facts(e)),
             features=_rows(FeatureRecord, e.stderr, text=e.features, spans=e.spans, score=e.scores),
             heads=None if e.heads is None else e.heads.tolist(),
-            diagnostics=_each(written_value, e.diagnostics) or None,
+            diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
         )
 
     def value(self) -> Explanation:
         """Return the explanation of this record."""
         rows = self.features
-        rest = _each(read_value, self.settings)
+        rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
         return Explanation(
@@ -169,7 +168,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             notices=tuple(self.notices),
             parts=tuple(self.parts or ()),
             settings=rest,
-            diagnostics=found | _each(read_value, self.diagnostics or {}),
+            diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
+from limelight.results.values import plain_value
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
@@ -42,13 +43,15 @@ class RemovalCurve:
     @staticmethod
     def of(order: Int[np.ndarray, " d"], values: Float[np.ndarray, " steps"]) -> "RemovalCurve":
         """Return the curve of words ``order``, whose first value is that of the whole text."""
-        return RemovalCurve(
-            order=order.astype("<u2").tobytes(), values=values.astype("<f4").tobytes()
-        )
+        most = float(np.finfo("<f4").max)  # what is larger could be drawn nowhere
+        points = np.clip(values, -most, most).astype("<f4")
+        return RemovalCurve(order=order.astype("<u2").tobytes(), values=points.tobytes())
 
     def __post_init__(self) -> None:
         if len(self.order) % 2 or len(self.values) % 4 or not self.values:
             raise InputError("a curve is 2 bytes for each word and 4 bytes for each value.")
+        if not np.isfinite(self.points).all():
+            raise InputError("the values of a curve must be finite numbers.")
 
     @property
     def words(self) -> Int[np.ndarray, " d"]:
@@ -370,7 +373,8 @@ class Judgement(Page, Drawn, Tabular, Stored):
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:
             raise InputError("a judgement needs at least one text and one method.")
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        own = plain_value(dict(self.settings), "settings")
+        object.__setattr__(self, "settings", MappingProxyType(own))
 
     __hash__ = None  # type: ignore[assignment]
 

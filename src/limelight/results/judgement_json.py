@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 
 import msgspec
 
+from limelight.errors import InputError
 from limelight.results.judgement import (
     Interval,
     JudgedMethod,
@@ -18,8 +19,10 @@ from limelight.results.judgement import (
     Plausibility,
     RemovalCurve,
     TextColumn,
+    Values,
 )
 from limelight.results.table import Table, plain_rows
+from limelight.results.values import each_value, read_value, written_value
 
 
 @final
@@ -219,6 +222,9 @@ class TextRecord(_Record, kw_only=True):
                 for name, one in (self.columns or {}).items()
             ),
         }
+        for curve in own["curves"]:
+            if curve is not None and curve.words.max(initial=-1) >= len(self.words):
+                raise _refused("a curve removes words that its text does not have")
         return JudgedText(**own)
 
 
@@ -246,6 +252,10 @@ def _measure(record: Any, names: list[str]) -> Measure | None:
     return Measure(**levels, areas=_in_turn(record.areas, names))
 
 
+def _refused(why: str) -> InputError:
+    return InputError(f"this is not a limelight judgement: {why}.")
+
+
 class JudgementRecord(_Record, kw_only=True):
     """What ``Judgement.to_json`` writes."""
 
@@ -271,20 +281,32 @@ class JudgementRecord(_Record, kw_only=True):
         own = {name: getattr(judgement, name) for name in cls.__struct_fields__ if name != "schema"}
         own |= {
             "texts": [TextRecord.of(text, names) for text in judgement.texts],
-            "settings": dict(judgement.settings),
+            "settings": each_value(written_value, judgement.settings),
             "second": None if judgement.second is None else cls.of(judgement.second),
         }
         # The schema is the first key, which omit_defaults keeps: it has no default.
         return cls(schema="limelight.judgement/1", **own)
 
     def value(self) -> Judgement:
-        """Return the judgement of this record."""
+        """Return the judgement of this record, all parts of the same methods and texts."""
         names = [one.method for one in self.methods]
         own = msgspec.structs.asdict(self)
         del own["schema"]
         own |= {name: tuple(own[name]) for name in ("methods", "pairs", "notices")}
+        own["settings"] = each_value(read_value, self.settings)
         own["texts"] = tuple(text.value(names) for text in self.texts)
         own["second"] = None if self.second is None else self.second.value()
+        if len(set(names)) < len(names):
+            raise _refused("it names a method twice")
+        for what, part in (("second", own["second"]), ("plausibility", self.plausibility)):
+            if part is not None and (
+                [one.method for one in part.methods] != names or len(part.texts) != len(self.texts)
+            ):
+                raise _refused(f"its {what!r} must have the same methods and texts")
+        for text in () if self.plausibility is None else self.plausibility.texts:
+            values = (getattr(text, one.name) for one in fields(text))
+            if any(len(v.methods) != len(names) for v in values if isinstance(v, Values)):
+                raise _refused(f"marked words must be held against all {len(names)} methods")
         return Judgement(**own)
 
 

@@ -1,7 +1,7 @@
 """Values that a file can hold, in memory and in JSON; their equality, and rows as data frames."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -87,6 +87,12 @@ def read_value(value: Any) -> Any:
         if isinstance(inner, dict) and set(inner) == {_TEXT}:
             value = inner
     return {name: read_value(item) for name, item in value.items()}
+
+
+def each_value(how: Callable[[Any], Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``values`` in a file, or from one, each by itself."""
+    # Not of the whole: a mapping with the one name "text" stands for something else in a file.
+    return {name: how(value) for name, value in values.items()}
 
 
 def _name(key: Any, where: str) -> str:

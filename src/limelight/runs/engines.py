@@ -185,7 +185,7 @@ class _Process(Worker):
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        with _threads_shared(workers):
+        with _threads_shared(workers), _interrupts_held():
             self._process.start()
         theirs.close()
 
@@ -215,7 +215,23 @@ def _end_with_parent() -> None:
     parent = mp.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # killed, it could not tell us; the shard would be finished for nobody
+        os._exit(1)  # killed, it could not tell us, and nobody is left to take the shard
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let processes that start in the block hear no interrupt, also before they can ignore one.
+
+    What a thread holds back, the processes that it starts hold back as well.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _environment = threading.Lock()

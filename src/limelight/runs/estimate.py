@@ -1,5 +1,6 @@
 """How long a run will take, how far it has come, and what would be quicker."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -104,6 +105,37 @@ class RunProgress:
 
 
 Watcher = Callable[[RunProgress], None]
+_BETWEEN = 0.2  # seconds
+
+
+@final
+class ProgressLine:
+    """What a run says in Python: one line of standard error, written again and again.
+
+    Where that is neither a terminal nor a notebook, only notices are written.
+    """
+
+    def __init__(self) -> None:
+        self.moves = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self._last, self._written = 0.0, 0
+
+    def __call__(self, progress: RunProgress) -> None:
+        """Write a notice or the estimate on a line of its own, and how far the run is."""
+        said = progress.notice or (progress.estimate and progress.estimate.sentence)
+        if said and (progress.notice or self.moves):
+            print("\r" * self.moves + said.ljust(self._written), file=sys.stderr)
+        # The last texts are told of twice: when they are done, and when they are on the disk.
+        ended = progress.done == progress.total and progress.shard is not None
+        now = time.monotonic()
+        if not self.moves or (now - self._last < _BETWEEN and not ended) or not progress.done:
+            return
+        told = f"{progress.done:,} of {progress.total:,} texts"
+        if progress.per_second:
+            told += f", {progress.per_second:,.3g} per second"
+        if progress.left:
+            told += f", about {duration(progress.left)} left"
+        print("\r" + told.ljust(self._written), end="\n" * ended, file=sys.stderr, flush=True)
+        self._last, self._written = now, len(told)
 
 
 @final
@@ -114,6 +146,11 @@ class Meter:
         self.watcher, self._total = watcher, total
         self._before, self._done, self._failed = done, done, failed
         self._start = time.perf_counter()
+
+    @property
+    def estimates(self) -> bool:
+        """Whether an estimate, which costs a few texts, would be shown."""
+        return self.watcher is not None and getattr(self.watcher, "moves", True)
 
     def __call__(
         self,

@@ -4,6 +4,8 @@ import contextlib
 import io
 import itertools
 import os
+import pickle
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,12 +26,13 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model, checked_model
-from limelight.models.loading import ModelSource, source_of
+from limelight.models.functions import is_sent
+from limelight.models.loading import source_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import Meter, Watcher, estimate
+from limelight.runs.estimate import Meter, ProgressLine, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
-from limelight.runs.rows import shard_bytes, stored_name
+from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
     Engine,
@@ -41,6 +44,7 @@ from limelight.runs.work import (
     finished_by,
     method_record,
 )
+from limelight.text import one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _Rows = Collection[int]
@@ -65,9 +69,7 @@ class RunJob:
         failed, damaged = dict[int, _Rows](), list[str]()
         for number in self.folder.stored(self.record):
             try:
-                table = self.folder.read(number)
-                if len(table) != len(self.record.texts_of(number)) * self.record.rows_per_text:
-                    raise InputError(f"'{self.folder.shard(number)}' has {len(table)} rows.")
+                table = self.folder.read(self.record, number)
             except InputError as error:
                 damaged.append(str(error))
             else:
@@ -102,7 +104,7 @@ class RunJob:
             meter(notice=sentence)
         return meter
 
-    def do(self, engine: Engine, work: ShardWork, source: ModelSource | None, meter: Meter) -> None:
+    def do(self, engine: Engine, work: ShardWork, job: Job, meter: Meter) -> None:
         """Let ``engine`` finish what is to do, and store every shard as it comes."""
         tasks = self._tasks()
         if (first := next(tasks, None)) is None:
@@ -110,11 +112,10 @@ class RunJob:
         _check_question(work, first.table())
         if (doubt := work.unmatched(first.table())) is not None:
             meter(notice=doubt)
-        if meter.watcher and self.texts >= _FEW:
+        if meter.estimates and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))
             found = estimate(work, first.table(), count=self.texts, workers=workers)
             meter(estimate=found)
-        job = Job(msgspec.json.encode(self.record), source)
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
@@ -123,19 +124,23 @@ class RunJob:
 
     def _tasks(self) -> Iterator[Task]:
         size = self.record.shards.texts
-        names = [*INPUT, *map(stored_name, self.data.columns.carried)]
-        for table in self.data.shards(self.record.data, size, self.to_do):
+        names = [*INPUT, *stored_names(self.data.columns.carried)]
+        for texts in self.data.shards(self.record.data, size, self.to_do):
+            table = texts.rename_columns(names)  # a column of the data may be called "row", too
             number = table.column("row")[0].as_py() // size
             rows = pa.array(sorted(self.to_do[number]), pa.int64())
             chosen = table.filter(pc.is_in(table.column("row"), rows))
-            yield Task.of(number, chosen.rename_columns(names))
+            yield Task.of(number, chosen)
 
     def _store(self, shard: Finished) -> None:
         if shard.refused is not None:
             raise InputError(f"{shard.refused} What is finished is kept.")
         content = shard.content
         if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
-            old, new = self.folder.read(shard.number), pq.read_table(io.BytesIO(content))
+            old, new = (
+                self.folder.read(self.record, shard.number),
+                pq.read_table(io.BytesIO(content)),
+            )
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
             content = shard_bytes(rows.sort_by("row").combine_chunks())
@@ -252,7 +257,7 @@ def explain_data(
     executor: Executor | Engine | None = None,
     workers: int | None = None,
     retry: bool = False,
-    progress: Watcher | None = None,
+    progress: Watcher | bool | None = None,
     **settings: Unpack[DataKeywords],
 ) -> Run:
     """Explain every text of a data set and store the explanations in a folder.
@@ -309,16 +314,20 @@ def explain_data(
         or :class:`limelight.runs.RayActors`; by default in this process.
     workers
         New processes on this machine, if there is no executor, else shards in flight there. A
-        model that travels must have been loaded from a path: live models and functions do not.
+        model that was loaded from a path is loaded by each of them; functions and scikit-learn
+        pipelines travel by pickle, which takes what a module defines, no lambdas and nothing that
+        was defined in a session. Live networks do not travel.
     retry
         Try those texts again that failed.
     progress
-        Called with a :class:`limelight.runs.RunProgress` for every few texts.
+        Called with a :class:`limelight.runs.RunProgress` for every few texts. By default, a line
+        on standard error where that is a terminal or a notebook, and notices everywhere; False for
+        nothing.
     settings
         Settings of the methods, such as ``tolerance``.
     """
-    checked_model(model)
     question, own = split(settings, all_classes=all_classes)
+    model = question.grouped(checked_model(model))
     opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
     record = plan_run(
         model,
@@ -332,14 +341,16 @@ def explain_data(
         shard_texts=shard_texts,
         labels=labels,
     )
-    work, source, folder = ShardWork(model, record), source_of(model), RunFolder(output)
+    work, folder = ShardWork(model, record), RunFolder(output)
     _check_workers(workers)
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
-        meter = job.meter(progress)
-        engine = _engine(executor, workers if len(job.to_do) > 1 else None, work, source, meter)
-        job.do(engine, work, source, meter)
+        shown = ProgressLine() if progress is None or progress is True else progress or None
+        meter = job.meter(shown)
+        few = len(job.to_do) < 2
+        engine, known = _engine(executor, None if few else workers, work, meter)
+        job.do(engine, work, known, meter)
     return Run(output)
 
 
@@ -347,23 +358,40 @@ def _engine(
     executor: Executor | Engine | None,
     workers: int | None,
     work: ShardWork,
-    source: ModelSource | None,
     meter: Meter,
-) -> Engine:
+) -> tuple[Engine, Job]:
+    """Return who explains the shards, and what they must know."""
+    source = source_of(work.model)
+    job = Job(msgspec.json.encode(work.record), source)
     if executor is None and workers in (None, 1):
-        return ThisProcess(work, meter)
+        return ThisProcess(work, meter), job
+    count = workers or usable_cores()
     if isinstance(executor, ThreadPoolExecutor):
-        return ExecutorEngine(executor, workers or usable_cores(), partial(finished_by, work))
+        return ExecutorEngine(executor, count, partial(finished_by, work)), job
     if source is None:
-        raise InputError(
-            "other processes need a model that was loaded from a path, with limelight.load; this "
-            "one is in memory only. Leave executor and workers out to compute in this process."
-        )
+        job = job._replace(pickled=_pickled(work.model))
     if executor is None:
-        return SpawnedProcesses(workers or usable_cores())
-    if isinstance(executor, Executor):
-        return ExecutorEngine(executor, workers or usable_cores())
-    return executor
+        return SpawnedProcesses(count), job
+    return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
+
+
+def _pickled(model: Model) -> bytes:
+    """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
+    why = "this one is in memory only"
+    if is_sent(model):
+        try:
+            found = pickle.dumps(model)
+            # A session has no file that another process could read the function from.
+            if b"__main__" not in found or hasattr(sys.modules["__main__"], "__file__"):
+                return found
+            why = "this one was defined in a session or a notebook: put it in a file and import it"
+        except Exception as error:  # what pickling calls may raise anything
+            why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+    raise InputError(
+        "other processes need a model that was loaded from a path, with limelight.load, or a "
+        f"function or pipeline that can be pickled, as functions of a module can; {why}. Leave "
+        "executor and workers out to compute in this process."
+    )
 
 
 def _check_workers(workers: int | None) -> None:

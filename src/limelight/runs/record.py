@@ -85,6 +85,11 @@ def read_record(path: Path) -> RunRecord:
     try:
         record = msgspec.json.decode(content, type=RunRecord)
         _check_known(msgspec.json.decode(content), _fields(record), "$")
+        rows, size = record.data.rows, record.shards.texts
+        if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
+            raise msgspec.ValidationError(
+                f"{record.shards.count} shards of {size} texts are not its {rows} texts"
+            )
         return record
     except RecursionError:
         raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None

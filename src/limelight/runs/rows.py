@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from limelight.data.columns import INPUT
 from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs
 from limelight.results.values import read_value, written_value
@@ -76,11 +77,23 @@ _REPEATED = (
     "notices.list.element", "settings", "error",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
+_TAKEN = (*OWN_COLUMNS, *INPUT)
 
 
-def stored_name(column: str) -> str:
-    """Return the name under which a column of the data is carried along."""
-    return f"data.{column}" if column in OWN_COLUMNS else column
+def stored_names(
+    columns: Sequence[str], *, taken: Sequence[str] = _TAKEN, key: Callable[[str], str] = str
+) -> list[str]:
+    """Return the names under which columns of the data are carried along.
+
+    None is ``taken`` and none occurs twice; two names are one if they have the same ``key``.
+    """
+    found, used = list[str](), set(taken)
+    for name in columns:
+        while key(name) in used:
+            name = f"data.{name}"
+        used.add(key(name))
+        found.append(name)
+    return found
 
 
 def shard_bytes(table: pa.Table) -> bytes:
@@ -216,6 +229,15 @@ def _bound(e: Explanation) -> float | None:
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
 
+def _diagnostics(e: Explanation) -> Mapping[str, Any]:
+    """Return the diagnostics; the bound of an intercept covers how it is rounded here."""
+    if e.intercept is None or "intercept_bound" not in e.diagnostics:
+        return e.diagnostics
+    rounded = abs(e.intercept - float(np.float32(e.intercept)))
+    bound = math.nextafter(e.diagnostics["intercept_bound"] + rounded, math.inf)
+    return {**e.diagnostics, "intercept_bound": bound}
+
+
 def _lists(
     found: Sequence[Explanation | None], of: Callable[[Explanation], Any], name: str
 ) -> pa.Array:
@@ -324,5 +346,5 @@ _VALUES: dict[str, Callable[[Explanation], Any]] = {
     "pairs": lambda e: _map(_pair_rows, e.pairs),
     "anchor": lambda e: _map(_anchor_row, e.anchor),
     "settings": lambda e: _json(e.settings),
-    "diagnostics": lambda e: _json(e.diagnostics) if e.diagnostics else None,
+    "diagnostics": lambda e: _json(_diagnostics(e)) if e.diagnostics else None,
 }

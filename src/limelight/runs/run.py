@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -16,10 +17,12 @@ from limelight.files import write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.runs.record import RunRecord, difference, read_record, write_record
-from limelight.runs.rows import explanation_of, stored_name, text_hash
+from limelight.runs.rows import OWN_COLUMNS, explanation_of, stored_names, text_hash
 from limelight.text import Given, joined
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
+_SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
+_NEEDED = [name for name in OWN_COLUMNS if name != "parts"]  # which older runs lack
 
 
 @final
@@ -90,16 +93,33 @@ class RunFolder:
 
     def stored(self, record: RunRecord) -> list[int]:
         """Return the numbers of the shards that are there."""
-        return [number for number in range(record.shards.count) if self.shard(number).exists()]
+        with contextlib.suppress(FileNotFoundError):
+            files = (one.name for one in (self.path / _SHARDS).iterdir())
+            named = (_SHARD_FILE.fullmatch(name) for name in files)
+            numbers = sorted(int(found[1]) for found in named if found)
+            return [number for number in numbers if number < record.shards.count]
+        return []
 
     def write(self, number: int, content: bytes) -> None:
         """Put a shard in its place, whole or not at all."""
-        write_whole(self.shard(number), content)
+        if (path := self.shard(number)).is_symlink() and not path.exists():
+            path.unlink()  # a link to nothing, or to itself
+        write_whole(path, content)
 
-    def read(self, number: int, columns: list[str] | None = None) -> pa.Table:
-        """Return a shard, or some of its columns; refuse one that is damaged."""
+    def read(self, record: RunRecord, number: int, columns: list[str] | None = None) -> pa.Table:
+        """Return a shard, or some of its columns; refuse one that is damaged or another's."""
+        texts = record.texts_of(number)
         with self._sound(number), self.opened(number) as file:
-            return file.read(columns=columns)
+            table = file.read(columns=columns)
+            for name in _NEEDED if columns is None else columns:
+                if name not in table.column_names:
+                    raise pa.ArrowInvalid(f"it has no column {name!r}")
+            if len(table) != len(texts) * record.rows_per_text:
+                raise pa.ArrowInvalid(f"it has {len(table)} rows")
+            rows = table["row"] if "row" in table.column_names else None
+            if rows and (rows[0].as_py(), rows[-1].as_py()) != (texts[0], texts[-1]):
+                raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
+        return table
 
     def opened(self, number: int) -> Any:
         """Return a shard as a Parquet file whose pages are checked when they are read."""
@@ -214,12 +234,13 @@ class Run:
         So are ``shards``, which are numbers.
         """
         for number in self.shards if shards is None else shards:
-            yield self._folder.read(number, None if columns is None else list(columns))
+            names = None if columns is None else list(columns)
+            yield self._folder.read(self.record, number, names)
 
     def texts(self) -> pa.Table:
         """Return one row per text: number, id, hash, text, label, columns carried along."""
         several = self.record.rows_per_text
-        names = [*_ABOUT_TEXT, *map(stored_name, self.record.data.columns.carried)]
+        names = [*_ABOUT_TEXT, *stored_names(self.record.data.columns.carried)]
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
@@ -245,7 +266,8 @@ class Run:
     def errors(self) -> pa.Table:
         """Return the rows that failed: number, id, method and the sentence that says why."""
         names = ["row", "id", "method", "target", "error"]
-        return self.dataset.to_table(columns=names, filter=ds.field("error").is_valid())
+        failed = [one.filter(one["error"].is_valid()) for one in self.tables(names)]
+        return pa.concat_tables(failed) if failed else pa.table({name: [] for name in names})
 
     def words(
         self, method: str | None = None, *, target: str | None = None, sort: str = "strength"
@@ -347,7 +369,7 @@ class Run:
         several = self.record.rows_per_text
         first = (row - self.record.texts_of(number)[0]) * several
         if self._latest is None or self._latest[0] != number:
-            self._latest = number, self._folder.read(number)
+            self._latest = number, self._folder.read(self.record, number)
         rows = _rows(self._latest[1].slice(first, several))
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
@@ -359,7 +381,10 @@ class Run:
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
         if given is not None and text_hash(text) != row["text_hash"]:
-            raise InputError(f"this is not text {row['row']} of the run: its hash is another.")
+            raise InputError(
+                f"the text that was given is not text {row['row']} of the run (counting from 0); "
+                "give the one that was explained."
+            )
         return explanation_of(row, self.record, text=text)
 
 

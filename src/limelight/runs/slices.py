@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.errors import InputError, nearest
-from limelight.runs.rows import stored_name
+from limelight.runs.rows import stored_names
 from limelight.shapes import Int
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def sliced(words: "RunWords", by: str) -> tuple[Slices, pa.Table]:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS words FROM {words.rows}")
         slices = _slices(by, table["words"])
         return slices, _numbered(table["n"], slices.numbers(table["words"].combine_chunks()))
-    column, several = by if by == "label" else stored_name(by), run.record.rows_per_text
+    stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
+    column, several = by if by == "label" else stored[by], run.record.rows_per_text
     parts = [_plain(table[column].combine_chunks()) for table in run.tables([column])]
     slices = _slices(by, pa.chunked_array([part[::several] for part in parts]))
     first = [run.record.texts_of(number).start * several for number in run.shards]

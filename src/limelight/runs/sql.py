@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import OWN_COLUMNS, stored_name
+from limelight.runs.rows import OWN_COLUMNS, stored_names
 from limelight.text import one_line
 
 try:
@@ -263,12 +263,9 @@ def _views(
         times AS occurrences FROM entries"""
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
-    more, taken = "", {*_OF_TEXT}
-    for name, called in zip(names[len(own) :], map(stored_name, data.carried), strict=False):
-        while called.lower() in taken:
-            called = f"data.{called}"
-        taken.add(called.lower())
-        more += f", {_quoted(name)} AS {_quoted(called)}"
+    called = stored_names(stored_names(data.carried), taken=_OF_TEXT, key=str.lower)
+    carried = zip(names[len(own) :], called, strict=False)
+    more = "".join(f", {_quoted(name)} AS {_quoted(new)}" for name, new in carried)
     made = {
         "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
         "confidence": confidence(record.model.link),

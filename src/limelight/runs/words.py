@@ -11,7 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.results.summary import Example, SummarizedWord
 from limelight.runs.sql import MARK, Database, View, database, entries, literal, view_of
 from limelight.runs.statistics import FEWEST, Moments, Shrunken, greedy_cover, shrunken
-from limelight.shapes import Float, Int
+from limelight.shapes import Bool, Float, Int
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -23,6 +23,7 @@ _LOOKED_AT = 5000  # texts that may represent others
 _EXAMPLES, _AROUND = 5, 60  # texts of a word, and characters on either side of it
 _AT_ONCE = 20_000  # texts whose phrases are looked for together, so that memory stays flat
 _PART = 0.2  # of a phrase's score that each of its words must carry
+_OFTEN, _OFTEN_TEXTS = 0.1, 20  # the share of texts, and the texts, that have a function word
 _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS square,
     sum(abs(score)) AS size, (count(*) FILTER (score > 0))::DOUBLE AS positive,
     sum(times)::DOUBLE AS occurrences"""
@@ -102,17 +103,25 @@ class RunWords:
         return found
 
     def leading(self, view: int, top: int, *, signed: bool) -> dict[int, int]:
-        """Return the words furthest from 0 for certain, with the side they are on."""
+        """Return the words furthest from 0 for certain, with the side they are on.
+
+        The background comes after the others, and rare words after that.
+        """
         moments = self.moments(view)
         found = shrunken(moments)
         size = found.strength
-        order = np.lexsort((-np.abs(found.mean), -size, moments.texts < RARE))
+        order = np.lexsort((-np.abs(found.mean), -size, self.behind(view, moments)))
         sides = np.sign(found.mean).astype(int)
         chosen: dict[int, int] = {}
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
             chosen |= {int(i): side for i in here[:top] if size[i] > 0 or len(size) <= top}
         return chosen
+
+    def behind(self, view: int, moments: Moments) -> Int[np.ndarray, " V"]:
+        """Return 0 for words that may lead a list, 1 for the background, 2 for rare ones."""
+        aside = background(moments, int(self.outcomes(view).sum()))
+        return np.where(moments.texts < RARE, 2, aside.astype(int))
 
     def examples(
         self, chosen: Mapping[int, Mapping[int, int]]
@@ -192,7 +201,9 @@ class RunWords:
         )
         self.tables.put("strong", strong)
         self.tables.execute(_PHRASES)
-        for first in range(0, self.run.total, _AT_ONCE):
+        there = map(self.run.record.texts_of, self.run.shards)
+        parts = {n for x in there for n in range(x[0] // _AT_ONCE, x[-1] // _AT_ONCE + 1)}
+        for first in sorted(n * _AT_ONCE for n in parts):
             part = f"(SELECT * FROM {self.rows} WHERE row >= {first} AND row < {first + _AT_ONCE})"
             self.tables.execute(_PLACES.format(rows=part))
             self.tables.execute(_PAIRS.format(rows=part))
@@ -275,6 +286,22 @@ def carrying(words: Moments) -> Float[np.ndarray, " V"]:
     return np.where(np.abs(each) >= floor, each, 0.0)
 
 
+def background(words: Moments, texts: int) -> Bool[np.ndarray, " V"]:
+    """Return which words score as function words do: often, and alike.
+
+    They are in every tenth of the ``texts`` at least, and their means lie within two spreads (1.48
+    median deviations) of the median of such words. What all of them have, such as the small share
+    that `lrp` gives to each "the" and comma, says nothing about the words, but is so certain that
+    they would lead every list. Of few texts, or few such words, nothing is said.
+    """
+    often = words.texts >= max(_OFTEN * texts, _OFTEN_TEXTS)
+    if often.sum() < FEWEST:
+        return np.zeros(len(often), bool)
+    center = np.median(words.mean[often])
+    spread = 1.4826 * np.median(np.abs(words.mean[often] - center))
+    return often & (np.abs(words.mean - center) <= 2 * spread)
+
+
 def _strong(words: RunWords, view: int) -> pa.Table:
     moments = words.moments(view)
     carried = carrying(moments)
@@ -328,7 +355,7 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
 def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
     """Return one row per word that any text has, the largest first; "word" sorts by the alphabet.
 
-    By "strength" rare words come after the others.
+    By "strength" the background comes after the others, and rare words after that.
     """
     moments = words.moments(view)
     found = shrunken(moments)
@@ -338,8 +365,8 @@ def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
         order = np.array(sorted(there.tolist(), key=words.words.__getitem__), dtype=np.int64)
     else:
         first = (found.strength if sort == "strength" else columns[sort])[there]
-        rare = columns["rare"][there] & (sort == "strength")  # what one text says leads no table
-        order = there[np.lexsort((-np.abs(found.mean[there]), -first, rare))]
+        behind = words.behind(view, moments)[there] * (sort == "strength")
+        order = there[np.lexsort((-np.abs(found.mean[there]), -first, behind))]
     about = {
         name: pa.array([value] * len(order), pa.string())
         for name, value in words.views[view]._asdict().items()

@@ -1,5 +1,6 @@
 """What a worker does with a shard, and shards as they travel."""
 
+import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
@@ -160,11 +161,12 @@ def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 class Job(NamedTuple):
     """What workers must know before they start: the plan, as JSON, and where the model is.
 
-    A model that is in memory only has no source, and is asked where it is.
+    A function that is in memory only travels itself, ``pickled``.
     """
 
     record: bytes
     source: ModelSource | None
+    pickled: bytes | None = None
 
 
 class Task(NamedTuple):
@@ -245,9 +247,15 @@ def explain_shard(job: Job, task: Task) -> Finished:
 
 @lru_cache(maxsize=1)
 def _work(job: Job) -> ShardWork:
-    if job.source is None:
-        raise InputError("a model that is in memory only cannot be loaded elsewhere.")
     record = msgspec.json.decode(job.record, type=RunRecord)
+    if job.source is None:
+        try:
+            return ShardWork(pickle.loads(job.pickled or b""), record)  # noqa: S301  (our own bytes)
+        except Exception as error:
+            raise InputError(
+                f"a worker cannot unpickle the model ({_sentence(error).rstrip('.')}); define it "
+                "in a module that workers can import."
+            ) from None
     model = job.source.loaded()
     if model.fingerprint != record.model.fingerprint:
         raise InputError(

@@ -54,13 +54,16 @@ _SENTENCES = {
 }
 
 
-def page_app(served: Served, queue: QuestionQueue) -> Starlette:
-    """Return the application; what it is asked about a model goes through ``queue``."""
+def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> Starlette:
+    """Return the application; what it is asked about a model goes through ``queue``.
+
+    ``views`` are those of the run, where there is one.
+    """
     routes = [
         Route("/", _page(typing_page(served))),
         Route("/page/{name:path}", _file),
         Route("/text", _asked(served, queue, shown_text), methods=["POST"]),
-        *_run_routes(served),
+        *_run_routes(served, views),
         *_judgement_routes(served),
         Route("/parts", _asked(served, queue, compared_parts), methods=["POST"]),
         Route("/file", _asked(served, queue, made_file), methods=["POST"]),
@@ -145,11 +148,9 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _run_routes(served: Served) -> list[Route]:
-    if served.run is None:
+def _run_routes(served: Served, views: RunViews | None) -> list[Route]:
+    if views is None:
         return []
-    views = RunViews(served.run)
-    views.columns.now()  # it is read while the reader opens the page
 
     def table(_: Request) -> Any:
         return views.table() or {"share": views.columns.share}

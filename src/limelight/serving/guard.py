@@ -28,6 +28,7 @@ POLICY = (
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _SECONDS_TO_ASK = 30.0  # from the first byte of a request, or the connection, to the last byte
+MOST_CONNECTIONS = 400
 WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
 
 
@@ -97,14 +98,36 @@ def _refusal(status: int, sentence: str, **more: str) -> PlainTextResponse:
 
 @final
 class DeadlineProtocol(H11Protocol):  # type: ignore[misc]
-    """uvicorn's own protocol; a request that is not whole in time ends its connection."""
+    """uvicorn's own protocol; a request that is not whole in time ends its connection.
+
+    Whoever asks is let in: where there are too many connections, the one goes that has asked
+    nothing for longest. A limit for each address would not do, since on one machine all have one.
+    """
 
     _ending: asyncio.TimerHandle | None = None
+    _since = 0.0  # when it was made, or last answered
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the first request its time, which begins before its first byte."""
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._look()
+        if len(self.connections) > MOST_CONNECTIONS:
+            resting = [one for one in self.connections if one is not self and one.is_resting]
+            if resting:
+                longest = min(resting, key=lambda one: one._since)
+                self.connections.discard(longest)  # it hears of its end only later
+                longest.transport.abort()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether no whole request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def on_response_complete(self) -> None:
+        """Count from now how long nothing is asked."""
+        self._since = self.loop.time()
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         """Take what came. More bytes do not buy more time: a trickle is silence of another kind."""

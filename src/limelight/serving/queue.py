@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 
 import msgspec
 
-from limelight.errors import InputError
+from limelight.errors import InputError, shown
 
 Report = Callable[[int | float, int], None]
 Job = Callable[[Report], Any]
@@ -220,7 +220,7 @@ class QuestionQueue:
             return Event(failed="there is not enough memory for that.")
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            return Event(failed=f"the model failed with {type(error).__name__}: {error}")
+            return Event(failed=shown(f"the model failed with {type(error).__name__}: {error}"))
 
 
 @final

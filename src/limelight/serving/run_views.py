@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 import msgspec
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, shown
 from limelight.pages.pieces import visible, writable_explanation
 from limelight.serving.texts import shown_opening
 from limelight.shapes import Float
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_MOST_FAILED = 1000  # rows that are shown
+_SECONDS_TO_STOP = 20.0  # of what has no steps
+
+
+class _StoppedError(BaseException):
+    """Ends a computation that nobody waits for any more."""
 
 
 class Prepared(Generic[T]):
@@ -28,33 +34,47 @@ class Prepared(Generic[T]):
 
     def __init__(self, compute: Callable[[Callable[[float], None]], T]) -> None:
         self._compute, self._lock = compute, threading.Lock()
-        self._begun, self._found = False, list[T]()
+        self._thread: threading.Thread | None = None
+        self._found, self._stopping = list[T](), False
         self.share, self.failed = 0.0, ""
 
     def now(self) -> T | None:
         """Return the value if it is there, else None; the first call sets a thread to work."""
         with self._lock:
-            if not self._begun:
-                self._begun = True
-                threading.Thread(target=self._work, name="limelight-prepare", daemon=True).start()
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(
+                    target=self._work, name="limelight-prepare", daemon=True
+                )
+                self._thread.start()
         if self.failed:
             raise InputError(self.failed)
         return self._found[0] if self._found else None
 
+    def stop(self) -> None:
+        """Give up what is not computed yet, and wait for that: at its next step, or for a while.
+
+        A program that ends while a thread of it is inside a database does so with a crash.
+        """
+        with self._lock:
+            self._stopping = True
+        if self._thread is not None:
+            self._thread.join(_SECONDS_TO_STOP)
+
     def _work(self) -> None:
         try:
             self._found.append(self._compute(self._report))
+        except _StoppedError:
+            pass
         except (InputError, OSError) as error:
-            self.failed = str(error)
+            self.failed = shown(str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            self.failed = f"this could not be computed: {type(error).__name__}: {error}"
+            self.failed = shown(f"this could not be computed: {type(error).__name__}: {error}")
 
     def _report(self, share: float) -> None:
+        if self._stopping:
+            raise _StoppedError
         self.share = share
-
-
-_MOST_FAILED = 1000  # rows that are shown
 
 
 @final
@@ -68,6 +88,11 @@ class RunViews:
         self.columns: Prepared[RunColumns] = Prepared(lambda report: run_columns(run, report))
         self.summary: Prepared[RunSummary] = Prepared(lambda _: run.summary())
         self._table: msgspec.Raw | None = None
+
+    def stop(self) -> None:
+        """Give up what is being computed."""
+        self.columns.stop()
+        self.summary.stop()
 
     def table(self) -> msgspec.Raw | None:
         """Return all texts as columns, in JSON; None while they are being read."""

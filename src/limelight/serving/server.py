@@ -21,8 +21,9 @@ from limelight.models import Model, checked_model, load
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
 from limelight.serving.app import page_app
-from limelight.serving.guard import DeadlineProtocol, GuardedApp
+from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
+from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
 from limelight.text import one_line
 
@@ -98,14 +99,16 @@ class Serving:
         self,
         server: uvicorn.Server,
         queue: QuestionQueue,
+        views: RunViews | None,
         sock: socket.socket,
         url: str,
         notices: tuple[str, ...] = (),
     ) -> None:
-        self._server, self._queue, self._socket = server, queue, sock
+        self._server, self._queue, self._views, self._socket = server, queue, views, sock
         self.url, self.notices = url, notices
         self.is_local = ipaddress.ip_address(sock.getsockname()[0]).is_loopback
-        self._thread = threading.Thread(target=self._run, name="limelight-serve", daemon=True)
+        # Not Thread.join: where Ctrl-C interrupts it, it takes a running thread for an ended one.
+        self._begun, self._ended = threading.Event(), threading.Event()
 
     def __repr__(self) -> str:
         return f"<Serving {self.url}>" if self.running else "<Serving, stopped>"
@@ -126,13 +129,14 @@ class Serving:
     @property
     def running(self) -> bool:
         """Whether somebody would answer."""
-        return self._thread.is_alive() and not self._server.should_exit
+        running = self._begun.is_set() and not self._ended.is_set()
+        return running and not self._server.should_exit
 
     def wait(self) -> None:
         """Return when the page is stopped; Ctrl-C stops it."""
         try:
-            while self._thread.is_alive():
-                self._thread.join(0.2)  # a join without end would not hear Ctrl-C everywhere
+            while self.running:
+                self._ended.wait(0.2)  # a wait without end would not hear Ctrl-C everywhere
         finally:
             self.stop()
 
@@ -140,24 +144,35 @@ class Serving:
         """End the server; whatever a model is still computing ends with the program."""
         self._server.should_exit = True
         self._queue.close()
-        if self._thread.ident is not None:
-            self._thread.join(5)
+        if self._views is not None:
+            self._views.stop()
+        if self._begun.is_set():
+            self._ended.wait(5)
         with contextlib.suppress(OSError):
             self._socket.close()
 
     def start(self) -> "Serving":
         """Serve in a thread; return when the first page can be asked for."""
-        self._thread.start()
         until = time.monotonic() + _SECONDS_TO_START
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > until:
-                self.stop()
-                raise InputError(f"the page could not be served at {self.url}.")
-            time.sleep(0.005)
+        try:
+            self._begun.set()
+            threading.Thread(target=self._run, name="limelight-serve", daemon=True).start()
+            while not self._server.started:
+                if self._ended.is_set() or time.monotonic() > until:
+                    raise InputError(f"the page could not be served at {self.url}.")
+                time.sleep(0.005)
+            if self._views is not None:
+                self._views.columns.now()  # it is read while the reader opens the page
+        except BaseException:  # Ctrl-C too: a program must not end with threads inside a database
+            self.stop()
+            raise
         return self
 
     def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._ended.set()
 
 
 def started(served: Served, *, host: str, port: int | None) -> Serving:
@@ -165,8 +180,9 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
     sock = _bound(host, port)
     token = secrets.token_urlsafe(24)
     queue = QuestionQueue()
+    views = None if served.run is None else RunViews(served.run)
     guarded = GuardedApp(
-        page_app(served, queue),
+        page_app(served, queue, views),
         token=token,
         hosts={*_LOCAL_NAMES, host.lower()},
         any_address=not ipaddress.ip_address(sock.getsockname()[0]).is_loopback,
@@ -180,13 +196,14 @@ def started(served: Served, *, host: str, port: int | None) -> Serving:
         loop="asyncio",
         http=DeadlineProtocol,
         server_header=False,
-        limit_concurrency=500,
+        limit_concurrency=MOST_CONNECTIONS + 100,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{sock.getsockname()[1]}/{token}/"
-    return Serving(uvicorn.Server(config), queue, sock, address, served.notices).start()
+    server = uvicorn.Server(config)
+    return Serving(server, queue, views, sock, address, served.notices).start()
 
 
 def _bound(host: str, port: int | None) -> socket.socket:
@@ -231,8 +248,10 @@ def _check(*, host: Any, port: Any, seconds: Any) -> None:
     usable = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
     if isinstance(port, bool) or not usable:
         raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise InputError(f"seconds must be a number above 0; got {seconds!r}.")
+    # Timers take no more than some hundred years.
+    usable = isinstance(seconds, int | float) and 0 < seconds < 1e9
+    if isinstance(seconds, bool) or not usable:
+        raise InputError(f"seconds must be a number above 0 and below 1e9; got {seconds!r}.")
 
 
 def _models(given: Any) -> list[Model]:

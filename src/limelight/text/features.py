@@ -89,7 +89,12 @@ def _groups(document: Document, unit: str | Sequence[int], sides: Sequence[int])
     if unit == "positions":
         return list(range(len(strings)))
     if unit == "sentences":
-        ends = [s in _STOPS and t not in _STOPS for s, t in pairwise((*strings, ""))]
+        # A model may not read full stops, which then stand between its tokens.
+        between = [document.text[b:c] for (_, b), (c, _) in pairwise(document.tokens.spans)]
+        ends = [
+            (s in _STOPS and t not in _STOPS) or not _STOPS.isdisjoint(gap)
+            for (s, t), gap in zip(pairwise((*strings, "")), (*between, ""), strict=True)
+        ]
         turns = [end or a != b for end, (a, b) in zip(ends[:-1], pairwise(sides), strict=True)]
         return [0, *accumulate(turns)]
     raise InputError(nearest("features", unit, FEATURES))

@@ -27,7 +27,6 @@ from limelight.theory.ratio_game import (
     RatioGame,
     denominator_range,
     need_values,
-    quotient,
     value_range,
 )
 from limelight.theory.reciprocal_sum import MOST_RATIO
@@ -60,9 +59,11 @@ class HeavyForm(NamedTuple):
     def value(self, N: Float[Array, "G C *n"], D: Float[Array, "G *n"]) -> Float[Array, "G C *n"]:
         """N/D^p, where N and D are sums over some words without n_0 and base."""
         xp, more = array_namespace(D), (1,) * (D.ndim - 1)
-        base, power = (xp.reshape(x, (-1, *more)) for x in (self.base, self.power))
-        n0 = xp.reshape(self.n0, (*self.n0.shape, *more))
-        return quotient(n0 + N, (base + D)[:, None], power[:, None])
+        D = D + xp.reshape(self.base, (-1, *more))
+        N = N + xp.reshape(self.n0, (*self.n0.shape, *more))
+        # Where nothing has a weight N is 0, and so is f.
+        whole = xp.where(D > 0, D, xp.ones_like(D)) ** xp.reshape(self.power, (-1, *more))
+        return N / whole[:, None]
 
 
 def heavy_form(game: RatioGame) -> HeavyForm:
@@ -102,6 +103,8 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     G, d = math.prod(low.shape), game.d
     # At least Σ|terms of N|/D^p, and infinite where values are.
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
+    if not bool(xp.all(terms < xp.inf)):
+        raise DomainError("a ratio game needs finite values N_0, A, B.")
     terms, meant = terms * scale[..., None, :, 0], game.error
     meant = xp.zeros_like(terms) if meant is None else meant
     delta = xp.reshape(delta, (G, d))
@@ -155,7 +158,7 @@ def _centred(
     _, u_low, u_high = _by_head(xp, game.A, *value_range(game))
     # Either bounds Σ|terms of N|/D. The second is up to D_max/D_min times smaller; it is infinite
     # where a word has a value without a weight, as in a skip connection (a = b = 0, A ≠ 0).
-    magnitude = _finite(xp, xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high))))
+    magnitude = xp.minimum(terms, xp.maximum(xp.abs(u_low), xp.abs(u_high)))
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
     # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
     # for c: no other shift makes max|f − c| as small.
@@ -181,7 +184,7 @@ def _as_it_stands(game: RatioGame, terms: Float[Array, "G C"]) -> _Range:
     offset = xp.zeros_like(game.N0) if game.offset is None else game.offset[..., None] + 0 * game.N0
     parts = (lambda N: xp.maximum(N, 0 * N), lambda N: xp.maximum(-N, 0 * N), xp.abs)
     _, c, positive, negative, both = _by_head(xp, game.A, offset, *(norm(part) for part in parts))
-    magnitude = _finite(xp, xp.minimum(terms, both))
+    magnitude = xp.minimum(terms, both)
     half_range = xp.minimum(xp.maximum(positive, negative), magnitude)
     return c, half_range, xp.maximum(magnitude, xp.abs(c))
 
@@ -203,12 +206,6 @@ def _norm(u: Array, power: float) -> Array:
     safe = xp.where((most > 0) & (most < xp.inf), most, xp.ones_like(most))
     share = xp.minimum(u / safe[..., None], xp.ones_like(u))
     return most * xp.sum(share ** (1 / (1 - power)), axis=-1) ** (1 - power)
-
-
-def _finite(xp: Any, magnitude: Float[Array, "G C"]) -> Float[Array, "G C"]:
-    if not bool(xp.all(magnitude < xp.inf)):
-        raise DomainError("a ratio game needs finite values N_0, A, B.")
-    return magnitude
 
 
 def state_factors(form: HeavyForm, nodes: Float[Array, " Q"]) -> tuple[Array, Array]:

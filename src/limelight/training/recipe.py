@@ -1,6 +1,6 @@
 """Everything that decides how a model is trained, in one frozen value."""
 
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, final, get_args, get_origin
@@ -102,8 +102,10 @@ def _wanted(value: Any, kind: Any) -> str | None:
     if kind is bool or isinstance(value, bool):
         return None if kind is type(value) else "true or false" if kind is bool else "a number"
     if kind is int:
-        return None if isinstance(value, int) else "a whole number"
-    fits = isinstance(value, int | float) and math.isfinite(value)
+        if not isinstance(value, int):
+            return "a whole number"
+        return None if abs(value) < 1 << 53 else "below 2⁵³"  # steps are counted in floats too
+    fits = isinstance(value, int | float) and abs(value) <= sys.float_info.max
     return None if fits else "a finite number"
 
 

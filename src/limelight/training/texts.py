@@ -32,12 +32,6 @@ class EncodedTexts:
         """Return the texts at ``index``."""
         return EncodedTexts(self.ids[index], self.labels[index])
 
-    def followed_by(self, other: "EncodedTexts") -> "EncodedTexts":
-        """Return these texts, then those of ``other``."""
-        return EncodedTexts(
-            np.concatenate([self.ids, other.ids]), np.concatenate([self.labels, other.labels])
-        )
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +55,10 @@ class Corpus:
         heads = self.heads.rows(index)
         if not tails:
             return heads
-        return heads.followed_by(self.tails.rows(np.flatnonzero(np.isin(self.tail_of, index))))
+        ends = self.tails.rows(np.flatnonzero(np.isin(self.tail_of, index)))
+        return EncodedTexts(
+            np.concatenate([heads.ids, ends.ids]), np.concatenate([heads.labels, ends.labels])
+        )
 
 
 @final
@@ -110,7 +107,10 @@ def prepare(
     held: EncodedTexts | None = None
     fitted = np.arange(len(data))
     if isinstance(validation, LabelledTexts):
-        held = encode_texts(_with_classes_of(data, validation), vocabulary, T_max=corpus.T_max)
+        if not len(validation):
+            raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
+        validated = validation.in_classes(data.class_names)
+        held = encode_texts(validated, vocabulary, T_max=corpus.T_max)
     elif recipe.validation:
         order = random_numbers(seed, SPLIT).permutation(len(data))
         count = round(recipe.validation * len(data))
@@ -147,19 +147,6 @@ def _check_classes(data: LabelledTexts) -> None:
             f"all rows of {data.source} have the label {data.class_names[present[0]]!r}; "
             "training needs at least two classes."
         )
-
-
-def _with_classes_of(data: LabelledTexts, validation: LabelledTexts) -> LabelledTexts:
-    """Return ``validation`` after checking that its labels mean what those of ``data`` mean."""
-    if not len(validation):
-        raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
-    known = data.class_names
-    if validation.classes not in (None, known) or validation.labels.max() >= len(known):
-        raise InputError(
-            f"the classes of {validation.source} ({', '.join(validation.class_names)}) are not "
-            f"those of {data.source} ({', '.join(known)})."
-        )
-    return validation
 
 
 def training_vocabulary(

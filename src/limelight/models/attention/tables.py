@@ -109,14 +109,15 @@ def read_directions(
     cls_error = cls_error + ROUNDING * np.abs(cls)
     asked = {"cls": cls, "cls_error": cls_error}
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
-        offset, offset_error = _offset(W_l, b_v)
+        b_v = np.zeros(W_v.shape[:2]) if b_v is None else b_v
         by_product = _dot_product(W_q, W_k, b_q=b_q, **asked) if w_a is None else _no_product(W_k)
         seen = Directions(
             **by_product,
             value=np.einsum("kco,koe->cke", W_l, W_v),
             value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
-            offset=offset,
-            offset_error=offset_error,
+            # What the bias of values adds to every u.
+            offset=(W_l @ b_v[..., None])[..., 0].T,
+            offset_error=product_error(W_l, b_v[..., None])[..., 0].T,
             cls_value=np.zeros((W_l.shape[1], W_v.shape[2])),
             constant=np.zeros(W_l.shape[1]),
         )
@@ -155,17 +156,6 @@ def _no_product(W_k: Float[np.ndarray, "K d_att d_e"]) -> dict[str, Any]:
     K, _, d_e = W_k.shape
     none = {name: np.zeros((K, d_e)) for name in ("key", "key_error", "asked")}
     return none | {"query": np.zeros((K, d_e, d_e))}
-
-
-def _offset(
-    W_l: Float[np.ndarray, "K C d_out"], b_v: Float[np.ndarray, "K d_out"] | None
-) -> tuple[Float[np.ndarray, "C K"], Float[np.ndarray, "C K"]]:
-    """What the bias of values adds to every u, W_ℓ b_v, and what rounding made of it."""
-    if b_v is None:
-        zero = np.zeros(W_l.shape[1::-1])
-        return zero, zero
-    error = product_error(W_l, b_v[..., None])[..., 0]
-    return (W_l @ b_v[..., None])[..., 0].T, error.T
 
 
 def _with_skip(

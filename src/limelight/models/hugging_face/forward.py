@@ -116,32 +116,24 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
     embedded input. Other threads wait until the block ends.
     """
-    with alone_with(model), _changed(model, eager=eager, hook=hook):
-        yield
-
-
-@contextlib.contextmanager
-def _changed(model: Any, *, eager: bool, hook: Any) -> Iterator[None]:
-    # Module by module: somebody may train the head of a network whose body is in evaluation mode.
-    before = [(module, module.training, _hooks(module)) for module in model.modules()]
-    usual = model.config._attn_implementation
-    handles = []
-    try:
-        model.eval()
-        if eager and usual != "eager":
-            model.set_attn_implementation("eager")
-        if hook is not None:
-            handles = [one.register_forward_hook(hook) for one in _embeddings(model)]
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        if eager and usual != "eager":
-            model.set_attn_implementation(usual)
-        for module, training, hooks in before:
-            module.training = training
-            if _hooks(module) != hooks:
-                _restore(module, hooks)
+    with alone_with(model):
+        # Module by module: somebody may train the head of a network whose body is evaluated.
+        before = [(module, module.training, _hooks(module)) for module in model.modules()]
+        usual = model.config._attn_implementation
+        try:
+            model.eval()
+            if eager and usual != "eager":
+                model.set_attn_implementation("eager")
+            for one in [] if hook is None else _embeddings(model):
+                one.register_forward_hook(hook)
+            yield
+        finally:
+            if eager and usual != "eager":
+                model.set_attn_implementation(usual)
+            for module, training, hooks in before:
+                module.training = training
+                if _hooks(module) != hooks:
+                    _restore(module, hooks)
 
 
 @contextlib.contextmanager
@@ -165,13 +157,8 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
 def _embeddings(model: Any) -> list[Any]:
     """The input embedding, and others that share its weight: those of encoder and decoder."""
     first = input_table(model)
-    weight = getattr(first, "weight", None)
-    tied = [
-        module
-        for module in model.modules()
-        if module is not first and isinstance(module, torch.nn.Embedding)
-    ]
-    return [first, *(one for one in tied if weight is not None and one.weight is weight)]
+    others = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
+    return [first, *(one for one in others if one is not first and one.weight is first.weight)]
 
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:

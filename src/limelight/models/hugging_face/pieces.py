@@ -157,10 +157,12 @@ def document_of(
     text, parts = joined(given)
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
     _check_words(pieces, count)
+    read, there = pieces.shares[-1]
     return Document(
         text,
         Tokens(pieces.strings[:count], tuple(spans[:count])),
-        cut=_cut_at(pieces, spans[:count]),
+        # Where the reading ends; a first text that was cut is told of in a notice only.
+        cut=spans[count - 1][1] if read < there else None,
         notices=tuple(_notices(pieces, tokenizer, classes)),
         input=pieces,
         parts=parts,
@@ -178,12 +180,6 @@ def _check_words(pieces: Pieces, count: int) -> None:
                 f"the {name} text of the pair has no words that the model reads; give it at least "
                 "one."
             )
-
-
-def _cut_at(pieces: Pieces, spans: Sequence[Span]) -> int | None:
-    """Return where the reading ends; a first text that was cut is told of in a notice only."""
-    read, there = pieces.shares[-1]
-    return spans[-1][1] if read < there else None
 
 
 def _notices(pieces: Pieces, tokenizer: Any, classes: tuple[str, ...]) -> Iterator[str]:

@@ -1,0 +1,94 @@
+"""Files that are not what they seem: one sentence each, and nothing is lost in silence."""
+
+import time
+
+import pytest
+
+import limelight
+from limelight.data import read_labelled, read_texts
+from limelight.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "a.csv",
+            'text,label\n"a good film,pos\na bad film,neg\nfine,pos\n',
+            "the row that begins in line 2 has a quote that is never closed",
+        ),
+        (
+            "a.csv",
+            'text,label\nx,neg\n"a good film,pos\na bad film,neg\n"fine",pos\n',
+            "the row that begins in line 3 has text after a closing quote",
+        ),
+        (
+            "a.csv",
+            "text,label\na good, long film,pos\n",
+            "the row that begins in line 2 has 3 cells, and there are 2 columns",
+        ),
+        ("a.tsv", "text\tlabel\na\tb\tpos\n", "line 2 has 3 cells, and there are 2 columns"),
+        ("a.tsv", 'text\tlabel\nx\ty\n"a\tb\tpos\n', "line 3 has a quote that is never closed"),
+        ("a.csv", "text,label,text\nx,y,z\n", "two columns 'text'; rename one of them"),
+    ],
+)
+def test_rows_that_would_swallow_others_or_lose_cells_are_refused(
+    tmp_path, name, content, sentence
+):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as refused:
+        read_texts(tmp_path / name)
+    assert sentence in str(refused.value)
+    assert str(refused.value).count(". ") == 0
+
+
+def test_a_short_row_lacks_cells_and_an_empty_last_cell_is_none(tmp_path):
+    (tmp_path / "a.csv").write_text('text,label,year\nfine,pos\n"a, b",neg,7,\n')
+    assert read_labelled(tmp_path / "a.csv").texts == ("fine", "a, b")
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        # As people write it: quotes are part of the text.
+        ('text\tlabel\n"a good film\tpos\na "bad" film\tneg\n"fine" he said\tpos\n"so"\tneg\n',
+         ['"a good film', 'a "bad" film', '"fine" he said', '"so"']),
+        # As writers of csv write it: quoted where need be, or everywhere.
+        ('text\tlabel\n"a ""good"" film"\tpos\n"two\nlines\tand tabs"\tneg\nlast\tpos\n',
+         ['a "good" film', "two\nlines\tand tabs", "last"]),
+        ('"text"\t"label"\n"fine"\t"pos"\n"a ""b"""\t"neg"\n', ["fine", 'a "b"']),
+    ],
+)  # fmt: skip
+def test_quotes_in_tab_separated_values_are_text_unless_a_writer_put_them_there(
+    tmp_path, content, texts
+):
+    (tmp_path / "a.tsv").write_text(content)
+    assert read_texts(tmp_path / "a.tsv") == texts
+
+
+@pytest.mark.parametrize("name", ["text", "Review", "body"])
+def test_a_column_of_numbers_that_is_called_as_texts_are_is_named(name):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match=rf"the column '{name}' of .* must hold texts; it holds "):
+        read_texts({name: [1, 2], "other": [0.5, 1.5]})
+
+
+def test_time_grows_with_the_number_of_columns_and_not_with_its_square(tmp_path):
+    names = ",".join(f"c{i}" for i in range(60_000))
+    (tmp_path / "wide.csv").write_text(f"text,{names}\nfine,{names}\n")
+    start = time.process_time()
+    assert read_texts(tmp_path / "wide.csv") == ["fine"]
+    assert time.process_time() - start < 10  # a minute where names are counted one by one
+
+
+def test_columns_of_the_data_may_bear_the_names_of_ours(tmp_path):
+    pytest.importorskip("pyarrow")
+    columns = {"row": [3, 4], "data.row": [5, 6], "error": ["x", "y"], "pair": ["p", "q"]}
+    data = {"text": ["a good film", "a bad film"], **columns}
+    run = limelight.explain_data(limelight.load(), data, "gxi", output=tmp_path / "run")
+    assert run.failed == 0
+    found = run.texts().to_pydict()
+    assert (found["data.row"], found["data.data.row"]) == ([3, 4], [5, 6])
+    assert (found["data.error"], found["data.pair"]) == (["x", "y"], ["p", "q"])
+    assert {one["slice"] for one in run.slices("row").to_pylist()} == {"3", "4"}
+    assert {one["slice"] for one in run.slices("data.row").to_pylist()} == {"5", "6"}

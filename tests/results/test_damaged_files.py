@@ -1,0 +1,160 @@
+"""Files of results that were cut, flipped or written by somebody else: a sentence, or a result."""
+
+import copy
+import io
+import json
+import random
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import limelight
+from limelight import Comparison, Explanation, InputError, Judgement, judge
+from limelight.results.plan import SamplingPlan
+
+from tiny_models import random_texts, tiny_model
+
+MODEL = tiny_model(3, T_max=31, scale=0.4)
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:3]
+VALUES = [
+    None, True, "x", "", -1, 0, 1e308, -1e308, 2**63, 10**30, [], {}, [[]], "nan", "inf", "AAA=",
+    ["a"], {"a": 1}, [None], [0, 1], [1, 0], "\udc00", "\x1b[31m",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    marked = [[[0, 2]]] * len(TEXTS)
+    methods = ["loo", "alpha-avg", "lime-sampled"]
+    more = {"second_replacement": "delete", "rationales": marked, "samples": 60}
+    return {
+        Judgement: judge(MODEL, TEXTS, methods, **more),
+        Explanation: limelight.explain(MODEL, TEXTS[0], "interactions"),
+        Comparison: limelight.compare(MODEL, TEXTS[0], methods=["loo", "lime"]),
+        SamplingPlan: limelight.plan(MODEL, TEXTS[0], error=0.5),
+    }
+
+
+def places(record, before=()):
+    """Every place of a record, of lists the first two entries."""
+    inside = list(record.items() if isinstance(record, dict) else enumerate(record[:2]))
+    for key, value in inside:
+        yield (*before, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*before, key))
+
+
+def damaged(record, rng):
+    """Yield the record with another value, or none, in places drawn at random."""
+    every = list(places(record))
+    while True:
+        *path, last = rng.choice(every)
+        whole = copy.deepcopy(record)
+        inner = whole
+        for key in path:
+            inner = inner[key]
+        value = rng.choice([*VALUES, "left out", "twice"])
+        if value == "left out":
+            del inner[last]
+        elif value == "twice" and isinstance(inner, list):
+            inner.append(inner[last])
+        else:
+            inner[last] = value
+        yield json.dumps(whole)
+
+
+def use(value):
+    assert value == type(value).from_json(value.to_json())
+    value.to_csv()
+    Console(file=io.StringIO(), width=80).print(value)
+    if hasattr(value, "to_html"):
+        value.to_html()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
+@pytest.mark.parametrize("kind", [Judgement, Explanation, Comparison, SamplingPlan])
+def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_result_like_others(results, kind):
+    rng, whole = random.Random(7), results[kind].to_json()
+    contents = [whole[: rng.randrange(len(whole))] for _ in range(20)]
+    contents += [f"{whole[:k]}{'[' * 5000}{whole[k:]}" for k in rng.sample(range(len(whole)), 20)]
+    for _ in range(60):
+        flipped = bytearray(whole.encode())
+        flipped[rng.randrange(len(flipped))] = rng.randrange(256)
+        contents.append(bytes(flipped))
+    changed = damaged(json.loads(whole), rng)
+    contents += [next(changed) for _ in range(200)]
+    refused, read = [], []
+    for content in contents:
+        try:
+            read.append(kind.from_json(content))
+        except InputError as error:
+            refused.append(str(error))
+    assert refused
+    assert read
+    assert all(sentence.endswith(".") and "\n" not in sentence for sentence in refused)
+    for value in rng.sample(read, min(25, len(read))):
+        use(value)
+
+
+def record_of(results):
+    return json.loads(results[Judgement].to_json())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["second"]["methods"].pop(), "its 'second' must have the same methods"),
+        (lambda r: r["second"]["texts"].pop(), "its 'second' must have the same methods and texts"),
+        (lambda r: r["plausibility"]["texts"].pop(), "its 'plausibility' must have the same"),
+        (
+            lambda r: r["plausibility"]["texts"][0]["token_f1"]["methods"].pop(),
+            "marked words must be held against all 3 methods",
+        ),
+        (
+            lambda r: r["methods"].append(r["methods"][0]),
+            "this is not a limelight judgement: it names a method twice.",
+        ),
+        (
+            lambda r: r["texts"][0]["curves"]["loo"].update(order="//8="),
+            "a curve removes words that its text does not have",
+        ),
+        (
+            lambda r: r["texts"][0]["curves"]["loo"].update(values="AADAfw=="),
+            "the values of a curve must be finite numbers",
+        ),
+        (lambda r: r.update(verdict="\ud800"), "this is not a limelight judgement"),
+    ],
+)
+def test_parts_of_a_judgement_that_do_not_fit_are_refused(results, change, said):
+    record = record_of(results)
+    assert Judgement.from_json(json.dumps(record)) == results[Judgement]
+    change(record)
+    with pytest.raises(InputError, match=said):
+        Judgement.from_json(json.dumps(record))
+
+
+def broken(model, text):
+    raise RuntimeError("\ud800")
+
+
+def test_whatever_was_judged_can_be_stored():
+    several = {"a": [*limelight.explain(MODEL, TEXTS, "loo"), *limelight.explain(MODEL, TEXTS)]}
+    found = judge(MODEL, ["w1 \ud800 w2 w3", *TEXTS], {**several, "a 2": "loo", "b": broken})
+    assert [m.method for m in found.methods] == ["a", "a 2", "a 2 2", "b"]
+    use(found)
+    use(judge(MODEL, TEXTS, ["lime"], bandwidth=np.float64(0.5), columns=[]))
+    use(judge(MODEL, TEXTS, ["lime"], bandwidth=np.inf, columns=[]))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"methods": {"\ud800": "loo"}}, "the name of a method must hold whole characters"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more; got -1."),
+        ({"rationales": [[[0, 10**400]]]}, "the rationale of text 0 must be a list"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_sentence_before_any_work(more, said):
+    with pytest.raises(InputError, match=said):
+        judge(MODEL, TEXTS[:1], **{"methods": [broken], **more})
