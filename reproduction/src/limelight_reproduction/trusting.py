@@ -72,8 +72,8 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
     pretrained = (
         ""
         if deep is None
-        else " Of a six-layer MiniLM no ceiling is known: on the way to the best order found it goes "
-        f"{_share(deep.attention)}, and Shapley values {_share(deep.shapley)} "
+        else " Of a six-layer MiniLM no ceiling is known: on the way to the best order found it "
+        f"goes {_share(deep.attention)}, and Shapley values {_share(deep.shapley)} "
         "([α-avg](methods/alpha-avg.md))."
     )
     return (
