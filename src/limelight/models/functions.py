@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, cast, final
@@ -193,6 +193,10 @@ class Function:
 
         return lambda keep: self._engine([written(row) for row in keep])
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Answers that are remembered, and how, are made again in another process.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
     @cached_property
     def _engine(self) -> Engine:
         return Engine(
@@ -361,6 +365,11 @@ def _check_words(spans: Sequence[Any], text: str) -> None:
                     "words must return the (start, end) of every word, in order, without overlap "
                     f"and inside the text of {len(text)} characters; got {span!r} after {end}."
                 )
+
+
+def is_sent(model: object) -> bool:
+    """Return whether a model in memory can go to other processes: no network does."""
+    return isinstance(model, Function)
 
 
 class _Segments(NamedTuple):
