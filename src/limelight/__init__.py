@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation
     from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
@@ -48,6 +49,7 @@ _HOME = {
     "load": "limelight.models",
     "methods": "limelight.verbs",
     "plan": "limelight.explainers.plan",
+    "pooling_classifier": "limelight.models.pooling",
     "pooling_game": "limelight.theory.attention_pooling",
     "read_labelled": "limelight.data",
     "register": "limelight.explainers.registry",
@@ -69,6 +71,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "judge",
     "plan",
     "game",
+    "pooling_classifier",
     "pooling_game",
     "surrogate",
     "methods",
