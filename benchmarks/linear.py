@@ -32,7 +32,6 @@ FILES = {
 TITLES = {"imdb": "IMDB", "ag_news": "AG News", "sst2": "SST-2"}
 TIMED = ("imdb", "ag_news")
 MOST = 10_000  # texts to train with
-BY_COEFFICIENT = "coefficient × value"
 
 
 class Fitted(NamedTuple):
@@ -88,7 +87,7 @@ def fitted(name: str, *, most: int) -> Fitted:
     order = np.random.default_rng(1).permutation(len(unseen))[:2000]
     unseen, truth = [unseen[i] for i in order], [truth[i] for i in order]
     accuracy = float(pipeline.score(unseen, truth))
-    source = f"{TITLES[name]}{made}: {len(chosen)} texts to train, {accuracy:.1%} right"
+    source = f"{TITLES[name]}{made}: {len(chosen):,} texts to train, {100 * accuracy:.1f} % right"
     return Fitted(name, pipeline, unseen, accuracy, source)
 
 
@@ -255,13 +254,16 @@ def coefficients(pipeline: Pipeline, target: str) -> np.ndarray:
     return found[number] if len(found) > 1 else found[0] * (1 if number else -1)
 
 
-def by_coefficient(pipeline: Pipeline, model: Model, text: str, target: str) -> np.ndarray:
-    """Return coefficient × value of every word that a judge removes."""
+def by_coefficient(
+    pipeline: Pipeline, share: float, model: Model, text: str, target: str
+) -> np.ndarray:
+    """Return u + ``share`` · qf of every word that a judge removes."""
     features = limelight.explain(model, text, "loo", target=target).features
     vector, known = pipeline[0].transform([text]).toarray()[0], pipeline[0].vocabulary_
     weights = coefficients(pipeline, target)
     column = [known.get(word) for word in features]
-    return np.array([0.0 if i is None else vector[i] * weights[i] for i in column])
+    x, w = (np.array([0.0 if i is None else one[i] for i in column]) for one in (vector, weights))
+    return w * x + share * x**2 * (w @ x)
 
 
 def compared(data: Fitted, *, count: int) -> Iterator[Measure]:
@@ -276,14 +278,16 @@ def compared(data: Fitted, *, count: int) -> Iterator[Measure]:
     rows = [row for row in rows if len(row.u) > 1]
     u, exact = (np.concatenate([getattr(row, name) for row in rows]) for name in ("u", "exact"))
     low, middle, high = np.percentile(u / exact, [5, 50, 95])
-    note = f"{len(rows)} texts of {np.median([len(row.u) for row in rows]):.0f} words (median)"
+    note = f"{len(rows)} of {np.median([len(row.u) for row in rows]):.0f} words (median)"
     longer = [row for row in rows if len(row.u) >= 5]
 
     def judged() -> Iterator[tuple[str, str, float]]:
-        scored = {"shapley": "shapley", BY_COEFFICIENT: partial(by_coefficient, pipeline)}
+        shares = {"coefficient × value": 0.0, "2u − qf": -0.5, "2u + qf": 0.5}
+        scored: dict[str, Any] = {"Shapley values": "shapley"}
+        scored |= {name: partial(by_coefficient, pipeline, t) for name, t in shares.items()}
         found = limelight.judge(model, texts, scored, columns=[])
-        yield "share_shapley", "share of the order by Shapley values", found["shapley"].share
-        yield "share_u", "share of the order by coefficient × value", found[BY_COEFFICIENT].share
+        for id, name in zip(("shapley", "u", "mean_field", "other_sign"), scored, strict=True):
+            yield f"share_{id}", f"share of the order by {name}", found[name].share
         yield "share_greedy", "share of the greedy order", found.greedy
 
     numbers = [
@@ -297,7 +301,7 @@ def compared(data: Fitted, *, count: int) -> Iterator[Measure]:
             _off(rows, lambda r: r.mean_field),
         ),
         ("off_half", "twice coefficient × value, the same", _off(rows, lambda r: 2 * r.u)),
-        ("top_five", "texts whose five largest words differ", _differ(longer)),
+        ("top_five", "texts whose five largest words differ, or their order", _differ(longer)),
         ("signs", "words whose sign differs", float(np.mean(np.sign(u) != np.sign(exact)))),
         *judged(),
     ]

@@ -127,7 +127,7 @@ def coefficient_table() -> str:
     for measure in found["measures"]:
         title, what = measure["what"].split(": ", 1)
         columns[title] = measure["note"]
-        rows.setdefault(what, []).append(f"{measure['value']:.3f}")
+        rows.setdefault(what, []).append(f"{measure['value']:.3f}".replace("-", "−"))
     lines = [
         f"| | {' | '.join(columns)} |",
         "| --- |" + " ---: |" * len(columns),
