@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, cast, final
@@ -192,6 +192,10 @@ class Function:
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Answers that are remembered, and how, are made again in another process.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def _engine(self) -> Engine:
