@@ -67,6 +67,15 @@ THEOREMS = (
         regime="exact",
     ),
     Theorem(
+        id="power-game",
+        title="A TF-IDF classifier is a power game",
+        source="limelight; Hölder's inequality, and Dinkelbach 1967 for quotients",
+        statement="f(Z) = c + N(Z)/D(Z)^p: p = ½ for l2, 1 for l1; Shapley values ≈ 2u_j − q_j f",
+        function=f"{_T}.ratio_game:value",
+        test="tests/models/test_linear_pipelines.py::test_every_vectorizer_is_exact",
+        regime="exact with bound, one unit a column; the last formula approximate",
+    ),
+    Theorem(
         id="table-rounding",
         title="Rounding from the weights to the tables, and what it does to every score",
         source="limelight; Higham 2002 for sums and products",
@@ -78,9 +87,9 @@ THEOREMS = (
     ),
     Theorem(
         id="reciprocal-sum",
-        title="Certified sums of exponentials for 1/x",
+        title="Certified sums of exponentials for 1/x and x^−p",
         source="Braess & Hackbusch 2005; Beylkin & Monzón 2005; certificate: limelight",
-        statement="|x Σ w_i e^{−λ_i x} − 1| ≤ ε for all x in [1, R]",
+        statement="|x^p Σ w_i e^{−λ_i x} − 1| ≤ ε for all x in [1, R], 0 < p ≤ 1",
         function=f"{_T}.reciprocal_sum:reciprocal_sum",
         test=f"{_TESTS}/test_reciprocal_sum.py::test_the_certificate_holds_at_points_no_grid_saw",
         regime="exact with bound",

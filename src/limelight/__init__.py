@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation
     from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
@@ -36,6 +37,7 @@ _HOME = {
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
+        "models.pooling": "pooling_classifier",
         "results": "Comparison Explanation",
         "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
@@ -57,6 +59,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "judge",
     "plan",
     "game",
+    "pooling_classifier",
     "pooling_game",
     "surrogate",
     "methods",
