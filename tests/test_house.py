@@ -108,8 +108,10 @@ def test_the_keywords_of_the_verbs_are_the_settings_of_the_registry():
     hints = get_type_hints(Settings)
     types: dict[str, set[type]] = {}
     for method in METHODS.values():
-        for name, hint in get_type_hints(method.settings).items():
-            types.setdefault(name, set()).update(get_args(hint) or {hint})
+        declared = get_type_hints(method.settings)
+        for field in fields(method.settings):
+            hint = declared[field.name]
+            types.setdefault(field.name, set()).update(get_args(hint) or {hint})
     assert set(hints) == set(types)
     for name, hint in hints.items():
         assert set(get_args(hint) or {hint}) == types[name], name

@@ -25,6 +25,7 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
+from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
 from limelight.text import SIDES
 from limelight.theory.path_quadrature import Outer
@@ -257,8 +258,7 @@ class Question:
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked."""
-        own: Callable[[Any], Model] | None = getattr(model, "of_units", None)
-        return model if own is None else own(self.features)
+        return answering(model, self.features)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
@@ -385,6 +385,7 @@ class Settings(TypedDict, total=False):
     seed: int
     sizes: str
     slack: float
+    spare: int
     steps: int
     threshold: float
     tolerance: float | None

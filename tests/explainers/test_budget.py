@@ -95,6 +95,20 @@ def test_a_larger_budget_is_used(method):
     assert 0.9 * 3000 < used[1] <= 3000
 
 
+@pytest.mark.parametrize("words", [16, 27, 40])
+@pytest.mark.parametrize("calls", [201, 250, 333, 500])
+def test_shapley_values_spend_the_calls_that_they_were_given(words, calls):
+    """Whole pairs of 52 words left 43 of 250 calls unused."""
+    model = Counting()
+    e = limelight.explain(
+        model.wrapped, " ".join(WORDS[:words]), "shapley", budget=f"{calls} calls"
+    )
+    masks = e.settings["pairs"] * 2 * (words - 1) + e.settings.get("spare", 0)
+    assert 1 + 2 + masks == calls  # the text itself, the ends, the orders between them
+    assert 0.9 * calls < model.texts <= calls  # some masks come twice
+    assert e.scores.sum() == pytest.approx(e.prediction["good"] - e.base_value)
+
+
 def test_all_masks_are_asked_where_a_budget_allows_them():
     text, model = " ".join(WORDS[:6]), Counting()
     exact = limelight.explain(model.wrapped, text, "shapley")
@@ -109,7 +123,9 @@ def test_settings_say_what_was_used_and_give_the_same_scores_by_themselves():
     text, model = " ".join(WORDS[:30]), Counting().wrapped
     e = limelight.explain(model, text, "shapley", budget="400 calls")
     assert e.settings["pairs"] == e.diagnostics["pairs_drawn"] == 6  # 6 × 2 × 29 + 2 + 1 calls
-    again = limelight.explain(model, text, "shapley", pairs=6)
+    assert e.settings["spare"] == 400 - (6 * 2 * 29 + 2 + 1)
+    again = limelight.explain(model, text, "shapley", pairs=6, spare=e.settings["spare"])
+    assert "spare" not in limelight.explain(model, text, "shapley", pairs=6).settings
     np.testing.assert_array_equal(e.scores, again.scores)
     assert "budget" not in again.settings
     assert limelight.Explanation.from_json(e.to_json()).settings["budget"] == "400 calls"
@@ -184,7 +200,7 @@ def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch
     first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget=begun)
     assert 1500 < first.settings["samples"] < 2000 < 3500 < second.settings["samples"]
     model.texts += 2000
-    said = "leaves it 0 after the [0-9.]+ s that loading and checking took. No method takes so few"
+    said = "leaves it 0 after the [0-9.]+ s that loading and checking took. None takes so few"
     with pytest.raises(InputError, match=said):
         limelight.explain(model.wrapped, text, "shapley", budget=begun)
 
@@ -193,7 +209,7 @@ def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch
     ("calls", "instead"),
     [
         (50, "Use 'loo', which takes 42."),
-        (42, "No method takes so few: give it more."),
+        (42, "None takes so few; 'loo' takes the fewest, 42."),
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits(calls, instead):

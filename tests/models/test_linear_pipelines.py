@@ -1,6 +1,7 @@
 """TF-IDF, counts and hashes under linear classifiers: exact values against the pipeline itself."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -349,3 +350,22 @@ def test_a_judge_has_a_proven_ceiling_for_them():
     found = limelight.judge(model, texts, methods=["shapley", "loo"])
     assert all(not text.best for text in found.texts)  # no order stands for the ceiling
     assert 0.5 < found["shapley"].share <= 1
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "multinomial", "one against rest"])
+def test_it_can_be_sent_to_another_process(classifier):
+    model = limelight.wrap(fitted(TfidfVectorizer(), CLASSIFIERS[classifier](), classes=3))
+    before = limelight.explain(model, TEXT)
+    after = limelight.explain(pickle.loads(pickle.dumps(model)), TEXT)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+def test_a_run_of_several_processes_is_that_of_one(tmp_path):
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
+    settings = {"method": "shapley", "shard_texts": 10}
+    one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
+    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=2, **settings)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
+        assert first.bound == pytest.approx(second.bound)

@@ -245,15 +245,15 @@ def test_a_text_on_which_a_tokenizer_fails_is_shown():
 
 def test_a_scikit_pipeline_that_fails_on_a_text_is_named_with_it():
     from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.naive_bayes import MultinomialNB
     from sklearn.pipeline import make_pipeline
+    from sklearn.tree import DecisionTreeClassifier
 
     def cut(text):
         if text.strip() == "a good":
             raise KeyError("film")
         return text.split()
 
-    pipeline = make_pipeline(CountVectorizer(analyzer=cut), MultinomialNB())
+    pipeline = make_pipeline(CountVectorizer(analyzer=cut), DecisionTreeClassifier())
     pipeline.fit(["a good film", "a bad film"], ["x", "y"])
     pipeline.steps[0][1].set_params(analyzer=lambda text: text.split())
     model = limelight.wrap(pipeline)

@@ -6,6 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from test_networks_restored import CHEAP, half_trained, state
 from test_next_token import language_model
 
@@ -29,7 +32,7 @@ def _eager_switches():
 
 
 def explained(model, method, text):
-    cheap = {} if why_not(model, "collapses") is None else CHEAP.get(method, {})
+    cheap = {} if why_not(model, "games") is None else CHEAP.get(method, {})
     return limelight.explain(model, text, method, **cheap).scores
 
 
@@ -80,7 +83,9 @@ def test_threads_share_models_that_are_no_networks():
     function = limelight.wrap(
         lambda texts: [[len(t) / 99, 1 - len(t) / 99] for t in texts], classes=["long", "short"]
     )
-    check_threads(tables, tables.on("cpu"), function)
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    pipeline.fit([*TEXTS, "a good film"], [0, 1, 2])
+    check_threads(tables, tables.on("cpu"), function, limelight.wrap(pipeline))
 
 
 def test_a_run_by_threads_stores_what_one_thread_finds(tmp_path):

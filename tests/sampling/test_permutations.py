@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import limelight
+from limelight.sampling.all_masks import shapley_of_all_masks
 from limelight.sampling.orders import _draws, _orders, permutation_shapley
 
 
@@ -79,8 +80,9 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
         scale="logit",
     )
     few = (
-        "2 pairs of orders are few: effects that show in some orders only may have been missed, "
-        "and the standard errors are then too small; draw 25 or more."
+        "Good for which words matter and which way they pull: 2 pairs of orders rank words nearly "
+        "as well as 25 do. For the size of a single score and its standard error set pairs to 25 "
+        "or more, since what shows in few orders only may not have come up yet."
     )
     assert few in limelight.explain(model, TEXT, "shapley", pairs=2).notices
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
@@ -93,3 +95,52 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
         "max_pairs must be at least 10 with a tolerance, because fewer pairs do not show their "
         "spread; got 5."
     )
+
+
+@pytest.mark.parametrize("kind", ["cubic", "threshold"])
+def test_a_stretch_of_a_pair_is_unbiased_and_its_errors_hold(kind):
+    """Two pairs and 14 calls, of the 16 that a third would take, against all 512 masks."""
+    d, rng = 9, np.random.default_rng(3)
+    w, T = rng.normal(size=d), rng.normal(size=(d, d, d)) / d
+
+    def game(keep):
+        k = keep.astype(float)
+        cubic = k @ w + np.einsum("ni,nj,nl,ijl->n", k, k, k, T)
+        return (cubic if kind == "cubic" else np.tanh(2 * (k @ w)))[:, None]
+
+    exact = shapley_of_all_masks(game, d)[0]
+    found = {
+        spare: [
+            permutation_shapley(game, d, np.random.default_rng(seed), pairs=2, spare=spare)
+            for seed in range(600)
+        ]
+        for spare in (0, 14)
+    }
+    values = {spare: np.array([one.values[0] for one in some]) for spare, some in found.items()}
+    error = values[14].std(axis=0) / np.sqrt(600)
+    assert (np.abs(values[14].mean(axis=0) - exact) < 5 * error).all()
+    assert np.allclose(values[14].sum(axis=1), exact.sum())
+    # 14 calls of 48 more: the mean square falls to 0.77.
+    squares = {spare: ((some - exact) ** 2).mean() for spare, some in values.items()}
+    assert 0.68 < squares[14] / squares[0] < 0.86
+    held = {
+        spare: (np.abs(values[spare] - exact) <= 2 * np.array([one.stderr[0] for one in some]))
+        for spare, some in found.items()
+    }
+    assert held[14].mean() > max(held[0].mean(), 0.9)
+
+
+@pytest.mark.parametrize(("spare", "asked"), [(0, 0), (3, 0), (4, 4), (5, 4), (9, 8), (16, 16)])
+def test_a_stretch_asks_no_more_than_it_may(spare, asked):
+    counts = []
+    for seed in range(20):
+        texts = []
+
+        def game(keep, texts=texts):
+            texts.append(len(keep))
+            return keep @ np.arange(1.0, 10.0)[:, None]
+
+        permutation_shapley(game, 9, np.random.default_rng(seed), pairs=2, spare=spare)
+        counts.append(sum(texts) - 2 - 2 * 16)
+    assert asked - 2 <= max(counts) <= asked
+    assert min(counts) >= asked - 2

@@ -210,6 +210,25 @@ def test_a_text_without_known_words_has_only_zeros():
     np.testing.assert_allclose(lime(game).intercept, 2.0)
 
 
+@pytest.mark.parametrize("power", [0.25, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("d", [2, 7, 40])
+def test_equal_words_have_the_values_of_their_formula(power, d):
+    """φ_j = m u_j − (m − 1) f/d, m → 1/(1 − p): `docs/theorems/power-game.md`, statement 5."""
+    u, nothing = np.random.default_rng(d).normal(size=d), np.zeros((1, d))
+    game = RatioGame(
+        np.zeros(1), nothing + 3.0, nothing, np.zeros((1, 1)), (u * (3 * d) ** power)[None, None],
+        nothing[None], power=power,
+    )  # fmt: skip
+    alpha = d ** (power - 1) * np.sum(np.arange(1, d + 1) ** -power)
+    m = (d * alpha - 1) / (d - 1)
+    np.testing.assert_allclose(
+        shapley(game, tolerance=1e-10).scores[0], m * u - (m - 1) * u.sum() / d, rtol=0, atol=1e-8
+    )
+    if power < 1:
+        rest = alpha - 1 / (1 - power) - float(mpmath.zeta(power)) * d ** (power - 1)
+        assert abs(rest) < 1 / d
+
+
 @quick
 @given(power_games, st.sampled_from([-3.0, 0.0, 3.0]))
 def test_no_set_of_words_passes_the_extremes_of_its_size(game, pull):

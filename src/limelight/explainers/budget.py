@@ -129,13 +129,15 @@ def by_draws(
     *,
     count: str = "samples",
     most: int | None = None,
+    spare: str = "",
     cost: str = "",
     own: float = 0.0,
     feasible: Callable[[Any, int], None] | None = None,
 ) -> Way:
     """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
 
-    It goes on to a tolerance, unless it can use so many and no more: ``most``.
+    It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
+    setting that takes the calls of a budget which are too few for another draw.
     """
     limit, counts = f"max_{count}", [count]
     meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
@@ -144,12 +146,17 @@ def by_draws(
         until = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
         kind = "masks" if count == "samples" else count
         meant |= {"tolerance": until, limit: f"the most {kind} to draw"}
+    if spare:
+        counts.append(spare)
 
     def fitted(settings: Any, d: int, calls: int) -> Any:
         draws = settings.draws.within(calls, d)
         if most is not None:
             return replace(settings, **{count: min(draws, most)})
-        return replace(settings, **{count: draws, limit: draws})
+        found = replace(settings, **{count: draws, limit: draws})
+        if not spare or found.draws.asks_all(d):
+            return found
+        return replace(found, **{spare: max(calls - found.draws.calls(d), 0)})
 
     def fewest(settings: Any, d: int) -> int:
         return cast(Draws, settings.draws).fewest_calls(d)
@@ -163,6 +170,7 @@ def by_draws(
         counted=Counted(fewest, tuple(counts), fitted, own),
         cost=cost,
         feasible=feasible,
+        unsaid=(spare,) if spare else (),
     )
 
 

@@ -213,6 +213,7 @@ class Way:
     the model understands. ``caution`` is what measurements say against the scores; every result
     carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
     not collapse, as many as the model says; a way of ``logits`` has a formula for no other scale.
+    Settings that are ``unsaid`` stand in a result only where they are set.
     """
 
     needs: Capability | None
@@ -228,6 +229,7 @@ class Way:
     caution: str = ""
     joint: bool = False
     logits: bool = False
+    unsaid: tuple[str, ...] = ()
 
 
 # What a setting means in most of the ways that have it.
@@ -321,6 +323,9 @@ class Chosen(NamedTuple):
     def asked(self) -> dict[str, Any]:
         """Return the settings that this way uses, by name, and the budget they follow from."""
         own = {name: getattr(self.settings, name) for name in self.way.settings}
+        for name in self.way.unsaid:
+            if own[name] == setting_defaults(self.method)[name]:
+                del own[name]
         return own if self.allowance is None else own | {"budget": self.allowance.said}
 
 
@@ -353,7 +358,8 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     else:
         values = {name: getattr(given, name) for name in usual}
         own = {name: value for name, value in values.items() if value != usual[name]}
-    _check_names(method, way, own)
+    if own:
+        _check_names(method, way, own)
     values = usual | own
     own |= {name: value for name, value in way.defaults.items() if values[name] is None}
     # What is no word is refused as every setting is.

@@ -61,6 +61,7 @@ class Shapley:
     max_pairs: Annotated[int, at_least(_FEWEST), NotBelow("pairs")] = 10_000
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
+    spare: Annotated[int, at_least(0)] = 0
 
     def __post_init__(self) -> None:
         if self.tolerance is not None and self.max_pairs < FEWEST:
@@ -104,6 +105,7 @@ def _by_orders(settings: Shapley, one: Reading) -> Finding:
         tolerance=settings.tolerance,
         most=settings.max_pairs,
         known_range=game.known_range,
+        spare=settings.spare,
     )
     return Finding(
         scores=found.values[0],
@@ -321,8 +323,11 @@ ROWS = (
                     "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
                     f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
                     "no more calls, or at most 1,024, they are asked instead",
+                    "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
+                    "budget leaves over",
                 },
                 count="pairs",
+                spare="spare",
                 cost="2 (d − 1) calls of the model for each pair of orders of d words",
             ),
         ),

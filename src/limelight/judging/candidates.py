@@ -39,8 +39,9 @@ class Candidate:
 
     ``again`` scores them under another seed, where anything is drawn. ``asks`` is how often the
     model is asked about a text of d words, None where nobody can say. ``portable`` scores follow
-    from any model that is given, as those of stored explanations do not. ``settings`` says what was
-    set, to tell two of one method apart.
+    from any model that is given, as those of stored explanations do not, which are of the
+    ``model`` with this fingerprint. ``settings`` says what was set, to tell two of one method
+    apart.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Candidate:
     asks: Callable[[int], int] | None = None
     portable: bool = True
     settings: str = ""
+    model: str = ""
 
 
 def candidates_of(
@@ -226,8 +228,15 @@ def _of_explanations(
             return "the stored explanation is of other features than the words of this model."
         return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
 
-    name = first.method
-    return Candidate(name, name, first.signed, _each_text(one), asks=lambda _: 0, portable=False)
+    return Candidate(
+        first.method,
+        first.method,
+        first.signed,
+        _each_text(one),
+        asks=lambda _: 0,
+        portable=False,
+        model=first.model,
+    )
 
 
 def _is_stored(one: Any) -> bool:

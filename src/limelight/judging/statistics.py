@@ -140,13 +140,14 @@ def simultaneous(
     e = g - share * r
     e[np.abs(e) <= _SAME * r] = 0.0  # rounding has no spread
     stderr = _quotient(np.sqrt((e**2).sum(axis=0)), total, 0.0)
+    table = np.concatenate([r, e, e**2, e * r, r**2], axis=1)
     parts = []
     for weights in _redrawn(len(room), DRAWS, seed):
-        total = weights @ r
-        off = _quotient(weights @ e, total, 0.0)  # δ* − δ
-        square = weights @ e**2 - 2 * off * (weights @ (e * r)) + off**2 * (weights @ r**2)
+        total, shift, ee, er, rr = np.split(weights @ table, 5, axis=1)
+        off = _quotient(shift, total, 0.0)  # δ* − δ
+        error = np.sqrt(np.maximum(ee - 2 * off * er + off**2 * rr, 0.0))
         # Draws that miss the few texts which differ have next to no spread.
-        error = np.maximum(np.sqrt(np.maximum(square, 0.0)), _LEAST_SPREAD * stderr * total)
+        error = np.maximum(error, _LEAST_SPREAD * stderr * total)
         parts.append(_quotient(np.abs(off) * total, error, 0.0))
     known = np.flatnonzero(np.count_nonzero(g, axis=0) >= _FEWEST)
     largest = np.sort(np.concatenate(parts)[:, known].max(axis=1, initial=0.0))[::-1]
@@ -377,12 +378,18 @@ class _Ranking(NamedTuple):
             return f"{one} has the {measure[0]} {x}{of}"
         other, y = self.names[1], _number(self.values[1])
         pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
+        largest = f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
         if pair is None:
-            return f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
-        apart = _number(-pair.difference)
+            return largest
+        # Values are of the texts of each, a pair of those that both have, where it may turn around.
+        turned = pair.methods[0] == other
+        apart = _number(pair.difference if turned else -pair.difference)
         if pair.simultaneous is not None:
             low, high = pair.simultaneous
-            apart = f"{apart} [{shown_end(-high)}, {shown_end(-low)}]"
+            ends = (low, high) if turned else (-high, -low)
+            apart = f"{apart} [{', '.join(map(shown_end, ends))}]"
+        if pair.differs and turned:
+            return f"{largest}, but on the texts that both have {other} is ahead ({apart})"
         if pair.differs:
             return f"{one} is the {most} ({measure[0]}{of} {x}), {other} second ({y}, {apart})"
         return (
@@ -484,9 +491,9 @@ def _few(count: int, rest: str) -> str:
 
 
 def judging_notices(
-    methods: Sequence[JudgedMethod], texts: Sequence[JudgedText]
+    methods: Sequence[JudgedMethod], texts: Sequence[JudgedText], *, foreign: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return what a reader of the shares must know."""
+    """Return what a reader of the shares must know; ``foreign`` methods are of another model."""
     room = [text for text in texts if text.has_room]
     judged = [text for text in texts if text.reason is None]
     tied = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]
@@ -516,6 +523,9 @@ def judging_notices(
             if m.texts and m.texts != len(room)
         ),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
+        _said_of(
+            foreign, "stored explanations of another model than the judged one.", ("holds", "hold")
+        ),
         _said_of(
             unsigned,
             "no signs: words are ranked by size, and the column of |change| asks only whether "

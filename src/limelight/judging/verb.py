@@ -223,7 +223,8 @@ def _judgement(
     methods, pairs = judged_rows(setup.candidates, room, seed=setup.seed)
     greedy, interval = greedy_share(room, seed=setup.seed)
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
-    question = setup.question
+    question, fingerprint = setup.question, setup.model.fingerprint
+    foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
     return Judgement(
         texts=tuple(texts),
         methods=methods,
@@ -231,7 +232,7 @@ def _judgement(
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts),
+        notices=judging_notices(methods, texts, foreign=foreign),
         settings={
             "target": question.target,
             "scale": question.scale,
@@ -242,6 +243,6 @@ def _judgement(
             "seed": setup.seed,
             **settings,
         },
-        model=setup.model.fingerprint,
+        model=fingerprint,
         version=__version__,
     )

@@ -8,7 +8,9 @@ left to scikit-learn itself; what comes after it becomes part of the weights.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -72,32 +74,12 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     if classifier.presence and signed:
         raise _NotLinearError("hashed columns with signs are not there or not there")
 
-    def rows(texts: Sequence[str]) -> Any:
-        found = vectorizer.transform(texts)
-        for step in before:
-            found = step.transform(found)
-        return found
-
-    def values(
-        text: str, columns: Int[np.ndarray, " n"], _: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        row = rows([text]).tocsr()
-        known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-        x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
-        return (x > 0).astype(np.float64) if classifier.presence else x
-
-    def outputs(texts: list[str]) -> Any:
-        found = rows(texts)
-        for step in after:
-            found = step.transform(found)
-        answers = np.asarray(classifier.outputs(found), dtype=np.float64)
-        return answers.reshape(len(texts), -1)
-
-    arrays = rows(["a text"]), last_array(last)
+    read = _Vectors(vectorizer, tuple(before), tuple(after), classifier)
+    arrays = read.rows(["a text"]), last_array(last)
     single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
-        words=_reader(vectorizer, before),
-        values=values,
+        words=read.words,
+        values=read.values,
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
@@ -106,8 +88,98 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         rounding=2.0**-23 if single else 2.0**-52,
     )
     texts = _probes(vectorizer)
-    _check_answers(bag, texts, outputs(texts))
-    return LinearPipeline(bag, outputs, _link(pipeline, last, texts, outputs(texts)))
+    answers = read.outputs(texts)
+    _check_answers(bag, texts, answers)
+    return LinearPipeline(bag, read.outputs, _link(pipeline, last, texts, answers))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """The steps of a pipeline: up to the last norm, after it, and the classifier.
+
+    An object and no closures, so that it can be sent to another process if its steps can.
+    """
+
+    vectorizer: Any
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    classifier: _Linear
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was made of the steps is made again elsewhere: a function may not travel.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def rows(self, texts: Sequence[str]) -> Any:
+        """Return one row of columns for each text, divided by its norm."""
+        found = self.vectorizer.transform(texts)
+        for step in self.before:
+            found = step.transform(found)
+        return found
+
+    def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Return the scores of the classifier."""
+        found = self.rows(texts)
+        for step in self.after:
+            found = step.transform(found)
+        answers = np.asarray(self.classifier.outputs(found), dtype=np.float64)
+        return answers.reshape(len(texts), -1)
+
+    def values(
+        self, text: str, columns: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Return the values of some columns in the row of a text."""
+        row = self.rows([text]).tocsr()
+        known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        x = np.zeros(len(counts))
+        x[:] = [known.get(column, 0.0) for column in columns.tolist()]
+        return (x > 0).astype(np.float64) if self.classifier.presence else x
+
+    def words(self, text: str) -> ReadWords:
+        """Return the words of a text as the vectorizer cuts it, with the columns of each."""
+        wanted = list(self._analyze(text))
+        cuts = [partial(_by_words, self._analyze, pattern) for pattern in _WORDS]
+        cuts.insert(0, partial(_by_pattern, self.vectorizer))
+        for cut in cuts:
+            words = cut(text)
+            flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
+            if [token for _, token in flat] == wanted and words:
+                column = self._columns(wanted)
+                word = np.array([i for i, _ in flat], dtype=int)
+                spans, names, _ = zip(*words, strict=True)
+                known = column >= 0
+                return ReadWords(names, spans, word[known], column[known])
+        raise InputError(
+            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
+            "among others than alone, so that none can be removed exactly. Wrap the function "
+            "instead: limelight.wrap(pipeline.predict_proba, classes=[…])."
+        )
+
+    @cached_property
+    def _analyze(self) -> Callable[[str], list[str]]:
+        analyze: Callable[[str], list[str]] = self.vectorizer.build_analyzer()
+        return analyze
+
+    @cached_property
+    def _kept(self) -> Int[np.ndarray, " columns"] | None:
+        """The place of every column of the vectorizer among those that were chosen, or -1."""
+        kept = None
+        for step in filter(_is_selection, self.before):
+            support = step.get_support()
+            place = np.where(support, np.cumsum(support) - 1, -1)
+            kept = place if kept is None else np.where(kept >= 0, place[kept], -1)
+        return kept
+
+    def _columns(self, tokens: list[str]) -> Int[np.ndarray, " n"]:
+        if hasattr(self.vectorizer, "vocabulary_"):
+            known = self.vectorizer.vocabulary_
+            found = np.array([known.get(token, -1) for token in tokens], dtype=int)
+        else:  # one token a row: the column of each
+            rows = [[token] for token in tokens]
+            hashed = self.vectorizer._get_hasher().transform(rows).tocoo()
+            found = np.full(len(tokens), -1)
+            found[hashed.row] = hashed.col
+        return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
 
 
 def _kinds(step: Any) -> set[str]:
@@ -201,11 +273,7 @@ def _classifier(last: Any) -> _Linear:
             raise _NotLinearError("its parts are not all linear with one output")
         weights = np.concatenate([part.weights for part in parts], axis=1)
         intercept = np.concatenate([part.intercept for part in parts])
-        return _Linear(
-            weights,
-            intercept,
-            lambda X: np.stack([np.ravel(part.outputs(X)) for part in parts], axis=1),
-        )
+        return _Linear(weights, intercept, partial(_side_by_side, parts))
     coef = getattr(last, "coef_", None)
     if coef is None or not hasattr(last, "intercept_"):
         raise _NotLinearError(f"{type(last).__name__} is not linear")
@@ -233,48 +301,17 @@ def _naive_bayes(last: Any, kinds: set[str]) -> _Linear:
     return _Linear(
         (log_prob[1:] - log_prob[:1]).T,
         prior[1:] - prior[:1],
-        lambda X: np.diff(last.predict_joint_log_proba(X), axis=1),
+        partial(_second_less_first, last.predict_joint_log_proba),
         presence,
     )
 
 
-def _reader(vectorizer: Any, before: list[Any]) -> Callable[[str], ReadWords]:
-    """Return how the vectorizer cuts a text into words, with the place and columns of each."""
-    analyze = vectorizer.build_analyzer()
-    kept = None
-    for step in filter(_is_selection, before):
-        support = step.get_support()
-        place = np.where(support, np.cumsum(support) - 1, -1)
-        kept = place if kept is None else np.where(kept >= 0, place[kept], -1)
+def _second_less_first(answers: Callable[[Any], Any], rows: Any) -> Any:
+    return np.diff(answers(rows), axis=1)
 
-    def columns(tokens: list[str]) -> Int[np.ndarray, " n"]:
-        if hasattr(vectorizer, "vocabulary_"):
-            found = np.array([vectorizer.vocabulary_.get(token, -1) for token in tokens], dtype=int)
-        else:
-            # One token a row: the column of each, and nothing where it is hashed to 0.
-            hashed = vectorizer._get_hasher().transform([[token] for token in tokens]).tocoo()
-            found = np.full(len(tokens), -1)
-            found[hashed.row] = hashed.col
-        return found if kept is None else np.where(found >= 0, kept[found], -1)
 
-    def read(text: str) -> ReadWords:
-        wanted = list(analyze(text))
-        ways = (_by_pattern(vectorizer, text), *(_by_words(analyze, one, text) for one in _WORDS))
-        for words in ways:
-            flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
-            if [token for _, token in flat] == wanted and words:
-                column = columns(wanted)
-                word = np.array([i for i, _ in flat], dtype=int)
-                spans, names, _ = zip(*words, strict=True)
-                known = column >= 0
-                return ReadWords(names, spans, word[known], column[known])
-        raise InputError(
-            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
-            "among others than alone, so that none can be removed exactly. Wrap the function "
-            "instead: limelight.wrap(pipeline.predict_proba, classes=[…])."
-        )
-
-    return read
+def _side_by_side(parts: list[_Linear], rows: Any) -> Any:
+    return np.stack([np.ravel(part.outputs(rows)) for part in parts], axis=1)
 
 
 _Words = list[tuple[Span, str, list[str]]]

@@ -241,6 +241,12 @@ def playing(model: Model) -> Games | None:
     return cast(Games, model) if why_not(model, "games") is None else None
 
 
+def answering(model: Model, features: Any) -> Model:
+    """Return ``model`` as it answers about ``features``: exactly, or by being asked."""
+    own: Callable[[Any], Model] | None = getattr(model, "of_units", None)
+    return model if own is None else own(features)
+
+
 def class_numbers(model: Model) -> tuple[int, ...] | None:
     """Return the number that ``model`` itself gives to each class, None where it has names alone.
 

@@ -26,7 +26,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured, default_method, several_methods
 from limelight.models import Model, checked_model
-from limelight.models.functions import Function
+from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
@@ -378,7 +378,7 @@ def _engine(
 def _pickled(model: Model) -> bytes:
     """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
     why = "this one is in memory only"
-    if isinstance(model, Function):
+    if is_sent(model):
         try:
             found = pickle.dumps(model)
             # A session has no file that another process could read the function from.

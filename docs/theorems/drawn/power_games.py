@@ -1,0 +1,79 @@
+"""Power games: what a word does to a TF-IDF classifier, and what its coefficient says."""
+
+__all__ = ["coefficients_and_values"]
+
+import numpy as np
+
+from drawn.games import distance
+from drawn.picture import Picture, exponent, legend, logarithmic, panels, share
+from limelight.theory.ratio_game import RatioGame
+from limelight.theory.shapley import shapley
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
+
+SIZES = (8, 16, 32, 64, 128, 256)
+
+
+def coefficients_and_values() -> Picture:
+    """Shapley values against coefficient × value, and how the approximations do with more words."""
+    figure, (left, right) = panels(
+        ("one text of 64 words", "coefficient × value u", "Shapley value"),
+        ("median of 9 texts", "words of the text", "relative L2 distance"),
+    )
+    u, q, exact = _text(3, 64, spread=0.5)
+    ends = np.array([u.min(), u.max()])
+    left.plot(ends, ends, "--", color=GREY, linewidth=0.9, label="u")
+    left.plot(ends, 2 * ends, ":", color=GREY, linewidth=0.9, label="2u")
+    left.plot(u, exact, ".", color=BLUE, markersize=4, label="exact")
+    left.plot(u, 2 * u - q * u.sum(), "o", markersize=4, markerfacecolor="none", label="2u − qf")
+    left.lines[-1].set_color(ORANGE)
+    left.lines[-1].set_linewidth(0)
+    legend(left)
+    found = {}
+    for spread, style, kind in ((0.0, "o--", "equal words"), (0.5, "o-", "unequal words")):
+        texts = [[_text(seed, d, spread) for seed in range(9)] for d in SIZES]
+        for name, colour, formula in (
+            ("u", VERMILLION, lambda u, _: u),
+            ("2u − qf", ORANGE, lambda u, q: 2 * u - q * u.sum()),
+            ("with m of equal words", GREEN, _with_m),
+        ):
+            if spread or name == "2u − qf":
+                off = [np.median([distance(formula(u, q), x) for u, q, x in row]) for row in texts]
+                right.plot(SIZES, off, style, color=colour, markersize=3, label=f"{name}, {kind}")
+                found[name, kind] = off
+    right.set_ylim(0.01, 1)
+    logarithmic(right)
+    legend(right, loc="lower left")
+    equal, unequal = found["2u − qf", "equal words"], found["2u − qf", "unequal words"]
+    return Picture(
+        figure=figure,
+        alt="Left: exact Shapley values of words against coefficient times value, near a line of "
+        "slope two. Right: distances to the exact values; that of u stays near one half, those of "
+        "the mean field fall with the number of words.",
+        caption="Invented texts under l2, x log-normal and coefficients normal. Coefficient × "
+        f"value is {share(found['u', 'unequal words'][0])} to "
+        f"{share(found['u', 'unequal words'][-1])} from the Shapley values, whatever the length; "
+        f"2u − qf is {share(unequal[0])} to {share(unequal[-1])} from them. With equal words its "
+        f"error falls like d^{{{exponent(SIZES[2:], equal[2:])}}}, and mu − (m − 1)qf is exact; "
+        f"with unequal ones the same m leaves {share(found['with m of equal words', kind][-1])} at "
+        f"{SIZES[-1]} words.",
+    )
+
+
+def _text(seed: int, d: int, spread: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return coefficient × value, shares of the squared norm and Shapley values of a text."""
+    rng = np.random.default_rng(seed)
+    x = np.exp(spread * rng.normal(size=d))
+    x = x / np.linalg.norm(x)
+    u, q = (rng.normal(size=d) + 0.2) * x, x * x
+    nothing = np.zeros((1, d))
+    game = RatioGame(
+        D0=np.zeros(1), a=q[None], b=nothing, N0=np.zeros((1, 1)), A=u[None, None],
+        B=nothing[None], power=0.5,
+    )  # fmt: skip
+    return u, q, shapley(game).scores[0]
+
+
+def _with_m(u: np.ndarray, q: np.ndarray) -> np.ndarray:
+    d = len(u)
+    m = (np.sqrt(d) * np.sum(np.arange(1, d + 1) ** -0.5) - 1) / (d - 1)
+    return m * u - (m - 1) * q * u.sum()
