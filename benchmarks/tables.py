@@ -42,6 +42,8 @@ ORDER = (
     "model_speed",
     "model_speed_cuda",
     "coverage",
+    "coverage_held_out",
+    "extreme_games",
     "surrogate",
     "surrogate_cuda",
     "surrogate_coverage",

@@ -209,7 +209,7 @@ THEOREMS = (
         statement="A(π) ≤ f(N) − (1/d) Σ_k (1/K) Σ_i min_{|S|=k} N_i(S)/D_i(S) for every order π",
         function=f"{_T}.faithfulness:size_extremes",
         test=f"{_TESTS}/test_faithfulness.py::test_the_best_order_lies_between_greedy_and_the_ceiling",
-        regime="chance exact with bound; the ceiling proven, tight with one head",
+        regime="chance exact with bound; the ceiling proven, not always attained",
     ),
     Theorem(
         id="lime-theorem",
@@ -227,7 +227,7 @@ THEOREMS = (
         statement="β_j ≈ (1/K) Σ_i Σ_t [α_t (u_t − f_i) − α_{h,t} (u_{h,t} − f_i)] 1{ξ_t = j}",
         function=f"{_T}.lime_first_order:lime_first_order",
         test=f"{_TESTS}/test_lime_theorem.py::test_the_corrected_form_gains_a_power_of_the_window",
-        regime="relative error O(T_max^{ε−1}) in its regime; a bound in any game",
+        regime="error O(T_max^{ε−2}) in its regime, β being O(1/T_max); a bound in any game",
     ),
     Theorem(
         id="mean-field",
@@ -236,7 +236,7 @@ THEOREMS = (
         statement="β_j ≈ ∫ κ [(A_j − B_j)/D̄ − (a_j − b_j) N̄/D̄²] dx + a common shift",
         function=f"{_T}.mean_field:lime_mean_field",
         test=f"{_TESTS}/test_mean_field.py::test_matches_the_integrals_in_twenty_digits",
-        regime="relative error O(1/T_max) in the regime of Theorem 5.1; a bound in any game",
+        regime="error O(T_max⁻²) in the regime of Theorem 5.1; a bound in any game",
     ),
     Theorem(
         id="second-order",
@@ -245,7 +245,7 @@ THEOREMS = (
         statement="f = f̄ + L − Lη/D̄ + Lη²/(D̄D) about the mean text of each size; v_j by moments",
         function=f"{_T}.second_order:second_order",
         test=f"{_TESTS}/test_second_order.py::test_scores_and_bound_are_those_of_all_subsets",
-        regime="a bound in any game; relative error O(T_max^{ε−2}) in the regime of Theorem 5.1",
+        regime="a bound in any game; error O(T_max^{ε−3}) in the regime of Theorem 5.1",
     ),
     Theorem(
         id="lime-limit",

@@ -413,7 +413,7 @@ def test_verdicts_that_depend_on_what_stands_for_a_word_are_named():
     other = words | {"pays": [0.6, 0.55, 0.65]}
     count, changed = sentence_pairs._same_verdicts(numbers | {"deleted": other})
     assert (count, len(changed)) == (6, 1)
-    assert changed[0].endswith("association (Section 3)” (holds)")
+    assert changed[0].endswith("how far they interact? (our question)” (holds)")
 
 
 def test_every_rule_is_used_by_a_verdict():

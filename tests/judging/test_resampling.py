@@ -228,6 +228,17 @@ def test_the_verdict_follows_from_the_numbers():
     assert "[−0.030, 0.010]" in close
 
 
+def test_a_method_that_leads_by_its_own_texts_alone_is_not_called_the_most_faithful():
+    methods = [method("stored", 0.9, 0.8, 0.95), method("lime", 0.8, 0.7, 0.9)]
+    ahead = pair("lime", "stored", 0.07, 0.001)
+    assert verdict(methods, [ahead], texts=200, kind="proven") == (
+        "On these 200 texts stored has the largest share (0.900), lime comes second (0.800), but "
+        "on the texts that both have lime is ahead (0.070 [0.050, 0.090])."
+    )
+    close = verdict(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200, kind="proven")
+    assert "cannot be told apart (shares 0.900 and 0.800, 0.010 [−0.010, 0.030])" in close
+
+
 def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
     found = verdict(methods, [], texts=50, kind="proven")

@@ -72,24 +72,28 @@ def _may_not(results: Results, deep: DeepShares | None) -> str:
     pretrained = (
         ""
         if deep is None
-        else f", and with a six-layer MiniLM {_share(deep.attention)} against "
-        f"{_share(deep.shapley)} ([α-avg](methods/alpha-avg.md))"
+        else " Of a six-layer MiniLM no ceiling is known: on the way to the best order found it "
+        f"goes {_share(deep.attention)}, and Shapley values {_share(deep.shapley)} "
+        "([α-avg](methods/alpha-avg.md))."
     )
     return (
         "**It may not be trusted for the sign, for an order of removal, in deeper models, or as a "
         "cause.** Its first word speaks for the decision in "
         f"{first_word(shipped, 'sure', 'all')} and {first_word(paper, 'sure', 'all')} of the "
-        "reviews, where a coin has 50%. On the way from a random order of removal to the best, "
-        f"attention goes {_share(shipped['shares']['alpha-avg'])} with the shipped model and "
-        f"{_share(paper['shares']['alpha-avg'])} with the paper's recipe, Shapley values "
-        f"{_share(shipped['shares']['shapley'])} and {_share(paper['shares']['shapley'])} "
-        f"([reliability](#reliability)){pretrained}; however many words go by attention, the "
-        f"decision never changes in {never['alpha-avg']} of the reviews, by G×I in {never['gxi']}, "
-        f"and where it does it takes {needs['alpha-avg']} of the words and {needs['gxi']} "
+        "reviews, where a coin has 50%. On the way from a random order of removal to a proven "
+        "ceiling, which no order exceeds and none need reach, attention goes "
+        f"{_share(shipped['shares']['alpha-avg'])} with the shipped model, where Shapley values go "
+        f"{_share(shipped['shares']['shapley'])}{_greedy(shipped)}. With the paper's recipe it "
+        f"goes {_share(paper['shares']['alpha-avg'])}, and Shapley values "
+        f"{_share(paper['shares']['shapley'])}{_greedy(paper)} ([reliability](#reliability))."
+        f"{pretrained} However many words go by attention, the "
+        f"decision never changes in {never['alpha-avg']} of the reviews, by G×I in {never['gxi']}; "
+        f"where it does, it takes {needs['alpha-avg']} of the words, by G×I {needs['gxi']} "
         "([erasure](#erasure)). With depth its ranks go, too: the last layer's have "
         f"{depth[1]} with |LIME| at one layer and {depth[6]} at six "
         "([next-checks](#next-checks)), and where two sentences are compared it goes "
-        f"{by_answer['neutral']} of the way to the best order if the model says neutral, but "
+        f"{by_answer['neutral']} of the way to the best of all orders if the model says neutral, "
+        "but "
         f"{by_answer['contradiction']} for contradictions and {by_answer['entailment']} for "
         "entailments ([pairs](#pairs)). And a model need not use it: with attention held uniform "
         f"{100 * lost[0]:.1f} [{100 * lost[1]:.1f}, {100 * lost[2]:.1f}] points of accuracy are "
@@ -111,6 +115,11 @@ def _instead(results: Results) -> str:
 
 def _numbers(results: Results, experiment: str, part: str) -> Numbers:
     return results[experiment][part].numbers
+
+
+def _greedy(of: Numbers) -> str:
+    """Return how near an order that there is comes to the ceiling, where that was measured."""
+    return f" (the greedy order {_share(of['greedy'])})" if "greedy" in of else ""
 
 
 def _last_layer(results: Results, layers: int) -> str:

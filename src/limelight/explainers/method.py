@@ -358,7 +358,8 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     else:
         values = {name: getattr(given, name) for name in usual}
         own = {name: value for name, value in values.items() if value != usual[name]}
-    _check_names(method, way, own)
+    if own:
+        _check_names(method, way, own)
     values = usual | own
     own |= {name: value for name, value in way.defaults.items() if values[name] is None}
     # What is no word is refused as every setting is.

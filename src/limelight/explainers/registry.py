@@ -215,6 +215,9 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
     return MethodTable(tuple(_row(row, model) for row in rows))
 
 
+_SHOWN = ("id", "label", "formula", "sees", "blind", "signed")
+
+
 def _row(method: Method, model: Model | None) -> MethodRow:
     ways, why, cost = method.ways, None, method.cost
     if model is not None:
@@ -222,23 +225,13 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         ways = () if way is None else (way,)
         why = refusal(method, model, []) if way is None else None
         cost = (way and way.cost) or cost
-    return MethodRow(
-        id=method.id,
-        label=method.label,
-        formula=method.formula,
-        sees=method.sees,
-        blind=method.blind,
-        cost=cost,
-        signed=method.signed,
-        ways=tuple(_way_row(method, way) for way in ways),
-        refused=why,
-    )
-
-
-def _way_row(method: Method, way: Way) -> WayRow:
-    defaults = {**setting_defaults(method), **way.defaults}
-    rows = (SettingRow(name, defaults[name], means) for name, means in way.settings.items())
-    return WayRow(way.needs, way.exactness, tuple(rows))
+    defaults, rows = setting_defaults(method), []
+    for way in ways:
+        own = defaults | dict(way.defaults)
+        settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
+        rows.append(WayRow(way.needs, way.exactness, tuple(settings)))
+    same = {name: getattr(method, name) for name in _SHOWN}
+    return MethodRow(**same, cost=cost, ways=tuple(rows), refused=why)
 
 
 # What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods

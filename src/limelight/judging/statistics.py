@@ -378,12 +378,18 @@ class _Ranking(NamedTuple):
             return f"{one} has the {measure[0]} {x}{of}"
         other, y = self.names[1], _number(self.values[1])
         pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
+        largest = f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
         if pair is None:
-            return f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
-        apart = _number(-pair.difference)
+            return largest
+        # Values are of the texts of each, a pair of those that both have, where it may turn around.
+        turned = pair.methods[0] == other
+        apart = _number(pair.difference if turned else -pair.difference)
         if pair.simultaneous is not None:
             low, high = pair.simultaneous
-            apart = f"{apart} [{shown_end(-high)}, {shown_end(-low)}]"
+            ends = (low, high) if turned else (-high, -low)
+            apart = f"{apart} [{', '.join(map(shown_end, ends))}]"
+        if pair.differs and turned:
+            return f"{largest}, but on the texts that both have {other} is ahead ({apart})"
         if pair.differs:
             return f"{one} is the {most} ({measure[0]}{of} {x}), {other} second ({y}, {apart})"
         return (

@@ -37,7 +37,7 @@ _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
@@ -346,11 +346,11 @@ def word_spans(text: str) -> list[Span]:
     Characters are what a reader sees as one: an emoji with its skin tone is one word.
     """
     if text.isascii():
-        return [match.span() for match in _WORD.finditer(text)]
+        return [match.span() for match in WORD.finditer(text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
     # The first sign of each character stands for it; a digit on a keycap is no digit.
     signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
-    return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
+    return [(starts[m.start()], starts[m.end()]) for m in WORD.finditer("".join(signs))]
 
 
 def _check_words(spans: Sequence[Any], text: str) -> None:

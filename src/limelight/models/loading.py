@@ -3,8 +3,10 @@
 import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 from weakref import WeakKeyDictionary
@@ -19,6 +21,7 @@ from limelight.text import Span
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
+_OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
 _MOST_CONFIG = 1 << 24  # bytes
 _Asked = tuple[Any, Any] | None  # template and labels of a language model
 
@@ -70,7 +73,9 @@ def load(
     ----------
     path
         A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). "hub:owner/name" is a
-        model on the Hugging Face hub; nothing else uses the network.
+        model on the Hugging Face hub; nothing else uses the network. "module:object" imports a
+        model, or what :func:`wrap` takes, from a Python module, which may lie in the current
+        folder; its code is run.
     device
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
@@ -82,7 +87,7 @@ def load(
     asked = None if template is None and labels is None else (template, labels)
     model = _loaded(path, device, asked)
     place = None if path is None else os.fspath(path)
-    if place is not None and not place.startswith(_HUB):
+    if place is not None and not (place.startswith(_HUB) or _OBJECT.fullmatch(place)):
         # Absolute: another process, which may load it again, need not stand in the same folder.
         place = str(Path(place).resolve())
     _SOURCES[model] = ModelSource(place, device, template, labels)
@@ -100,6 +105,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             "limelight.wrap."
         )
     name, folder = os.fspath(path), Path(path)
+    if _OBJECT.fullmatch(name) and not folder.exists():
+        return _imported(name)
     if name.startswith(_HUB):
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
@@ -117,6 +124,21 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             "Face's."
         )
     return _moved(load_folder(folder), device)
+
+
+def _imported(name: str) -> Model:
+    """Return ``object`` of "module:object" as a model; the module may lie in the current folder."""
+    module, _, path = name.partition(":")
+    here = str(Path.cwd())
+    try:
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"there is no model '{name}': {error}.") from None
+    return found if hasattr(found, "capabilities") else wrap(found)
 
 
 @cache

@@ -74,11 +74,13 @@ def pooling_game(
         A=(g * u) @ pick,
         B=(g_h * u_h) @ pick,
     )
-    # Exponentials are rounded, and products of small weights and values lose digits.
+    # Differences of logits are rounded, exponentials are, and products of small weights and values
+    # lose digits.
+    apart = ROUNDING * np.maximum(top - ell, top - ell_h).max(axis=-1)
     met = np.concatenate([u, np.where(stays, u, u_h) if there else u], axis=-1)
     none = np.zeros(u.shape[:2])
     error = average_error(
-        logit_error=none[0],
+        logit_error=apart,
         value_error=none,
         low=met.min(axis=-1),
         high=met.max(axis=-1),

@@ -17,9 +17,9 @@ from limelight.theory.second_order import lime_distance_bound
 def lime_first_order(game: RatioGame) -> Float[Array, "*batch C d"]:
     """β_j ≈ (1/K) Σ_i Σ_{t: ξ_t = j} [α_t (u_t − f_i) − α_{h,t} (u_{h,t} − f_i)].
 
-    f_i is the value of head i. Relative error O(T_max^{ε−1}) in the regime of Theorem 5.1
-    (d = T = T_max^ε, c ≤ g ≤ C), O(1/T_max) for fixed T. Exact when the denominators do not move
-    (a = b), whatever ν. :func:`first_order_bound` bounds its error in any game.
+    f_i is the value of head i. Error O(T_max^{ε−2}) in the regime of Theorem 5.1 (d = T = T_max^ε,
+    c ≤ g ≤ C), O(T_max⁻²) for fixed T, where β_j is O(1/T_max). Exact when the denominators do not
+    move (a = b), whatever ν. :func:`first_order_bound` bounds its error in any game.
     """
     xp = array_namespace(game.a)
     kept, removed = _deviations(game)

@@ -149,7 +149,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     return Findings(
         headline=(
             f"Of {len(CLAIMS)} claims in words {len(fully)} hold, {between} hold under a condition "
-            f"that we name, {len(failed)} do not."
+            f"that is not in their words, {len(failed)} do not."
         ),
         verdicts=[
             Verdict(
@@ -164,6 +164,10 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             f"reviews with the shipped model and {numbers['paper']['documents']} with the paper's "
             f"recipe, {len(fully)} hold on both models, {between} hold under a condition, and "
             f"{len(failed)} do not hold on at least one.",
+            "The rule of the verdicts: a statement holds if it does as it is worded, with the "
+            "conditions that the paper states, on both models; under a condition, if it does so "
+            "once something is added that is not in its words, which the verdict names; else it "
+            "does not. Statements are shortened, so they stand without quotation marks.",
             *(_sentence(claim, found, numbers) for claim, found in verdicts),
             "No threshold is needed for what 4 (i) says of G-l2: in one head the gradient at a "
             "token is α_t times a vector, so G-l2 is α_t times its Euclidean length exactly as "
@@ -188,7 +192,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
 
 
 def _listed(claims: Sequence[Claim]) -> str:
-    return "; ".join(f"{claim.where}, “{claim.says}”" for claim in claims)
+    return "; ".join(f"{claim.where}, {claim.says}" for claim in claims)
 
 
 def _verdicts(claim: Claim, numbers: Mapping[str, Numbers]) -> list[str]:
@@ -200,7 +204,7 @@ def _sentence(claim: Claim, found: list[str], numbers: Mapping[str, Numbers]) ->
         f"{MODELS[name].capitalize()}: {verdict}; {claim.shown(numbers[name])}."
         for name, verdict in zip(MODELS, found, strict=True)
     )
-    return f"Section {claim.where}, “{claim.says}”. {said}"
+    return f"Section {claim.where}: {claim.says}. {said}"
 
 
 def _of_counterexample(n: Numbers) -> str:
@@ -235,9 +239,9 @@ def _meaning(fully: list[Claim], failed: list[Claim], numbers: Mapping[str, Numb
         ),
     }
     counted = (
-        f"As worded, {len(fully)} of the {len(CLAIMS)} statements hold on both models and "
-        f"{len(failed)} fail on at least one; other thresholds than ours would move those near "
-        "them, and the authors may read their own words differently."
+        f"As worded, {len(fully)} of the {len(CLAIMS)} statements hold on both models, and "
+        f"{len(failed)} fail on at least one however they are read; other thresholds than ours "
+        "would move those near them, and the authors may read their own words differently."
     )
     return " ".join([*(sentence for sentence, holds in said.items() if holds), counted])
 

@@ -156,8 +156,16 @@ def _told(part: str, of: Numbers) -> Iterator[str]:
     )
     yield (
         f"The {MODELS[part]}, `limelight.judge` on {of['judged']} reviews, share of the way from a "
-        f"random order to the proven ceiling: {told}."
+        f"random order to the proven ceiling, which none need reach: {told}{_greedy(of)}."
     )
+
+
+def _greedy(of: Numbers) -> str:
+    """Say how near an order that there is comes to the ceiling, where that was measured."""
+    if "greedy" not in of:
+        return ""
+    share, low, high = of["greedy"]
+    return f", the greedy order {share:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _meaning(numbers: Mapping[str, Numbers]) -> str:

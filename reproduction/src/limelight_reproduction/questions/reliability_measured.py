@@ -77,6 +77,7 @@ def measure(setting: Setting, model: AttentionClassifier) -> Numbers:
             "first": {"leads": _shares(of["strong"], leads), "sure": _shares(of["for"], sure)},
             "judged": len(few),
             "shares": {one.method: [one.share, *(one.interval or ())] for one in found.methods},
+            "greedy": [found.greedy, *(found.greedy_interval or ())],
         },
         digits=4,
     )

@@ -166,7 +166,7 @@ def _of_words(words: Numbers) -> list[Verdict]:
             number=f"{share(words['lime_over_attention'])} of that way more",
         ),
         Verdict(
-            claim="Attention between two tokens is their degree of association (Section 3)",
+            claim="Does attention between two tokens say how far they interact? (our question)",
             holds=zoned(words["pays"], TELLS),
             number=f"rank correlation {value(words['pays'])} with how far two words interact",
         ),
@@ -213,7 +213,8 @@ EXPERIMENT = Experiment(
         "The paper classifies single texts. Among related work it names Thorne et al. (2019), who "
         "find LIME more accurate than attention for natural language inference with an LSTM, and "
         "Section 3 reads an entry of the attention matrix as the “degree of association” of two "
-        "tokens. Whether its findings hold where two sentences are compared is left open."
+        "tokens; whether two tokens that are associated so also act together is our question. "
+        "Whether its findings hold where two sentences are compared is left open."
     ),
     parts=(
         Part(

@@ -255,9 +255,9 @@ EXPERIMENT = Experiment(
     name="pieces",
     title="Words against pieces of words, on the same model",
     paper=(
-        "“There is some interplay between the sampling mechanism (often replacing at the word "
-        "level) and the tokenizer (tokens are often subwords) which we would like to understand "
-        "better” (Section 7)."
+        "“[T]here is some interplay between the sampling mechanism of perturbation-based methods "
+        "(often replacing at the word level) and the tokenizer used by the model (tokens are often "
+        "subwords) which we would like to understand better” (Section 7)."
     ),
     parts=(Part(name="trained", measure=_measure, reads=("imdb train", "imdb test"), version=2),),
     findings=_findings,

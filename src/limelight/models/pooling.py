@@ -1,0 +1,141 @@
+"""Classifiers that read the mean of word vectors: fastText's, static embeddings, one's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.bags import Bag, ReadWords
+from limelight.models.functions import WORD, Function, Words
+from limelight.models.scikit import object_fingerprint
+from limelight.shapes import Float, Int
+
+
+def pooling_classifier(
+    vectors: Mapping[str, Sequence[float]],
+    head: Any,
+    bias: Any = None,
+    *,
+    classes: Sequence[str],
+    weights: Mapping[str, float] | None = None,
+    words: Words | None = None,
+    lowercase: bool = True,
+    scale: str = "logit",
+) -> Function:
+    """Return the model f = head · (Σ w_j v_j / Σ w_j) + bias, which is explained exactly.
+
+    Parameters
+    ----------
+    vectors
+        The vector v of every known word. Other words are not read.
+    head
+        One row for each class, or a single row for two classes: the second's log-odds.
+    bias
+        One number for each row of ``head``; by default 0.
+    classes
+        Names of the classes.
+    weights
+        How much each word counts in the mean, a positive number; by default 1.
+    words
+        Function from a text to the (start, end) of its words, as in :func:`limelight.wrap`.
+    lowercase
+        Whether words are looked up in small letters.
+    scale
+        What f is: a "logit", or a "score" without probabilities.
+    """
+    known = list(vectors)
+    if not known:
+        raise InputError("a mean of word vectors needs the vector of one word at least; got none.")
+    rows = _matrix("head", head)
+    try:
+        table = np.array([vectors[word] for word in known], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("vectors must be lists of numbers of the same length.") from None
+    if table.ndim != 2 or table.shape[1] != rows.shape[1] or not np.isfinite(table).all():
+        raise InputError(
+            "vectors must be finite and as long as the rows of head, here "
+            f"{rows.shape[1]}; got shape {table.shape}."
+        )
+    shift = np.zeros(len(rows)) if bias is None else np.asarray(bias, dtype=np.float64).reshape(-1)
+    if shift.shape != (len(rows),):
+        raise InputError(f"bias must have a number for each of {len(rows)} rows; got {len(shift)}.")
+    if len(rows) not in ({len(classes), 1} if len(classes) == 2 else {len(classes)}):
+        raise InputError(
+            f"head must have a row for each of {len(classes)} classes; got {len(rows)}."
+        )
+    counts = np.array([(weights or {}).get(word, 1.0) for word in known], dtype=np.float64)
+    if not ((counts > 0) & np.isfinite(counts)).all():
+        raise InputError("weights of words must be positive and finite.")
+    mean = _Mean(
+        columns={word: i for i, word in enumerate(known)},
+        counts=counts,
+        weights=table @ rows.T,
+        bias=shift,
+        cut=words,
+        lowercase=lowercase,
+    )
+    bag = Bag(
+        words=mean.words,
+        values=mean.values,
+        weights=mean.weights,
+        sizes=np.abs(table) @ np.abs(rows).T,
+        intercept=shift,
+        norm="l1",
+        proportional=True,
+    )
+    name = f"mean of word vectors {object_fingerprint([known, table, rows, shift, counts])}"
+    return Function(
+        function=mean.outputs, classes=tuple(map(str, classes)), scale=scale, name=name, bag=bag
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Mean:
+    """The mean of vectors, as columns whose values are how often a word counts."""
+
+    columns: dict[str, int]
+    counts: Float[np.ndarray, " columns"]
+    weights: Float[np.ndarray, "columns C"]
+    bias: Float[np.ndarray, " C"]
+    cut: Callable[[str], Sequence[tuple[int, int]]] | None
+    lowercase: bool
+
+    def words(self, text: str) -> ReadWords:
+        """Return the words of a text, and the column of each that is known."""
+        if self.cut is None:
+            spans = tuple(match.span() for match in WORD.finditer(text))
+        else:
+            spans = tuple((int(a), int(b)) for a, b in self.cut(text))
+        found = [text[a:b] for a, b in spans]
+        strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
+        column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)
+        known = np.flatnonzero(column >= 0)
+        return ReadWords(strings, spans, known, column[known])
+
+    def values(
+        self, _: str, columns: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Return how much each column counts: as often as it stands there."""
+        return self.counts[columns] * counts
+
+    def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs; a text without known words has the bias alone."""
+        rows = []
+        for text in texts:
+            column = self.words(text).column
+            weigh = self.counts[column]
+            rows.append(weigh @ self.weights[column] / max(weigh.sum(), 1e-300) + self.bias)
+        return np.array(rows)
+
+
+def _matrix(name: str, given: Any) -> Float[np.ndarray, "C e"]:
+    try:
+        array = np.atleast_2d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
+    if array.ndim != 2 or not np.isfinite(array).all():
+        raise InputError(f"{name} must have finite rows of numbers; got shape {array.shape}.")
+    return array
