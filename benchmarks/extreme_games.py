@@ -180,7 +180,9 @@ def regression(f: Numbers, d: int, *, bandwidth: float, penalty: float, rows: in
         for n, (w, y) in enumerate(zip(weight, f, strict=True)):
             line = mpmath.fdot(list(beta), [x[n] for x in columns])
             left, total = left + w * (y - line) ** 2, total + w * (y - mean) ** 2
-        return Fit(list(beta)[1:], beta[0], 1 - left / total if total else mpf(1))
+        # An f that does not vary in sixty digits is met by a constant; the rest is their rounding.
+        varies = total > mass * (mpf(10) ** (5 - DIGITS) * max(map(abs, f))) ** 2
+        return Fit(list(beta)[1:], beta[0], 1 - left / total if varies else mpf(1))
 
 
 def mean_changes(f: Numbers, d: int, weight: Callable[[int], Any]) -> Numbers:

@@ -58,6 +58,7 @@ IDS = {
     },
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
+    "coverage_held_out": {"cells", "lime-sampled_and_20", "shapley_heavy_40"},
     "extreme_games": {"violations", "refused", "lime", "lime_intercept", "shapley_mean_field"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "faithfulness_per_second_deep": {
@@ -114,6 +115,7 @@ NEEDS = {
 }
 SCRIPTS = {
     "coverage": "coverage_study",
+    "coverage_held_out": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
@@ -141,6 +143,8 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         for one in tiny("bert", labels=2):
             one.save_pretrained(tmp_path / "model")
         more = ["--model", tmp_path / "model"]
+    if name == "coverage_held_out":
+        more = ["--held-out"]
     if name.startswith("faithfulness"):
         more += ["--judge", "--timed", 1, "--figure", tmp_path / "figure.svg"]
     script = SCRIPTS.get(name, name.split("_")[0])

@@ -24,41 +24,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 
-# Public names and where they live; each is imported when it is first used.
+# Public names by where they live; each is imported when it is first used.
 _HOME = {
-    "AttentionClassifier": "limelight.models.attention",
-    "Check": "limelight.checks",
-    "Comparison": "limelight.results",
-    "DomainError": "limelight.errors",
-    "Evaluation": "limelight.data",
-    "Explanation": "limelight.results",
-    "InputError": "limelight.errors",
-    "Judgement": "limelight.judging",
-    "LabelledTexts": "limelight.data",
-    "Model": "limelight.models",
-    "Run": "limelight.runs",
-    "SamplingPlan": "limelight.results.plan",
-    "Serving": "limelight.serving",
-    "compare": "limelight.verbs",
-    "evaluate": "limelight.data",
-    "explain": "limelight.verbs",
-    "explain_classes": "limelight.verbs",
-    "explain_data": "limelight.runs",
-    "game": "limelight.verbs",
-    "judge": "limelight.judging",
-    "load": "limelight.models",
-    "methods": "limelight.verbs",
-    "plan": "limelight.explainers.plan",
-    "pooling_classifier": "limelight.models.pooling",
-    "pooling_game": "limelight.theory.attention_pooling",
-    "read_labelled": "limelight.data",
-    "register": "limelight.explainers.registry",
-    "save_folder": "limelight.models.attention",
-    "serve": "limelight.serving",
-    "surrogate": "limelight.explainers.surrogate",
-    "train": "limelight.training",
-    "verify": "limelight.checks",
-    "wrap": "limelight.models",
+    name: f"limelight.{home}"
+    for home, names in {
+        "checks": "Check verify",
+        "data": "Evaluation LabelledTexts evaluate read_labelled",
+        "errors": "DomainError InputError",
+        "explainers.plan": "plan",
+        "explainers.registry": "register",
+        "explainers.surrogate": "surrogate",
+        "judging": "Judgement judge",
+        "models": "Model load wrap",
+        "models.attention": "AttentionClassifier save_folder",
+        "models.pooling": "pooling_classifier",
+        "results": "Comparison Explanation",
+        "results.plan": "SamplingPlan",
+        "runs": "Run explain_data",
+        "serving": "Serving serve",
+        "theory.attention_pooling": "pooling_game",
+        "training": "train",
+        "verbs": "compare explain explain_classes game methods",
+    }.items()
+    for name in names.split()
 }
 _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)

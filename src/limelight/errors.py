@@ -26,8 +26,8 @@ class InputError(ValueError):
 
     one_text = False
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(shown(message))
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class DomainError(InputError):

@@ -131,7 +131,7 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--format", "png"], "a figure goes to a file; add --output NAME.png."),
         (["x y", "--set", "bandwidth"], "a setting is written name=value; got 'bandwidth'."),
         (["x y", "--set", "bandwith=1"], "Did you mean 'bandwidth'?"),
-        (["x y", "--features", "word"], "no features 'word'. Did you mean 'words'?"),
+        (["x y", "--features", "word"], "no features 'word'."),
         (
             ["x y", "--scale", "probabilty"],
             "no scale 'probabilty'. Did you mean 'probability'? "

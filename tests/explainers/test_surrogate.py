@@ -189,4 +189,4 @@ def test_the_command_line_gives_values_errors_and_r2(limelight):
     assert "bound" not in e or e["bound"] is None
     wrong = limelight("explain", "--method", "surrogate", "--set", "values=banzaf", text)
     assert wrong.code == 2
-    assert "no values 'banzaf'. Did you mean 'banzhaf'?" in wrong.err
+    assert "no values 'banzaf'." in wrong.err

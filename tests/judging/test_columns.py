@@ -215,7 +215,7 @@ def test_columns_are_asked_for_by_name():
     assert wanted_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
     assert wanted_columns("all") == wanted_columns(None) | {"sanity"}
     assert wanted_columns([]) == set()
-    with pytest.raises(InputError, match=r"no column .aditivity.\. Did you mean .additivity."):
+    with pytest.raises(InputError, match=r"no column .aditivity.\."):
         wanted_columns(["aditivity"])
     found = judge(MODEL, TEXTS[:2], ["loo"], columns=[])
     assert found["loo"].columns == ()

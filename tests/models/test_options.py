@@ -202,7 +202,7 @@ def test_options_change_the_fingerprint():
     ("changes", "sentence"),
     [
         ({"skip": "mean"}, "a skip connection needs both its kind (skip) and its weights (W_s)."),
-        ({"skip": "means"}, "no skip 'means'. Did you mean 'mean'?"),
+        ({"skip": "means"}, "no skip 'means'."),
         ({"b_q": np.zeros((3, 4))}, "b_q has shape (3, 4), but its axis d_att must be 5."),
         (
             {"attention": "additive"},
@@ -210,7 +210,7 @@ def test_options_change_the_fingerprint():
             "units (w_a).",
         ),
         ({"w_a": np.zeros((3, 5))}, "additive attention needs both its name (attention)"),
-        ({"attention": "aditive"}, "no attention 'aditive'. Did you mean 'additive'?"),
+        ({"attention": "aditive"}, "no attention 'aditive'."),
         (
             {"attention": "additive", "w_a": np.zeros((3, 4))},
             "w_a has shape (3, 4), but its axis d_att must be 5.",

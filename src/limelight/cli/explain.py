@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from limelight import verbs
 from limelight.cli.data_run import DataRun
 from limelight.cli.options import Asking, QuestionOptions, names_in
-from limelight.cli.output import only, show, write
+from limelight.cli.output import only, put, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
 from limelight.results import Explanation
@@ -74,10 +74,8 @@ def _show(
             one = ((i, [x] if isinstance(x, Explanation) else x) for i, x in numbered)
             rows = ((i, e) for i, several in one for e in several)
             write(explanations_csv(rows), output, go_on=answers.how_to_go_on)
-        case "html":
-            write([only(results, form).to_html()], output)
         case _:
-            only(results, form).save_figure(str(output))
+            put(only(results, form), form, output)
     answers.finish(said=form in ("terminal", "json", "html"))
 
 

@@ -89,7 +89,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     runs = list(_lines(shortened(pieces(explanations[0]), CUT_MARK), indent))
     block = max((run.y for run in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
-    said = textwrap.wrap(_opening(explanations), NOTE_LETTERS)
+    said = _opening(explanations, "words", NOTE_LETTERS)
     head = MARGIN + len(said) * NOTE_LINE + LINE
     height = len(explanations) * (block + gap) - gap + head + MARGIN + LINE
     figure = Figure(figsize=(WIDTH / 72, height / 72))
@@ -109,9 +109,11 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     return figure
 
 
-def _opening(explanations: Sequence[Explanation], marked: str = "words") -> str:
+def _opening(explanations: Sequence[Explanation], marked: str, letters: int) -> list[str]:
+    """Return the sentence above a figure in lines, few even where the names of classes are long."""
     marks: Marks = {hue: mark.replace("words", marked) for hue, mark in COLOURS.items()}
-    return visible(printed("".join(opening(explanations, marks))))
+    said = visible(printed("".join(opening(explanations, marks))))
+    return textwrap.wrap(said, letters, max_lines=4, placeholder=" …")
 
 
 def explained(e: Explanation) -> str:
@@ -228,7 +230,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     if k < 1:
         raise InputError(f"a bar chart needs at least one bar; got k={k}.")
     order = strongest(e.scores, k)
-    said = textwrap.wrap(_opening([e], "bars"), 92)
+    said = _opening([e], "bars", 92)
     figure, axes = canvas(6.0, 0.7 + 0.26 * len(order) + 0.14 * len(said))
     colours = [hex_colour(ramp(side(e, size))[-1]) for size in strengths(e)[order]]
     error = None if e.stderr is None else e.stderr[order]

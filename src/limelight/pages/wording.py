@@ -15,7 +15,6 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import one_line
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -41,8 +40,8 @@ def aims(e: Explanation) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a class in quotes, and no more of it than a sentence bears."""
-    return f"“{one_line(name)}”"
+    """Return the name of a class in quotes."""
+    return f"“{name}”"
 
 
 def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
@@ -167,7 +166,7 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     """
     e = explanations[0]
     name, sure = said(e)
-    return "The model says ", one_line(name), f"{sure} {_speaking(explanations, marks)}"
+    return "The model says ", name, f"{sure} {_speaking(explanations, marks)}"
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
