@@ -68,7 +68,7 @@ def test_a_bound_that_is_too_small_is_found(monkeypatch, method):
         return [replace(found, bound=0.1 * found.bound) for found in way.explain(settings, reading)]
 
     broken = replace(real, ways=(replace(way, explain=spoiled),))
-    monkeypatch.setitem(METHODS, method, broken)
+    monkeypatch.setitem(METHODS._known, method, broken)
     failed = [c for c in verify(tiny_model(3, scale=0.3), "w1 w5 never w5 w8") if not c.passed]
     assert [c.method for c in failed] == [method]
     assert failed[0].against.endswith("by all 16 subsets of 4 words, its bound")
