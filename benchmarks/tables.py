@@ -18,6 +18,7 @@ README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
 TRANSFORMERS = Path(__file__).parents[1] / "docs" / "transformers.md"
+COEFFICIENTS = Path(__file__).parents[1] / "docs" / "coefficients.md"
 SUMMARIES = Path(__file__).parents[1] / "docs" / "summaries.md"
 ORDER = (
     "prediction",
@@ -36,6 +37,8 @@ ORDER = (
     "faithfulness_per_second_deep",
     "faithfulness_per_second_cuda",
     "ceilings",
+    "linear",
+    "linear_coefficients",
     "live",
     "huggingface",
     "huggingface_cuda",
@@ -81,6 +84,7 @@ def _tables() -> tuple[tuple[Path, str, str], ...]:
         (STANDARD_ERRORS, coverage_table(), "results"),
         (DATASETS, cost_table(), "results"),
         (TRANSFORMERS, transformer_table(), "results"),
+        (COEFFICIENTS, coefficient_table(), "results"),
         (SUMMARIES, drives_table("shipped"), "shipped model"),
         (SUMMARIES, drives_table("minilm"), "MiniLM"),
     )
@@ -113,6 +117,24 @@ def coverage_table() -> str:
         ),
     ]
     return "\n" + "\n".join(lines) + "\n\n"
+
+
+def coefficient_table() -> str:
+    """Return what coefficient × value says beside exact values, one column for each data set."""
+    found = json.loads((RESULTS / "linear_coefficients.json").read_text(encoding="utf-8"))
+    rows: dict[str, list[str]] = {}
+    columns: dict[str, str] = {}
+    for measure in found["measures"]:
+        title, what = measure["what"].split(": ", 1)
+        columns[title] = measure["note"]
+        rows.setdefault(what, []).append(f"{measure['value']:.3f}".replace("-", "−"))
+    lines = [
+        f"| | {' | '.join(columns)} |",
+        "| --- |" + " ---: |" * len(columns),
+        f"| texts | {' | '.join(columns.values())} |",
+        *(f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()),
+    ]
+    return "\n" + "\n".join(lines) + f"\n\n{found['data']}.\n\n"
 
 
 def _cell(held: float, notices: float, either: float) -> str:

@@ -71,6 +71,13 @@ IDS = {
     },
     "surrogate": {"r2_linear_100", "r2_chosen_100", "error_surrogate_100", "fit_seconds_100"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
+    "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},
+    "linear_coefficients": {
+        "imdb_ratio",
+        "ag_news_off_mean_field",
+        "sst2_top_five",
+        "imdb_share_u",
+    },
     "live": {"live_size", "shapley_tokens_shown", "lime_distinct_words_ratio"},
     "walk": {"lime_now", "lime_earlier", "compare_ratio", "explain_calls_now", "serve_files_now"},
     "datasets": {
@@ -97,6 +104,8 @@ NEEDS = {
     "datasets": ("pyarrow",),
     "serving": ("starlette", "uvicorn"),
     "walk": ("starlette", "uvicorn", "pyarrow"),
+    "linear": ("sklearn", "pyarrow"),
+    "linear_coefficients": ("sklearn", "pyarrow"),
     "live": ("playwright",),
     "extreme_games": ("mpmath",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
@@ -125,7 +134,9 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     if name == "live" and not Path("/usr/bin/chromium").exists():
         pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
-    more = ["--device", "cpu"] if name == "corpus_cpu" else []
+    more = {"corpus_cpu": ["--device", "cpu"], "linear_coefficients": ["--coefficients"]}.get(
+        name, []
+    )
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"):
         from tiny_transformers import tiny
 
@@ -150,7 +161,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     assert IDS[name] <= set(ids)
     values = {measure["id"]: measure["value"] for measure in found["measures"]}
     # A share may be worse than chance; R² of noise is negative, and so may be a difference of two.
-    signed = ("",) if name.startswith("faithfulness") else ("r2_", "gain_", "said_")
+    signed = ("",) if name.startswith(("faithfulness", "linear_")) else ("r2_", "gain_", "said_")
     assert all(value >= 0 for id, value in values.items() if not id.startswith(signed))
     exact = {
         "prediction": {"prediction_difference_float64": 1e-12},

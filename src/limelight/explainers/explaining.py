@@ -172,8 +172,10 @@ def is_one(text: Any) -> bool:
 
 def listed(text: Any) -> list[Any]:
     """Return one text, one pair of texts, or a list of either, as a list."""
-    if is_one(text):
-        return [text if isinstance(text, str) else checked_text_or_pair(text)]
+    if isinstance(text, str):
+        return [text]
+    if isinstance(text, tuple):
+        return [checked_text_or_pair(text)]
     if not isinstance(text, Sequence) or isinstance(text, bytes):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)
