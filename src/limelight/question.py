@@ -258,7 +258,7 @@ class Question:
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked."""
-        return answering(model, self.features)
+        return answering(model, self.features, self.scale)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""

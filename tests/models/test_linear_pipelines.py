@@ -262,6 +262,23 @@ def test_probabilities_of_one_class_against_the_rest_are_explained():
     assert dict(zip(e.features, e.scores, strict=True))["cast"] == pytest.approx(whole - less)
 
 
+def test_probabilities_are_asked_as_they_have_no_exact_formula():
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression(C=10))
+    model, text = limelight.wrap(pipeline), "good dull film"
+    e = limelight.explain(model, text, "shapley", scale="probability")
+    texts = [without(e, row) for row in all_keeps(3)]
+    expected = pipeline.predict_proba(texts)[:, 1] @ shapley_weights(3)
+    np.testing.assert_allclose(e.scores, expected, atol=1e-9)
+
+
+def test_the_table_of_methods_says_why_a_pipeline_is_asked():
+    asked = limelight.wrap(fitted(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()))
+    row = limelight.methods(asked)["shapley"]
+    assert "asked, since a column of several words" in row.cost
+    exact = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    assert "asked" not in limelight.methods(exact)["shapley"].cost
+
+
 def test_words_in_one_column_are_one_word_and_that_is_said():
     model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
     e = limelight.explain(model, TEXT)

@@ -17,7 +17,7 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import CAPABILITIES, Model
+from limelight.models import CAPABILITIES, Model, why_not
 from limelight.question import Question
 from limelight.results.method_table import MethodRow, MethodTable, SettingRow, WayRow
 
@@ -225,6 +225,8 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         ways = () if way is None else (way,)
         why = refusal(method, model, []) if way is None else None
         cost = (way and way.cost) or cost
+        if way is not None and way.needs is None and method.ways[0].needs == "games":
+            cost = f"{cost}; asked, since {why_not(model, 'games')}"
     defaults, rows = setting_defaults(method), []
     for way in ways:
         own = defaults | dict(way.defaults)

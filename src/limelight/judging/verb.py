@@ -25,6 +25,7 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models.protocol import answering
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
 from limelight.text import Given, joined
@@ -135,7 +136,7 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    model = checked_model(model)
+    model = answering(checked_model(model), "words", scale)
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
     wanted = wanted_columns(columns)

@@ -160,13 +160,15 @@ class Function:
         """Return what is left when words are deleted, for all masks at once."""
         return cast(Bag, self.bag).games(documents, features)
 
-    def of_units(self, features: Any) -> "Function":
-        """Return the same for these features: where words may share a column, it is asked."""
+    def asked_about(self, features: Any, scale: str) -> "Function":
+        """Return the same for such a question: what has no exact answer is asked."""
         # A group of tokens is an array or a list, and only a string can be "words".
         words = isinstance(features, str) and features == "words"
-        if self.bag is None or self.bag.proportional or words:
+        if self.bag is None or (scale != "probability" and (self.bag.proportional or words)):
             return self
         why = "what a word does under this norm cannot be shared out among the units it is part of"
+        if scale == "probability":
+            why = "probabilities are no quotients of sums over words"
         return replace(self, bag=None, asked_because=why)
 
     @property

@@ -241,10 +241,10 @@ def playing(model: Model) -> Games | None:
     return cast(Games, model) if why_not(model, "games") is None else None
 
 
-def answering(model: Model, features: Any) -> Model:
-    """Return ``model`` as it answers about ``features``: exactly, or by being asked."""
-    own: Callable[[Any], Model] | None = getattr(model, "of_units", None)
-    return model if own is None else own(features)
+def answering(model: Model, features: Any, scale: str) -> Model:
+    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked."""
+    own: Callable[[Any, str], Model] | None = getattr(model, "asked_about", None)
+    return model if own is None else own(features, scale)
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
