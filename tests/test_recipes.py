@@ -156,6 +156,37 @@ def test_the_recipe_of_a_head_is_its_probability(encoder):
     assert trained["explanation"].classes == ("negative", "positive")
 
 
+class FastText:
+    """What fastText's own model shows; its output is the softmax of a matrix times the mean."""
+
+    words = ("good", "bad", "film", "</s>")
+    table = np.random.default_rng(0).normal(size=(4, 3))
+    head = np.random.default_rng(1).normal(size=(2, 3))
+
+    def get_words(self):
+        return list(self.words)
+
+    def get_word_vector(self, word):
+        return self.table[self.words.index(word)]
+
+    def get_output_matrix(self):
+        return self.head
+
+    def get_labels(self):
+        return ["__label__no", "__label__yes"]
+
+
+def test_the_recipe_of_a_mean_of_vectors_is_its_network():
+    network = FastText()
+    made = run("The mean of word vectors (fastText, static embeddings)", network=network,
+               text="good film unknown film")  # fmt: skip
+    read = [0, 2, 2, 3]
+    expected = network.head @ network.table[read].mean(axis=0)
+    np.testing.assert_allclose(made["model"].logits(["good film unknown film"])[0], expected)
+    assert made["explanation"].bound is not None
+    assert made["explanation"].target == "yes"
+
+
 def test_the_recipe_of_an_onnx_folder_is_its_network(encoder, tmp_path):
     onnx = pytest.importorskip("onnx", reason="the recipe needs onnx, to write a folder for it")
     pytest.importorskip("onnxruntime", reason="the recipe needs onnxruntime")

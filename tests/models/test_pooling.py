@@ -21,11 +21,12 @@ def by_hand(words, weights, bias):
     return HEAD @ (w @ np.array([VECTORS[word] for word in words]) / w.sum()) + bias
 
 
+@pytest.mark.parametrize("always", [(), ("bad",)])
 @pytest.mark.parametrize("features", ["words", "positions"])
 @pytest.mark.parametrize("weights", [None, {"good": 3.0, "film": 0.2}])
-def test_the_mean_of_word_vectors_is_explained_exactly(weights, features):
+def test_the_mean_of_word_vectors_is_explained_exactly(weights, features, always):
     model = limelight.pooling_classifier(
-        VECTORS, HEAD, [0.5, -1.0], classes=["no", "yes"], weights=weights
+        VECTORS, HEAD, [0.5, -1.0], classes=["no", "yes"], weights=weights, always=always
     )
     text = "Good film, unheard of: a good plot, dull."
     e = limelight.explain(model, text, "shapley", target="yes", features=features, tolerance=1e-9)
@@ -34,11 +35,14 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features):
     f = [
         by_hand(
             [
-                w
-                for row, kept in zip(places, mask, strict=True)
-                if kept
-                for w in row
-                if w in VECTORS
+                *always,
+                *(
+                    w
+                    for row, kept in zip(places, mask, strict=True)
+                    if kept
+                    for w in row
+                    if w in VECTORS
+                ),
             ],
             weights or {},
             np.array([0.5, -1.0]),
@@ -46,7 +50,7 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features):
         for mask in keep
     ]
     assert np.abs(e.scores - np.array(f) @ shapley_weights(len(places))).max() <= e.bound
-    assert e.base_value == pytest.approx(-1.0)
+    assert e.base_value == pytest.approx(by_hand(always, weights or {}, np.array([0.5, -1.0]))[1])
     whole = model.logits([text])[0, 1]
     assert e.base_value + e.scores.sum() == pytest.approx(whole, abs=1e-6)
     again = limelight.explain(pickle.loads(pickle.dumps(model)), text, "shapley", target="yes")
@@ -66,6 +70,7 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features):
         ({"bias": [1.0]}, "a number for each of 2 rows; got 1"),
         ({"weights": {"good": -1.0}}, "must be positive and finite"),
         ({"head": "x"}, "head must be an array of numbers"),
+        ({"always": ["</s>"]}, "always names '</s>', which has no vector"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(given, sentence):

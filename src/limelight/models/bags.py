@@ -24,7 +24,8 @@ _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any pow
 class ReadWords(NamedTuple):
     """The words of a text, and for each of its column entries the word and the column.
 
-    A word may have several entries, or none where the model does not read it.
+    A word may have several entries, or none where the model does not read it; an entry of the word
+    -1 is there whatever the text.
     """
 
     strings: tuple[str, ...]
@@ -78,7 +79,7 @@ class Bag:
     def apart(self, document: Document, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
         entries: _Entries = document.input
-        return self.proportional or _apart(entries.part, features.of_token[entries.word])
+        return self.proportional or _apart(entries.part, _owners(entries, features))
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents; removed words vanish, and the rest is divided anew."""
@@ -86,7 +87,7 @@ class Bag:
         D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
         for i, (document, own) in enumerate(zip(documents, features, strict=True)):
             entries: _Entries = document.input
-            owner = own.of_token[entries.word]
+            owner = _owners(entries, own)
             if not self.apart(document, own):
                 raise DomainError(
                     "a word of this text belongs to several features, and under this norm what it "
@@ -154,6 +155,11 @@ def _merged(
         f"score: {', '.join(map(repr, shown))}{' and others' * (len(set(label.values())) > 3)}."
     )
     return tuple(label.get(string, string) for string in read.strings), (notice,)
+
+
+def _owners(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
+    """The feature of every entry; -1 where it always stays."""
+    return np.where(entries.word < 0, -1, features.of_token[entries.word])
 
 
 def _apart(part: Int[np.ndarray, " entries"], owner: Int[np.ndarray, " entries"]) -> bool:

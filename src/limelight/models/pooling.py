@@ -14,12 +14,13 @@ from limelight.shapes import Float, Int
 
 
 def pooling_classifier(
-    vectors: Mapping[str, Sequence[float]],
+    vectors: Mapping[str, Any],
     head: Any,
     bias: Any = None,
     *,
     classes: Sequence[str],
     weights: Mapping[str, float] | None = None,
+    always: Sequence[str] = (),
     words: Words | None = None,
     lowercase: bool = True,
     scale: str = "logit",
@@ -38,6 +39,8 @@ def pooling_classifier(
         Names of the classes.
     weights
         How much each word counts in the mean, a positive number; by default 1.
+    always
+        Known words that take part in every mean, such as "</s>" of fastText. They are no features.
     words
         Function from a text to the (start, end) of its words, as in :func:`limelight.wrap`.
     lowercase
@@ -68,7 +71,11 @@ def pooling_classifier(
     counts = np.array([(weights or {}).get(word, 1.0) for word in known], dtype=np.float64)
     if not ((counts > 0) & np.isfinite(counts)).all():
         raise InputError("weights of words must be positive and finite.")
+    for word in always:
+        if word not in vectors:
+            raise InputError(f"always names {word!r}, which has no vector.")
     mean = _Mean(
+        always=np.array([known.index(word) for word in always], dtype=int),
         columns={word: i for i, word in enumerate(known)},
         counts=counts,
         weights=table @ rows.T,
@@ -100,6 +107,7 @@ class _Mean:
     counts: Float[np.ndarray, " columns"]
     weights: Float[np.ndarray, "columns C"]
     bias: Float[np.ndarray, " C"]
+    always: Int[np.ndarray, " m"]
     cut: Callable[[str], Sequence[tuple[int, int]]] | None
     lowercase: bool
 
@@ -113,7 +121,8 @@ class _Mean:
         strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
         column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)
         known = np.flatnonzero(column >= 0)
-        return ReadWords(strings, spans, known, column[known])
+        word = np.concatenate([np.full(len(self.always), -1), known])
+        return ReadWords(strings, spans, word, np.concatenate([self.always, column[known]]))
 
     def values(
         self, _: str, columns: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
