@@ -1,6 +1,7 @@
 """TF-IDF, counts and hashes under linear classifiers: exact values against the pipeline itself."""
 
 import itertools
+import os
 import pickle
 
 import numpy as np
@@ -188,9 +189,10 @@ def test_every_classifier_is_exact(classifier, classes):
 
 
 @pytest.mark.slow
-def test_two_thousand_pipelines_are_exact():
-    """Every vectorizer with every classifier, two and three classes, four sets of data."""
-    several = itertools.product(VECTORIZERS, CLASSIFIERS, (2, 3), range(4))
+def test_every_vectorizer_with_every_classifier_is_exact():
+    """Two and three classes; PIPELINE_SEEDS=4 tries more than two thousand, in two minutes."""
+    seeds = range(int(os.environ.get("PIPELINE_SEEDS", "1")))
+    several = itertools.product(VECTORIZERS, CLASSIFIERS, (2, 3), seeds)
     worst = [
         check_exact(
             fitted(VECTORIZERS[one](), CLASSIFIERS[other](), classes=classes, seed=seed),
@@ -199,7 +201,7 @@ def test_two_thousand_pipelines_are_exact():
         for one, other, classes, seed in several
         if not (one in SIGNED and other in COUNTING)
     ]
-    assert len(worst) > 2000
+    assert len(worst) > 500 * len(seeds)
     assert 1e-4 < max(worst) <= 1
 
 
