@@ -80,7 +80,9 @@ def test_the_table_for_a_model_says_how_or_why_not():
     table = limelight.methods(FUNCTION)
     assert table["lime"].ways[0].exactness == "sampled"
     assert "samples" in [setting.name for setting in table["lime"].ways[0].settings]
-    assert table["lime"].cost == "one call of the model per sample"
+    assert table["lime"].cost == (
+        "one call of the model per sample; asked, since a function of texts shows only its answers"
+    )
     assert limelight.methods(tiny_model())["lime"].cost.startswith("milliseconds, exact")
     assert table["gxi"].ways == ()
     assert table["gxi"].refused == (
