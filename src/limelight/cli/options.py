@@ -26,7 +26,7 @@ from limelight.text import Given, one_line
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
     """Return the number that was written; cyclopts would round 1.5 without a word."""
     try:
-        return int(tokens[0].value)
+        return int(re.sub(r"\.0*$", "", tokens[0].value))
     except ValueError:
         written = one_line(tokens[0].value, 40)
         raise ValueError(f"it must be a whole number; got {written}.") from None
