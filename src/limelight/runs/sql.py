@@ -204,8 +204,8 @@ def confidence(link: str) -> str:
     elif link in ("sigmoid", "ovr"):  # each of several classes has a probability of its own
         several = f"0.5 * (1 + tanh({first} / 2))"
         if link == "ovr":
-            each = "list_transform(prediction, lambda x: 0.5 * (1 + tanh(x::DOUBLE / 2)))"
-            several = f"{several} / list_sum({each})"
+            each = f"(1 + exp(-{first})) / (1 + exp(-x::DOUBLE))"
+            several = f"1 / list_sum(list_transform(prediction, lambda x: {each}))"
     return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
 
 
