@@ -84,9 +84,7 @@ class Targets:
             if self.link == "sigmoid":
                 return slopes
             # (s_c/Σs)' by the rule for quotients: what raises another class lowers this one.
-            total = np.maximum(own.sum(-1, keepdims=True), 1e-300)
-            explained = (p * chosen).sum(-1, keepdims=True)
-            return (slopes - explained * own * (1 - own)) / total
+            return p * (1 - own) * (chosen - (p * chosen).sum(-1, keepdims=True))
         slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
         return slopes if f.shape[-1] > 1 else slopes[..., 1:]
 

@@ -72,7 +72,8 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
         "import resource, sys\n"
         "from limelight.cli import main\n"
         "try:\n"
-        f"    main(['evaluate', '--data', {str(data)!r}, '--format', 'json'])\n"
+        "    main(['evaluate', '--labels', 'negative,positive', '--format', 'json', '--data',\n"
+        f"          {str(data)!r}])\n"
         "finally:\n"
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
     )

@@ -35,7 +35,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 WORDS = (
     *("good", "bad", "film", "plot", "cast", "dull", "great", "awful"),
@@ -50,6 +50,27 @@ def shout(text):
 
 def stems(text):
     return [word.strip(".,;:!")[:4] for word in text.split()]
+
+
+def pairs_of_words(text):
+    words = text.split()
+    return words + [" ".join(two) for two in itertools.pairwise(words)]
+
+
+def negated(text):
+    return text.lower().replace("not good", "not_good")
+
+
+class PerLength(CountVectorizer):
+    """Counts over the length of the text, which a deleted word changes for the others."""
+
+    def transform(self, raw_documents):
+        found = super().transform(raw_documents)
+        return found.multiply(1 / np.maximum(found.sum(axis=1), 1)).tocsr()
+
+    def fit_transform(self, raw_documents, y=None):
+        super().fit_transform(raw_documents, y)
+        return self.transform(raw_documents)
 
 
 VECTORIZERS = {
@@ -229,6 +250,21 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             "a norm comes after its columns were mixed",
         ),
         (CountVectorizer(), LogisticRegression(), (Normalizer("max"),), "'max' norm"),
+        (
+            TfidfVectorizer(),
+            LogisticRegression(),
+            (SelectKBest(chi2, k=9), TfidfTransformer(norm=None)),
+            "weighed after they were divided",
+        ),
+        (
+            TfidfVectorizer(token_pattern=r"(?<!so )\w\w+"),
+            LogisticRegression(),
+            (),
+            "stands around",
+        ),
+        (PerLength(), LogisticRegression(), (), "not those of a linear classifier of words"),
+        (TfidfVectorizer(analyzer=pairs_of_words), LogisticRegression(), (), "among others than"),
+        (TfidfVectorizer(preprocessor=negated), LogisticRegression(), (), None),
         (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
         (
             TfidfVectorizer(),
@@ -240,6 +276,10 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
 )
 def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
     model = limelight.wrap(fitted(vectorizer, classifier, between=between))
+    if why is None:  # words that change others are found when they come
+        with pytest.raises(limelight.InputError, match="among others than alone"):
+            limelight.explain(model, "not very good film", "shapley")
+        return
     assert why in model.capabilities["games"]
     found = limelight.explain(model, TEXT, "shapley", pairs=2)
     assert found.bound is None
@@ -288,6 +328,28 @@ def test_words_in_one_column_are_one_word_and_that_is_said():
     assert "good" in plain.features
     assert "Good" not in plain.features
     assert not any("one word to this model" in notice for notice in plain.notices)
+
+
+def test_a_pipeline_that_was_fitted_again_is_found_out():
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    model = limelight.wrap(pipeline)
+    texts, labels = corpus(1, 2)
+    pipeline.fit(texts, [f"class {y}" for y in labels])
+    with pytest.raises(limelight.InputError, match="wrap it again"):
+        limelight.explain(model, TEXT, "shapley")
+
+
+def test_words_that_are_one_are_protected_together():
+    model = limelight.wrap(fitted(VECTORIZERS["hash, few columns"](), LogisticRegression()))
+    (name,) = [x for x in limelight.explain(model, TEXT).features if "film" in x.split(" / ")]
+    assert " / " in name
+    assert name not in limelight.explain(model, TEXT, protect=["film"]).features
+
+
+def test_a_classifier_of_pairs_of_classes_is_asked():
+    machine = SVC(kernel="linear", decision_function_shape="ovo")
+    model = limelight.wrap(fitted(TfidfVectorizer(), machine, classes=3))
+    assert "does not choose the class of its largest score" in model.capabilities["games"]
 
 
 def test_a_word_that_the_pipeline_does_not_know_does_nothing():

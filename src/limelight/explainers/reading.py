@@ -352,7 +352,8 @@ def _features(
     document: Document, question: Question, protect: frozenset[str], pieces: bool
 ) -> Features:
     strings = document.tokens.strings if protect else ()
-    kept = {string for string in strings if string.lower() in protect}
+    # Words that are one to the model are named together.
+    kept = {s for s in strings if not protect.isdisjoint([s.lower(), *s.lower().split(" / ")])}
     if pieces:  # each by itself
         alone = features_of(document, "positions", protect=kept, side=question.side)
         return replace(alone, unit="tokens")

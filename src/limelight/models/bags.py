@@ -13,7 +13,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.shapes import Float, Int
+from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
@@ -138,23 +138,29 @@ def _merged(
     names: dict[int, dict[str, None]] = {}
     for one, word in zip(part.tolist(), read.word.tolist(), strict=True):
         names.setdefault(one, {})[read.strings[word]] = None
-    groups = {
-        name: group for group in map(tuple, names.values()) if len(group) > 1 for name in group
-    }
-    if not groups:
-        return read.strings, ()
-    # Chains of shared columns are followed to their end: a~b and b~c are one group.
     together: dict[str, set[str]] = {}
-    for group in groups.values():
-        union = set(group).union(*(together.get(name, set()) for name in group))
+    for group in names.values():
+        # Chains of shared columns are followed to their end: a~b and b~c are one group.
+        union = set(group).union(*(together.get(name, ()) for name in group))
         together.update(dict.fromkeys(union, union))
-    label = {name: " / ".join(sorted(union)) for name, union in together.items()}
+    if all(len(union) == 1 for union in together.values()):
+        return read.strings, ()
+    label = {name: " / ".join(sorted(union)) for name, union in together.items() if len(union) > 1}
     shown = sorted(set(label.values()))[:3]
     notice = (
         "Words that stand in one column of the vectorizer are one word to this model, and have one "
         f"score: {', '.join(map(repr, shown))}{' and others' * (len(set(label.values())) > 3)}."
     )
     return tuple(label.get(string, string) for string in read.strings), (notice,)
+
+
+def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
+    """Return the text with spaces where the features stood that are not kept."""
+    letters = list(document.text)
+    for places, stays in zip(features.spans, keep, strict=True):
+        for start, end in () if stays else places:
+            letters[start:end] = " " * (end - start)
+    return "".join(letters)
 
 
 def _owners(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:

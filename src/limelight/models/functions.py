@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import InputError, about_text, nearest
+from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.models.bags import Bag
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
@@ -31,10 +31,11 @@ from limelight.text import (
     one_line,
 )
 from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.ratio_game import RatioGame, full_value, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
+_SAME = 1e-6  # of the largest output
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -137,7 +138,7 @@ class Function:
             found: Sequence[Any] = word_spans(text)
         else:
             found = self.words(text)
-            _check_words(found, text)
+            check_words(found, text)
         if not len(found):
             raise InputError(f"{name} has no words; give at least one word.")
         return [(int(a), int(b)) for a, b in found]
@@ -158,7 +159,14 @@ class Function:
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return what is left when words are deleted, for all masks at once."""
-        return cast(Bag, self.bag).games(documents, features)
+        game = cast(Bag, self.bag).games(documents, features)
+        # The weights are those of the day it was wrapped; what it answers is asked anew.
+        found, answers = full_value(game), self.outputs(documents)
+        if not np.all(np.abs(found - answers) <= _SAME * (1 + np.abs(answers).max())):
+            raise DomainError(
+                "this model no longer answers as it did when it was wrapped; wrap it again."
+            )
+        return game
 
     def asked_about(self, features: Any, scale: str) -> "Function":
         """Return the same for such a question: what has no exact answer is asked."""
@@ -355,7 +363,7 @@ def word_spans(text: str) -> list[Span]:
     return [(starts[m.start()], starts[m.end()]) for m in WORD.finditer("".join(signs))]
 
 
-def _check_words(spans: Sequence[Any], text: str) -> None:
+def check_words(spans: Sequence[Any], text: str) -> None:
     """Refuse words that are out of order, overlap, or lie outside the text."""
     end = 0
     for span in spans:

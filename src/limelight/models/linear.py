@@ -15,14 +15,19 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.bags import Bag, ReadWords
+from limelight.models.bags import Bag, ReadWords, blanked
 from limelight.models.protocol import class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
-from limelight.theory.ratio_game import full_value
+from limelight.theory.per_document import one_document
+from limelight.theory.ratio_game import value
 
 _SAME = 1e-6  # of the largest output; single precision is ten times better
+_LEFT_OUT = 4  # words of each, one at a time
 _PROBES = 12  # words of the vocabulary in a text to try out, at most
+
+
+_AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
 class LinearPipeline(NamedTuple):
@@ -55,11 +60,14 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
         return _linear_pipeline(pipeline)
     except _NotLinearError as why:
         return str(why)
+    except InputError:
+        return "its tokenizer reads words otherwise among others than alone"
+    except Exception as error:  # of steps that may do anything: what cannot be tried out is asked
+        return f"it could not be taken apart ({type(error).__name__})"
 
 
 def _linear_pipeline(pipeline: Any) -> LinearPipeline:
-    steps = [step for _, step in getattr(pipeline, "steps", ())]
-    steps = [step for step in steps if step is not None and not isinstance(step, str)]
+    steps = _flat(pipeline)
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
         raise _NotLinearError("it does not begin with a vectorizer of words")
     vectorizer, *middle, last = steps
@@ -89,7 +97,8 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     )
     texts = _probes(vectorizer)
     answers = read.outputs(texts)
-    _check_answers(bag, texts, answers)
+    _check_answers(bag, read, texts)
+    _check_choice(pipeline, texts, answers)
     return LinearPipeline(bag, read.outputs, _link(pipeline, last, texts, answers))
 
 
@@ -140,20 +149,34 @@ class _Vectors:
         wanted = list(self._analyze(text))
         cuts = [partial(_by_words, self._analyze, pattern) for pattern in _WORDS]
         cuts.insert(0, partial(_by_pattern, self.vectorizer))
-        for cut in cuts:
+        for number, cut in enumerate(cuts):
             words = cut(text)
             flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
-            if [token for _, token in flat] == wanted and words:
+            if not words or [token for _, token in flat] != wanted:
+                continue
+            if number == 0 or self._apart(text, words):
                 column = self._columns(wanted)
                 word = np.array([i for i, _ in flat], dtype=int)
                 spans, names, _ = zip(*words, strict=True)
                 known = column >= 0
                 return ReadWords(names, spans, word[known], column[known])
+        if not text.strip():
+            raise InputError("the text has no words; give at least one word.")
         raise InputError(
             "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
-            "among others than alone, so that none can be removed exactly. Wrap the function "
-            "instead: limelight.wrap(pipeline.predict_proba, classes=[…])."
+            "among others than alone, so that none can be removed exactly. Wrap what it answers "
+            "with instead, such as limelight.wrap(pipeline.predict_proba, classes=[…])."
         )
+
+    def _apart(self, text: str, words: "_Words") -> bool:
+        """Whether no word changes how another is read: each is left out once."""
+        for i, ((start, end), _, _) in enumerate(words):
+            rest = [token for j, (_, _, own) in enumerate(words) if j != i for token in own]
+            left, right = text[:start], text[end:]
+            for without in (f"{left}{' ' * (end - start)}{right}", f"{left}{right.lstrip(' ')}"):
+                if list(self._analyze(without)) != rest:
+                    return False
+        return True
 
     @cached_property
     def _analyze(self) -> Callable[[str], list[str]]:
@@ -171,6 +194,8 @@ class _Vectors:
         return kept
 
     def _columns(self, tokens: list[str]) -> Int[np.ndarray, " n"]:
+        if not tokens:
+            return np.zeros(0, dtype=int)
         if hasattr(self.vectorizer, "vocabulary_"):
             known = self.vectorizer.vocabulary_
             found = np.array([known.get(token, -1) for token in tokens], dtype=int)
@@ -180,6 +205,17 @@ class _Vectors:
             found = np.full(len(tokens), -1)
             found[hashed.row] = hashed.col
         return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
+
+
+def _flat(pipeline: Any) -> list[Any]:
+    """Return the steps of a pipeline, those of pipelines inside it too, without empty ones."""
+    steps = []
+    for _, step in getattr(pipeline, "steps", ()):
+        if hasattr(step, "steps"):
+            steps += _flat(step)
+        elif step is not None and not isinstance(step, str):
+            steps.append(step)
+    return steps
 
 
 def _kinds(step: Any) -> set[str]:
@@ -196,6 +232,9 @@ def _check_words(vectorizer: Any) -> None:
             f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
             "each of them"
         )
+    pattern = getattr(vectorizer, "token_pattern", None)
+    if isinstance(pattern, str) and (_AROUND.search(pattern) or re.fullmatch(pattern, "")):
+        raise _NotLinearError("its token pattern looks at what stands around a word")
     if getattr(vectorizer, "input", "content") != "content":
         raise _NotLinearError("its vectorizer reads files")
 
@@ -217,8 +256,9 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
                         "it takes logarithms of values that were divided by a norm"
                     )
                 nonlinear = True
-            norm = step.norm or norm
-            cut = number
+            if step.norm is None and norm is not None:
+                raise _NotLinearError("its columns are weighed after they were divided by a norm")
+            norm, cut = step.norm, number
         elif not (_is_selection(step) or _is_scaling(step)):
             if "TruncatedSVD" not in kinds:
                 raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
@@ -237,8 +277,8 @@ def _is_selection(step: Any) -> bool:
 
 def _is_scaling(step: Any) -> bool:
     """Whether ``step`` divides every column by a number and does nothing else."""
-    centred = getattr(step, "with_mean", False) or getattr(step, "with_centering", False)
-    return bool(_kinds(step) & {"MaxAbsScaler", "StandardScaler", "RobustScaler"}) and not centred
+    more = any(getattr(step, name, False) for name in ("with_mean", "with_centering", "clip"))
+    return bool(_kinds(step) & {"MaxAbsScaler", "StandardScaler", "RobustScaler"}) and not more
 
 
 def _pulled_back(
@@ -326,9 +366,12 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
         return []
     pattern, prepared = re.compile(vectorizer.token_pattern), vectorizer.build_preprocessor()
     group = pattern.groups
-    found = [(m.span(group), prepared(m.group(group))) for m in pattern.finditer(text)]
+    matches = [match for match in pattern.finditer(text) if match.group(group)]
+    found = [(match.span(group), prepared(match.group(group))) for match in matches]
     # Letters may change in number when they become small or lose their accents.
-    if [name for _, name in found] != list(pattern.findall(prepared(vectorizer.decode(text)))):
+    if [name for _, name in found] != [
+        token for token in pattern.findall(prepared(vectorizer.decode(text))) if token
+    ]:
         return []
     stop = vectorizer.get_stop_words() or ()
     return [(span, name, [] if name in stop else [name]) for span, name in found]
@@ -356,13 +399,29 @@ def _probes(vectorizer: Any) -> list[str]:
     return [" ".join(picked), f"{picked[0]} {picked[-1]} {picked[0]}", "a text of other words"]
 
 
-def _check_answers(bag: Bag, texts: list[str], answers: Float[np.ndarray, "n C"]) -> None:
-    """Refuse a pipeline whose answers are not those of the bag."""
-    for text, answer in zip(texts, answers, strict=True):
+def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
+    """Refuse a pipeline whose answers, with words and without, are not those of the bag."""
+    for text in texts:
         document = bag.read(text)
-        found = full_value(bag.games([document], [features_of(document)]))[0]
+        features = features_of(document)
+        d = len(features)
+        keep = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)[:_LEFT_OUT]])
+        keep = np.concatenate([keep, np.arange(d)[None] < np.array([[1], [d // 2]])])
+        found = value(one_document(bag.games([document], [features]), 0), keep).T
+        answer = read.outputs([blanked(document, features, row) for row in keep])
         if not np.all(np.abs(found - answer) <= _SAME * (1 + np.abs(answer).max())):
             raise _NotLinearError("its answers are not those of a linear classifier of words")
+
+
+def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:
+    """Refuse a classifier that does not choose the class of its largest output."""
+    classes = getattr(pipeline, "classes_", None)
+    if classes is None or getattr(pipeline[-1], "multilabel_", False):
+        return
+    best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+    chosen = np.asarray(pipeline.predict(texts))
+    if chosen.ndim != 1 or not (chosen == np.asarray(classes)[best.astype(int)]).all():
+        raise _NotLinearError("it does not choose the class of its largest score")
 
 
 def _link(pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> str:

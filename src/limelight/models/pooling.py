@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords
-from limelight.models.functions import WORD, Function, Words
+from limelight.models.functions import WORD, Function, Words, check_words
 from limelight.models.scikit import object_fingerprint
 from limelight.shapes import Float, Int
 
@@ -48,7 +48,21 @@ def pooling_classifier(
     scale
         What f is: a "logit", or a "score" without probabilities.
     """
+    if not isinstance(vectors, Mapping):
+        raise InputError(f"vectors must map words to vectors; got {type(vectors).__name__}.")
+    if isinstance(classes, str):
+        raise InputError(f"classes must be a list of names; got {classes!r}.")
+    if scale not in ("logit", "score"):
+        raise InputError(f"scale must be 'logit' or 'score' here; got {scale!r}.")
     known = list(vectors)
+    if lowercase and (capital := next((w for w in known if w != w.lower()), None)) is not None:
+        raise InputError(
+            f"vectors have {capital!r}, which is never found in small letters; give words in small "
+            "letters, or lowercase=False."
+        )
+    for word in weights or ():
+        if word not in vectors:
+            raise InputError(f"weights name {word!r}, which has no vector.")
     if not known:
         raise InputError("a mean of word vectors needs the vector of one word at least; got none.")
     rows = _matrix("head", head)
@@ -61,14 +75,14 @@ def pooling_classifier(
             "vectors must be finite and as long as the rows of head, here "
             f"{rows.shape[1]}; got shape {table.shape}."
         )
-    shift = np.zeros(len(rows)) if bias is None else np.asarray(bias, dtype=np.float64).reshape(-1)
+    shift = np.zeros(len(rows)) if bias is None else _matrix("bias", bias).reshape(-1)
     if shift.shape != (len(rows),):
         raise InputError(f"bias must have a number for each of {len(rows)} rows; got {len(shift)}.")
     if len(rows) not in ({len(classes), 1} if len(classes) == 2 else {len(classes)}):
         raise InputError(
             f"head must have a row for each of {len(classes)} classes; got {len(rows)}."
         )
-    counts = np.array([(weights or {}).get(word, 1.0) for word in known], dtype=np.float64)
+    counts = _matrix("weights", [(weights or {}).get(word, 1.0) for word in known])[0]
     if not ((counts > 0) & np.isfinite(counts)).all():
         raise InputError("weights of words must be positive and finite.")
     for word in always:
@@ -92,7 +106,8 @@ def pooling_classifier(
         norm="l1",
         proportional=True,
     )
-    name = f"mean of word vectors {object_fingerprint([known, table, rows, shift, counts])}"
+    parts = [known, table, rows, shift, counts, list(always), words, lowercase, scale]
+    name = f"mean of word vectors {object_fingerprint(parts)}"
     return Function(
         function=mean.outputs, classes=tuple(map(str, classes)), scale=scale, name=name, bag=bag
     )
@@ -116,7 +131,9 @@ class _Mean:
         if self.cut is None:
             spans = tuple(match.span() for match in WORD.finditer(text))
         else:
-            spans = tuple((int(a), int(b)) for a, b in self.cut(text))
+            found_spans = self.cut(text)
+            check_words(found_spans, text)
+            spans = tuple((int(a), int(b)) for a, b in found_spans)
         found = [text[a:b] for a, b in spans]
         strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
         column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)

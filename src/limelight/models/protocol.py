@@ -274,10 +274,12 @@ def class_probabilities(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
             "explain the score."
         )
-    if link in ("sigmoid", "ovr") and outputs.shape[1] > 1:
+    if link == "sigmoid" and outputs.shape[1] > 1:
         # 1/(1 + e^−f) overflows at f = −710; the hyperbolic tangent does nowhere.
-        each = 0.5 * (1 + np.tanh(outputs / 2))
-        return each if link == "sigmoid" else each / np.maximum(each.sum(1, keepdims=True), 1e-300)
+        return 0.5 * (1 + np.tanh(outputs / 2))
+    if link == "ovr" and outputs.shape[1] > 1:
+        # s_c/Σs is the softmax of log s, in which no s underflows.
+        outputs = -np.logaddexp(0, -outputs)
     if outputs.shape[1] == 1:
         outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=1)
     # The largest is taken off, which a softmax does not notice, and no exponential overflows.

@@ -100,7 +100,9 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
     answer = getattr(pipeline, kind)
     _check_reads_texts(pipeline, answer, options)
-    own = {"scale", "mask", "words", "pairs"} & options.keys()  # which only a function has
+    # Options that only a function has; several labels must be the pipeline's own.
+    own = {"scale", "mask", "words", "pairs"} & options.keys()
+    own |= {"multi_label"} & options.keys() if not getattr(last, "multilabel_", False) else set()
     linear = "of its options" if own else linear_pipeline(pipeline)
     if isinstance(linear, str):
         # A distance to a plane is not a log-odds: its softmax would be a probability in name only.

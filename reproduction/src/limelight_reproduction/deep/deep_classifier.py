@@ -30,6 +30,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "freezes": "the deep networks are explained by the paper's methods",
         "chooses": None,
         "collapses": "what follows the attention of a deep network is not linear",
+        "games": "the layers of a deep network mix its words",
         "pieces": _WORDS,
         "cuts": "the deep networks are explained on the window they were trained for",
         "shuffles": "the deep networks are explained as they were trained",

@@ -70,6 +70,7 @@ function show() {
 }
 
 // The sentence of the reports (pages/wording.py): what the model says, and for whom scores speak.
+/** @returns {[any, any, any]} */
 function opening({ prediction, probabilities, logits, index }) {
   const { classes } = explainer, single = logits.length < probabilities.length;
   const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
