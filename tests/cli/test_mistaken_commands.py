@@ -2,11 +2,13 @@
 
 import csv
 import io
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import limelight as library
+from limelight.cli import COMMANDS, app
 from limelight.cli.output import ENDINGS
 from limelight.errors import DomainError
 from limelight.results.explanation import explanations_csv
@@ -178,3 +180,31 @@ def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, na
         f"Error: --set is for settings of the methods; '{name}' belongs to the command itself, see "
         "--help.\n"
     )
+
+
+NEEDED = {  # by commands that do not begin without
+    "judge": ("--data", "x.csv"),
+    "summarize": ("run",),
+    "train": ("--data", "x.csv", "--output", "model"),
+}
+
+
+def test_whole_numbers_are_not_rounded(limelight):
+    """cyclopts would take 1.5 for 2, in every option whose type is int."""
+    asked = set()
+    for command in COMMANDS:
+        for option in app[command].assemble_argument_collection():
+            if option.hint is not int and int not in get_args(option.hint):
+                continue
+            run = limelight(command, *NEEDED.get(command, ()), option.name, "1.5")
+            assert (run.code, run.out) == (2, ""), command
+            said = f"Error: Invalid value for {option.name}: it must be a whole number; got 1.5.\n"
+            assert run.err == said, command
+            asked.add((command, option.name))
+    assert {("explain", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_only_commands_that_read_labels_offer_to_name_them(limelight, command):
+    reads = command in ("explain", "evaluate")
+    assert ("with labelled data" in " ".join(limelight(command, "--help").out.split())) == reads

@@ -92,3 +92,18 @@ def test_columns_of_the_data_may_bear_the_names_of_ours(tmp_path):
     assert (found["data.error"], found["data.pair"]) == (["x", "y"], ["p", "q"])
     assert {one["slice"] for one in run.slices("row").to_pylist()} == {"3", "4"}
     assert {one["slice"] for one in run.slices("data.row").to_pylist()} == {"5", "6"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_no_text_for_any_reader(tmp_path, encoding):
+    (tmp_path / "a.csv").write_text("text\na good film\n", encoding)
+    readers = (read_texts, read_labelled)
+    for read in (
+        *readers,
+        lambda path: limelight.explain_data(
+            limelight.load(), path, "lime", output=tmp_path / "run"
+        ),
+    ):
+        with pytest.raises(InputError, match=r"a.csv' must be UTF-8 text; its header is not\."):
+            read(tmp_path / "a.csv")
+    assert not (tmp_path / "run").exists()

@@ -67,6 +67,37 @@ def test_whoever_says_which_is_which_is_believed(given):
         ClassLabels(CLASSES, ["Worlds"])
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("World, World", "must name each class once; 'World' is there twice"),
+        (["World", "World"], "must name each class once; 'World' is there twice"),
+        ("neg=World,neg=Sports", "must name each label once; 'neg' is there twice"),
+        ({1: "World", "1.0": "Sports"}, "must name each label once; '1' is there twice"),
+    ],
+)
+def test_a_label_or_a_class_that_is_named_twice_is_refused(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        label_classes(given)
+
+
+def test_labels_that_become_one_class_bring_a_notice(model):
+    data = {"text": TEXTS, "label": [NEWS[i].lower()[:1] + str(i) for i in NUMBERS]}
+    apart = {"w0": "World", "s1": "Sports", "b2": "Business", "s3": "Sci/Tech"}
+    assert not limelight.evaluate(model, data, labels=apart).notices
+    found = limelight.evaluate(model, data, labels=apart | {"s3": "sports"})
+    said = "--labels (labels= in Python) makes the labels 's1', 's3' one class, 'Sports'."
+    assert found.notices == (said,)
+    labelled = read_labelled(data, labels=apart | {"s3": "Sports"})
+    assert labelled.notices == (said,)
+
+
+def test_classes_that_are_exchanged_are_exchanged_once(model):
+    swapped = {"World": "Sports", "Sports": "World"}
+    data = {"text": ["about world today", "about sports today"], "label": ["Sports", "World"]}
+    assert limelight.evaluate(model, data, labels=swapped).accuracy == 1.0
+
+
 def test_what_matches_no_class_is_listed_with_the_classes():
     said = ClassLabels(("negative", "positive")).unmatched(["pos", "neg", "positive", None])
     assert said == (

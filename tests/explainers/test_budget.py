@@ -219,8 +219,9 @@ def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
 
 
 def test_no_time_at_all_is_too_little():
-    with pytest.raises(InputError, match="a budget of 0s leaves it"):
-        limelight.explain(Counting().wrapped, " ".join(WORDS), budget=0)
+    for method in ("shapley", "loo"):  # with counts of its own, and of a fixed cost
+        with pytest.raises(InputError, match="a budget of 0s leaves it 0"):
+            limelight.explain(Counting().wrapped, " ".join(WORDS), method, budget=0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,15 @@
 import pytest
 
-from limelight.pages.wording import SIGNS, base_sentence, opening, outcomes, percent, printed
+import limelight
+from limelight.pages.wording import (
+    ONE_SIDED,
+    SIGNS,
+    base_sentence,
+    opening,
+    outcomes,
+    percent,
+    printed,
+)
 
 from render_samples import explanation
 
@@ -34,8 +43,11 @@ TWO = {"classes": ("negative", "positive"), "prediction": {"positive": -2.944}}
 TWO_LOGITS = TWO | {"prediction": {"negative": 2.944, "positive": 0.0}}
 MIRRORED = TWO | {"prediction": {"negative": 2.944, "positive": -2.944}, "link": "sigmoid"}
 TOPICS = {"classes": ("a", "b", "c"), "prediction": {"a": 2.0, "b": 1.0, "c": -3.0}}
+LOW = TOPICS | {"prediction": {"a": -1.0, "b": -1.5, "c": -3.0}}
+RIVALS = TOPICS | {"prediction": {"a": -0.405465, "b": -0.619039, "c": -1.098612}}
 STARS = {"classes": ("stars",), "prediction": {"stars": 3.5}, "target": "stars"}
 SCORES = {"link": "none", "scale": "score"}
+ONLY_FOR = {"method": "generic-attention", "signed": False}
 PROBABLE = {"scale": "probability"}
 
 
@@ -55,6 +67,17 @@ PROBABLE = {"scale": "probability"}
             SAYS_NO,
             "“positive” (logit -2.944), without a sign: blue words matter, for or against it.",
         ),
+        (
+            TWO | ONLY_FOR,
+            SAYS_NO,
+            "“positive” (logit -2.944), without a sign: blue words speak for it; what speaks "
+            "against it is not seen.",
+        ),
+        (
+            STARS | SCORES | ONLY_FOR,
+            "The model says stars +3.500. Scores are for ",
+            "“stars”, without a sign: blue words raise it; what lowers it is not seen.",
+        ),
         # Two logits are two numbers; their probabilities mirror each other, and so do log-odds.
         (TWO_LOGITS, SAYS_NO, f"“positive” (logit +0.000){BY_SIGN}against it."),
         (TWO_LOGITS | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
@@ -73,8 +96,19 @@ PROBABLE = {"scale": "probability"}
         # Labels that are each a yes or no of their own, scores of classes, and a number alone.
         (
             TOPICS | {"target": "c", "link": "sigmoid"},
-            SAYS_A.format("88.1%"),
+            "The model says a (88.1%) and b (73.1%). Scores are for ",
             f"“c” (logit -3.000){BY_SIGN}against it.",
+        ),
+        (
+            LOW | {"target": "a", "link": "sigmoid"},
+            "The model says none of its labels (highest: a 26.9%). Scores are for ",
+            f"“a” (logit -1.000){BY_SIGN}against it.",
+        ),
+        # Log-odds of classes of which one is right: 40 %, 35 % and 25 %.
+        (
+            RIVALS | {"target": "a", "link": "sigmoid"},
+            SAYS_A.format("40.0%"),
+            f"“a” (logit -0.405){BY_SIGN}against it.",
         ),
         (
             TOPICS | {"target": "c"} | SCORES,
@@ -100,6 +134,25 @@ def test_methods_with_and_without_signs_are_both_explained_and_terminals_have_no
         f"{SAYS_NO}“positive” (logit -2.944): [+] words speak for it, [-] words for “negative”. "
         "Where a method gives no sign, words with a number matter, for or against it."
     )
+    assert "".join(opening([*both, explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+        "words with a number matter, for or against it; with generic attention they speak for it, "
+        "and what speaks against it is not seen."
+    )
+    assert "".join(opening([both[0], explanation(**TWO, **ONLY_FOR)], SIGNS)).endswith(
+        "no sign, words with a number speak for it; what speaks against it is not seen."
+    )
+
+
+def test_every_method_that_does_not_see_what_speaks_against_a_class_is_known_by_name():
+    unsigned = [row for row in limelight.methods() if not row.signed]
+    found = [row.id for row in unsigned if row.blind.startswith("what speaks against the class")]
+    assert tuple(found) == ONE_SIDED
+
+
+def test_labels_of_their_own_are_all_chosen_or_none():
+    for fields, chosen in ((TOPICS, ["a", "b"]), (LOW, [])):
+        found = outcomes(explanation(**fields, target="a", link="sigmoid"))
+        assert [one.name for one in found if one.chosen] == chosen
 
 
 def test_what_is_left_without_words_is_said_of_a_class():

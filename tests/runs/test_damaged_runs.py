@@ -82,6 +82,37 @@ def test_a_shard_that_is_none_is_named_and_made_anew(copied, whole, harm):
     assert shard.read_bytes() == (whole / "shards" / "00001.parquet").read_bytes()
 
 
+def test_the_first_shard_lacks_what_only_an_explanation_needs(copied):
+    shard = copied / "shards" / "00000.parquet"
+    table = pq.read_table(shard)
+    pq.write_table(
+        table.rename_columns([n.replace("bound", "bouxd") for n in table.column_names]), shard
+    )
+    with pytest.raises(InputError, match=r"00000.parquet' is damaged \(it has no column 'bound'\)"):
+        Run(copied).summary()
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "sentence"),
+    [
+        (["methods"], [], "its methods must have different names; they are none"),
+        (["methods", 1, "id"], "lime", "they are 'lime', 'lime'"),
+        (["model", "classes", 0], "positive", "its classes must .*'positive', 'positive'"),
+        (["methods", 0, "id"], "lrp", "explanations by lime, and its run.json names lrp, gxi; put"),
+        (["data", "files", 0, "rows"], 11, r"00002.parquet' is damaged \(it has 8 rows\)"),
+    ],
+)
+def test_a_plan_that_contradicts_itself_or_the_shards_is_refused(copied, at, value, sentence):
+    plan = copied / "run.json"
+    record = inner = json.loads(plan.read_text())
+    for step in at[:-1]:
+        inner = inner[step]
+    inner[at[-1]] = value
+    plan.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=sentence):
+        Run(copied).summary()
+
+
 def test_a_shard_in_the_place_of_another_is_not_taken_for_it(copied):
     first, second = (copied / "shards" / f"0000{n}.parquet" for n in (0, 1))
     shutil.copy(second, first)

@@ -1,5 +1,6 @@
 """Mistakes, representative texts, slices and two runs, against plain loops and brute force."""
 
+import io
 import itertools
 import json
 import math
@@ -7,6 +8,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from limelight.errors import InputError
 
@@ -72,6 +74,15 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
         side = 1 if row["predicted"] == e.target else -1
         for_it = [(side * s, w) for w, s in zip(e.features, e.scores, strict=True)]
         assert row["words"] == [w for s, w in sorted(for_it, reverse=True)[:5] if s > 0]
+    # The same words stand in the summary, its JSON and on the terminal.
+    told = [row["words"] for row in table[:7]]
+    assert [list(one.words) for one in view.mistakes] == told
+    summary = run.summary(by=None, top=7)
+    written = json.loads(summary.to_json())["views"][0]["mistakes"]
+    assert [one["words"] for one in written] == told
+    Console(file=(file := io.StringIO()), width=140).print(summary)
+    lines = [one for one in file.getvalue().splitlines() if one.startswith("mistake ")]
+    assert [one.split("%: ")[1].rstrip() for one in lines] == [", ".join(one) for one in told[:3]]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,14 @@ def test_the_prediction_is_there_without_any_method(shipped):
 
 @pytest.mark.parametrize(
     ("kind", "methods"),
-    [("signed", ["loo"]), ("unsigned", ["alpha-avg"]), ("mixed", ["loo", "alpha-avg"])],
+    [
+        ("signed", ["loo"]),
+        ("unsigned", ["alpha-avg"]),
+        ("one-sided", ["generic-attention"]),
+        ("signed unsigned", ["loo", "alpha-avg"]),
+        ("signed one-sided", ["loo", "generic-attention"]),
+        ("signed unsigned one-sided", ["loo", "alpha-avg", "generic-attention"]),
+    ],
 )
 def test_the_page_opens_with_the_sentence_of_the_reports(shipped, kind, methods):
     c = limelight.compare(shipped, TEXT, methods=methods)

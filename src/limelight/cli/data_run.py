@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console, run_shown, tell
-from limelight.cli.options import Asking, PairColumn, QuestionOptions, TextColumn, names_in
+from limelight.cli.options import (
+    Asking,
+    PairColumn,
+    QuestionOptions,
+    TextColumn,
+    WholeNumberOrNone,
+    names_in,
+)
 from limelight.cli.output import parsed_settings
 from limelight.errors import InputError, nearest
 
@@ -62,14 +69,14 @@ class DataRun:
     pair_column: PairColumn = None
     id_column: str | None = None
     label_column: str | None = None
-    limit: int | None = None
+    limit: WholeNumberOrNone = None
     engine: str | None = None
-    workers: int | None = None
+    workers: WholeNumberOrNone = None
     gpus_per_worker: float = 0.0
     address: str | None = None
     retry: Annotated[bool, Parameter(negative=())] = False
     no_texts: Annotated[bool, Parameter(negative=())] = False
-    shard_texts: int | None = None
+    shard_texts: WholeNumberOrNone = None
     log: str | None = None
 
     def given(self, text: tuple[str, ...], asking: Asking) -> bool:

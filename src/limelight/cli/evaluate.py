@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, output_console, tell
-from limelight.cli.options import ModelOptions, PairColumn, TextColumn
+from limelight.cli.options import LabelledModelOptions, PairColumn, TextColumn
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Column, Table
 
@@ -18,7 +18,7 @@ def evaluate(
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: str | None = None,
-    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008  (it is frozen)
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """Measure a model on labelled texts.

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from limelight import verbs
 from limelight.cli.data_run import DataRun
-from limelight.cli.options import Asking, QuestionOptions, names_in
+from limelight.cli.options import Asking, AskingOrData, QuestionOptions, names_in
 from limelight.cli.output import only, put, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
@@ -21,7 +21,7 @@ def explain(
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
-    asking: Asking = Asking(),  # noqa: B008
+    asking: AskingOrData = AskingOrData(),  # noqa: B008
     data_run: DataRun = DataRun(),  # noqa: B008
 ) -> None:
     """Show which words of a text move the model, by one method; or of a whole data set, by several.

@@ -12,6 +12,7 @@ from limelight.cli.options import (
     PairColumn,
     Seed,
     TextColumn,
+    WholeNumberOrNone,
     names_in,
     number_or_name,
 )
@@ -26,7 +27,7 @@ def judge(
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     rationales: str | None = None,
-    limit: int | None = None,
+    limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
     side: str | None = None,

@@ -1,12 +1,12 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, final, get_args
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from limelight.cli.console import ProgressShown
@@ -22,8 +22,20 @@ from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
 from limelight.text import Given, one_line
 
+
+def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
+    """Return the number that was written; cyclopts would round 1.5 without a word."""
+    try:
+        return int(re.sub(r"\.0*$", "", tokens[0].value))
+    except ValueError:
+        written = one_line(tokens[0].value, 40)
+        raise ValueError(f"it must be a whole number; got {written}.") from None
+
+
 # Options of several commands, which mean the same in each.
-Seed = Annotated[int, Parameter(validator=Number(gte=0))]
+WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
+WholeNumberOrNone = Annotated[int | None, Parameter(converter=_whole_number)]
+Seed = Annotated[WholeNumber, Parameter(validator=Number(gte=0))]
 TextColumn = Annotated[
     str | None,
     Parameter(
@@ -40,7 +52,6 @@ PairColumn = Annotated[
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """Which model is asked.
@@ -57,10 +68,7 @@ class ModelOptions:
         With a causal language model: what it is asked, with {text} in it, or a list of chat
         messages as JSON.
     labels
-        The word that stands for each class there, as in negative=bad,positive=good. Without a
-        template, and with labelled data: which class a label is, where labels are numbers or other
-        names than the classes have. The classes in the order of the numbers, as in World,Sports, or
-        neg=negative,pos=positive.
+        The word that stands for each class there, as in negative=bad,positive=good.
     """
 
     model: Path | None = None
@@ -90,6 +98,23 @@ class ModelOptions:
             )
         asked = {"template": _template(self.template), "labels": _labels(self.labels)}
         return load(self.model, device=self.device, **asked)
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class LabelledModelOptions(ModelOptions):
+    """Which model is asked, where data may have labels."""
+
+    labels: Annotated[
+        str | None,
+        Parameter(
+            help="The word that stands for each class there, as in negative=bad,positive=good. "
+            "Without a template, and with labelled data: which class a label is, where labels are "
+            "numbers or other names than the classes have. The classes in the order of the "
+            "numbers, as in World,Sports, or neg=negative,pos=positive."
+        ),
+    ] = None
 
 
 def _template(written: str) -> Any:
@@ -168,7 +193,6 @@ class OutputOptions:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class Asking:
     """Of which texts and model it is asked, at what cost, and where the answer goes.
@@ -208,6 +232,15 @@ class Asking:
                 return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))
+
+
+@Parameter(name="*")
+@final
+@dataclass(frozen=True, kw_only=True)
+class AskingOrData(Asking):
+    """The same of a command that takes a data set too."""
+
+    model: LabelledModelOptions = LabelledModelOptions()
 
 
 def _notices(answer: Any) -> list[str]:

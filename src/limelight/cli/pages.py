@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console, tell
-from limelight.cli.options import OutputOptions
+from limelight.cli.options import OutputOptions, WholeNumber, WholeNumberOrNone
 from limelight.cli.output import FIGURES, put
 from limelight.errors import InputError
 from limelight.files import is_device, write_whole
@@ -27,7 +27,7 @@ def serve(
     model: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     run: Path | None = None,
     judgement: Path | None = None,
-    port: int | None = None,
+    port: WholeNumberOrNone = None,
     host: str = "127.0.0.1",
     seconds: float = 120,
     open: Annotated[bool, Parameter(negative=())] = False,
@@ -172,8 +172,8 @@ def summarize(
     *,
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     by: str = "length",
-    top: int = 20,
-    representatives: int = 8,
+    top: WholeNumber = 20,
+    representatives: WholeNumber = 8,
     against: Path | None = None,
     labels: str | None = None,
     out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)

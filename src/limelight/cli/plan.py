@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from limelight.cli.options import ModelOptions, QuestionOptions, Seed
+from limelight.cli.options import ModelOptions, QuestionOptions, Seed, WholeNumber
 from limelight.cli.output import put
 from limelight.cli.texts import OneText
 from limelight.errors import InputError
@@ -20,7 +20,7 @@ def plan(
     ridge: float = 1.0,
     row0: bool = True,
     sizes: str = "uniform",
-    pilot: Annotated[int, Parameter(validator=Number(gte=1))] = 1000,
+    pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
     seed: Seed = 0,
     one: OneText = OneText(),  # noqa: B008
     model: ModelOptions = ModelOptions(),  # noqa: B008

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, tell
-from limelight.cli.options import Seed, TextColumn
+from limelight.cli.options import Seed, TextColumn, WholeNumberOrNone
 from limelight.cli.output import named_values
 from limelight.data import LabelledTexts, read_labelled
 from limelight.errors import InputError, nearest
@@ -29,7 +29,7 @@ def train(
     validation: str | None = None,
     labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
     seed: Seed = 0,
-    epochs: int | None = None,
+    epochs: WholeNumberOrNone = None,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     device: str | None = None,
     fresh: bool = False,

@@ -1,6 +1,7 @@
 """A data set: files or a table, which column is what, and its rows."""
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -127,6 +128,8 @@ def _chosen(
         )
     columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair)
     for name in columns.named:
+        if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
+            raise InputError(_header_sentence(files[0]))
         check_column(files, name)
     for name in columns.texts:
         for file in files:
@@ -149,6 +152,7 @@ def _first(usual: Sequence[str], there: Mapping[str, str]) -> str | None:
     return next((there[name] for name in usual if name in there), None)
 
 
+_NO_NAME = re.compile(f"{LONE_SURROGATE.pattern}|\0")  # UTF-16 has a NUL beside every letter
 _NAMED = "text_column, pair_column, id_column or label_column (--text-column …)"
 
 
@@ -156,13 +160,17 @@ def check_column(files: Iterable[Source], name: str, option: str = _NAMED) -> No
     """Refuse files that lack a column; ``option`` is how another could be named."""
     for file in files:
         if name not in file.columns:
-            if any(map(LONE_SURROGATE.search, file.columns)):
-                raise InputError(f"'{file.path}' must be UTF-8 text; its header is not.")
+            if any(map(_NO_NAME.search, file.columns)):
+                raise InputError(_header_sentence(file))
             known = ", ".join(map(repr, file.columns))
             raise InputError(
                 f"'{file.path}' has no column {name!r}; it has {known}. "
                 f"Name the one that is meant: {option}."
             )
+
+
+def _header_sentence(file: Source) -> str:
+    return f"'{file.path}' must be UTF-8 text; its header is not. Convert it first."
 
 
 def fault(text: Any, noun: str = "text") -> str | None:

@@ -86,6 +86,7 @@ def evaluate(
     """
     if not isinstance(data, LabelledTexts):
         data = read_labelled(data, model.classes, part="test", labels=labels)
+        labels = None  # they have been heeded: the labels are names of classes now
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
     data, size = data.in_classes(model.classes, labels), len(model.classes)
@@ -104,7 +105,7 @@ def evaluate(
         confusion=confusion,
         seconds=seconds,
         source=data.source,
-        notices=(*counts.sentences(), *([doubt] if doubt else [])),
+        notices=(*data.notices, *counts.sentences(), *([doubt] if doubt else [])),
     )
 
 

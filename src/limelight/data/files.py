@@ -110,7 +110,7 @@ class _Arrow(Source):
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        if (twice := _repeated(self.schema.names)) is not None:
+        if (twice := repeated(self.schema.names)) is not None:
             raise InputError(f"'{self.path}' has two columns {twice!r}; rename one of them.")
         return {field.name: str(field.type) for field in self.schema}
 
@@ -261,7 +261,8 @@ class _Lines(Source):
             yield line
 
 
-def _repeated(names: Sequence[str]) -> str | None:
+def repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs twice; None where each is there once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
@@ -276,7 +277,7 @@ def _separated(
     try:
         rows = ((line, cells) for line, cells in records(lines) if cells)
         _, names = next(rows, (1, []))
-        if (twice := _repeated(names)) is not None:
+        if (twice := repeated(names)) is not None:
             raise csv.Error(f"it has two columns {twice!r}; rename one of them")
         yield dict.fromkeys(names)
         for line, cells in rows:

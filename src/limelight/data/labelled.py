@@ -23,6 +23,7 @@ from limelight.text import Given, joined
 class LabelledTexts:
     """Texts, the class number of each, the names of the classes if known, and where it came from.
 
+    ``notices`` are what a reader must know of how labels were matched with classes.
     Labels count from 0; ``classes[label]`` is the name. A text may be a pair, a tuple of two.
     """
 
@@ -30,6 +31,7 @@ class LabelledTexts:
     labels: Int[np.ndarray, " n"]
     classes: tuple[str, ...] | None = None
     source: str = "memory"
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         own = np.array(self.labels, dtype=np.int64)
@@ -65,7 +67,9 @@ class LabelledTexts:
         if (wrong := named.unmatched(names[i] for i in np.unique(self.labels))) is not None:
             raise InputError(f"in '{self.source}' {wrong}.")
         number_of = np.array([named.number(name) or 0 for name in names])
-        return replace(self, labels=number_of[self.labels], classes=tuple(classes))
+        notices = (*self.notices, *filter(None, [named.merged()]))
+        numbers = number_of[self.labels]
+        return replace(self, labels=numbers, classes=tuple(classes), notices=notices)
 
     @property
     def digest(self) -> str:
@@ -103,7 +107,7 @@ def read_labelled(
     """
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
-    texts, raw = list[Given](), list[Any]()
+    texts, raw, notices = list[Given](), list[Any](), tuple[str, ...]()
     if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
         texts, raw = _folder(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
@@ -121,8 +125,9 @@ def read_labelled(
         numbers, found = _numbered(raw, name)
     else:
         found = tuple(classes)
-        numbers = _looked_up(raw, name, ClassLabels(found, labels))
-    return LabelledTexts(texts, numbers, found, Path(name).name)
+        named = ClassLabels(found, labels)
+        numbers, notices = _looked_up(raw, name, named), tuple(filter(None, [named.merged()]))
+    return LabelledTexts(texts, numbers, found, Path(name).name, notices)
 
 
 def _is_archive(path: Path, part: str) -> bool:

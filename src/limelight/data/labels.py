@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
-from limelight.data.files import repaired
+from limelight.data.files import repaired, repeated
 from limelight.errors import InputError, nearest
 
 # What a caller may say: names of the classes in the order of the numbers, or the class of a label.
@@ -18,17 +18,28 @@ def label_classes(given: Labels | None) -> dict[str, str]:
     """Return the class of each label that a caller named.
 
     "World,Sports" and ["World", "Sports"] name the labels 0 and 1; "neg=negative,pos=positive" and
-    {"neg": "negative", "pos": "positive"} name labels that are words, or any numbers.
+    {"neg": "negative", "pos": "positive"} name labels that are words, or any numbers. A label
+    stands for one class, and a list names each class once.
     """
     if isinstance(given, str):
         parts = [part.strip() for part in given.split(",")]
         pairs = [part.partition("=") for part in parts]
         paired = all(equals for _, equals, _ in pairs)
-        given = {label: name for label, _, name in pairs} if paired else parts
-    named = given or {}
-    if not isinstance(named, Mapping):
-        named = dict(enumerate(named))
-    return {_spelled(label): str(name).strip() for label, name in named.items()}
+        named = [(label, name) for label, _, name in pairs] if paired else list(enumerate(parts))
+        listed = not paired
+    elif isinstance(given, Mapping):
+        named, listed = list(given.items()), False
+    else:
+        named, listed = list(enumerate(given or ())), True
+    labels, names = [_spelled(one) for one, _ in named], [str(name).strip() for _, name in named]
+    if (twice := repeated(labels)) is not None:
+        raise InputError(f"{_OPTION} must name each label once; {twice!r} is there twice.")
+    if listed and (twice := repeated(names)) is not None:
+        raise InputError(
+            f"{_OPTION} must name each class once; {twice!r} is there twice. To make labels one "
+            "class, write LABEL=CLASS for each."
+        )
+    return dict(zip(labels, names, strict=True))
 
 
 @final
@@ -69,6 +80,14 @@ class ClassLabels:
         ):
             if isinstance(key, str) and key in known:
                 return known[key]
+        return None
+
+    def merged(self) -> str | None:
+        """Return the notice that several of the labels given are one class; None without any."""
+        for number, name in enumerate(self.classes):
+            labels = [label for label, given in self._given.items() if given == number]
+            if len(labels) > 1:
+                return f"{_OPTION} makes the labels {_list(labels)} one class, {name!r}."
         return None
 
     def unmatched(self, labels: Iterable[Any]) -> str | None:

@@ -281,7 +281,7 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
 
 def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
     whole = whole._replace(shared=len(several) > 1)
-    calls = whole.calls - 1  # the text itself, which has been predicted
+    calls = max(whole.calls - 1, 0)  # the text itself has been predicted
     fixed, counting = 0, 0
     for one in several:
         if (counted := one.way.counted) is not None:

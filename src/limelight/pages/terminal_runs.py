@@ -105,9 +105,9 @@ def _lines(view: SummarizedView, look: Look, width: int) -> list[Text]:
     if view.compared:
         found.append(_titled("where wrong", _differing(view), look, width))
     for one in view.mistakes[:_FEW]:
-        words = "" if one.explanation is None else ", ".join(w for w, _ in one.explanation.top(5))
-        sure = sureness(one.confidence, margin=one.margin)
-        said = f"{one.label}, but {one.predicted} {sure}: {words}"
+        said = f"{one.label}, but {one.predicted} {sureness(one.confidence, margin=one.margin)}"
+        if one.words:
+            said = f"{said}: {', '.join(one.words)}"
         found.append(_titled(f"mistake {one.id}", said, look, width))
     if view.representatives:
         rows = ", ".join(one.id for one in view.representatives)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
     from limelight.results.summary import Part, SummarizedView
 
+ONE_SIDED = ("generic-attention",)  # without a sign, and of what speaks for the class alone
+ROUNDED_SUM = 2e-3  # from 1, up to which probabilities add up to it: models round theirs by 1e-3
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
 
 
@@ -103,8 +105,9 @@ def printed(sentence: str) -> str:
 
 
 class Outcome(NamedTuple):
-    """What the model says about one class; the most probable one is ``chosen``.
+    """What the model says about one class; ``chosen`` is the most probable one.
 
+    Of labels that are each a yes or no of their own, chosen are those above 50 %, if any.
     ``logit`` is what the model answered, and without a probability only a score.
     """
 
@@ -135,21 +138,45 @@ def outcomes(e: Explanation) -> list[Outcome]:
     chances: list[float | None] = [None] * len(names)
     if linked:
         chances = class_probabilities(outputs[None], e.link)[0].tolist()
-    rows, best = zip(names, outputs.tolist(), chances, strict=True), int(outputs.argmax())
-    return [Outcome(*row, j == best) for j, row in enumerate(rows)]
+    chosen = outputs > 0 if _has_labels(e) else np.arange(len(names)) == outputs.argmax()
+    rows = zip(names, outputs.tolist(), chances, chosen.tolist(), strict=True)
+    return [Outcome(*row) for row in rows]
+
+
+def _has_labels(e: Explanation) -> bool:
+    """Say whether each class is a yes or no of its own, so that none or several may be chosen.
+
+    Classes of which one is right may have log-odds too, but their probabilities add up to 1.
+    """
+    if e.link != "sigmoid" or len(e.prediction) < 2:
+        return False
+    outputs = np.array([list(e.prediction.values())], dtype=np.float64)
+    return abs(float(class_probabilities(outputs, e.link).sum()) - 1) > ROUNDED_SUM
 
 
 def said(e: Explanation) -> tuple[str, str]:
     """Return the class that the model chose, and how sure it is: ("positive", " (77.4%).")."""
     found = outcomes(e)
-    chosen = next((outcome for outcome in found if outcome.chosen), None)
-    if chosen is None:
+    if not found:
         return "nothing", "."
+    if _has_labels(e):
+        return _said_labels(found)
+    chosen = next(outcome for outcome in found if outcome.chosen)
     if len(found) == 1:
         return chosen.name, f" {chosen.logit:+.3f}."
     if chosen.probability is not None:
         return chosen.name, f" ({percent(chosen.probability)})."
     return chosen.name, "." if chosen.logit is None else f" (score {chosen.logit:+.3f})."
+
+
+def _said_labels(found: Sequence[Outcome]) -> tuple[str, str]:
+    """Return every label above 50 %, the most probable first, or the highest of those below."""
+    falling = sorted(found, key=lambda one: -(one.probability or 0.0))
+    shares = [percent(one.probability or 0.0) for one in falling]
+    above = [f"{one.name} ({p})" for one, p in zip(falling, shares, strict=True) if one.chosen]
+    if not above:
+        return "none of its labels", f" (highest: {falling[0].name} {shares[0]})."
+    return " and ".join(filter(None, [", ".join(above[:-1]), above[-1]])), "."
 
 
 Marks = Mapping[Side, str]
@@ -173,7 +200,7 @@ def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
     """Say for which class the scores speak, and what the marks mean."""
     e = explanations[0]
     about = f"Scores are for {aims(e)}{_explained_number(e)}"
-    unsigned = f"{marks['neutral']} matter, for or against it"
+    unsigned = f"{marks['neutral']} {_without_sign(explanations)}"
     if not any(one.signed for one in explanations):
         return f"{about}, without a sign: {unsigned}."
     if _is_number(e):
@@ -186,6 +213,20 @@ def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
     if all(one.signed for one in explanations):
         return sentence
     return f"{sentence} Where a method gives no sign, {unsigned}."
+
+
+def _without_sign(explanations: Sequence[Explanation]) -> str:
+    """Say what words do that have a number without a sign."""
+    one_sided = {one.method in ONE_SIDED for one in explanations if not one.signed}
+    what = (
+        ("raise it", "lowers it")
+        if _is_number(explanations[0])
+        else ("speak for it", "speaks against it")
+    )
+    if one_sided == {True}:
+        return f"{what[0]}; what {what[1]} is not seen"
+    known = f"; with generic attention they {what[0]}, and what {what[1]} is not seen"
+    return f"matter, for or against it{known if True in one_sided else ''}"
 
 
 def _is_number(e: Explanation) -> bool:

@@ -86,7 +86,8 @@ class MistakenText:
     """A text that is predicted ``predicted`` with ``confidence`` and labelled ``label``.
 
     ``confidence`` is a probability; for a model that has none it is a ``margin`` instead: how far
-    the output of the predicted class lies above the next.
+    the output of the predicted class lies above the next. ``words`` are those that spoke most for
+    the predicted class; of a method without signs, those of the largest scores.
     """
 
     row: int
@@ -96,6 +97,7 @@ class MistakenText:
     confidence: float
     explanation: Explanation | None
     margin: bool = False
+    words: tuple[str, ...] = ()
 
 
 @final

@@ -110,7 +110,7 @@ class RunJob:
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
-        if (doubt := work.unmatched(first.table())) is not None:
+        for doubt in work.doubts(first.table()):
             meter(notice=doubt)
         if meter.estimates and self.texts >= _FEW:
             workers = min(engine.workers, len(self.to_do))

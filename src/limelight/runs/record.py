@@ -85,6 +85,12 @@ def read_record(path: Path) -> RunRecord:
     try:
         record = msgspec.json.decode(content, type=RunRecord)
         _check_known(msgspec.json.decode(content), _fields(record), "$")
+        for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
+            if not given or len(set(given)) < len(given):
+                named = ", ".join(map(repr, given)) or "none"
+                raise msgspec.ValidationError(
+                    f"its {what} must have different names; they are {named}"
+                )
         rows, size = record.data.rows, record.shards.texts
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
@@ -131,8 +137,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if old.model.fingerprint != new.model.fingerprint:
         ours, theirs = (one.model.fingerprint[:_SHOWN] for one in (old, new))
         yield f"it is about another model ({ours}…, not {theirs}…)"
-    if (ours := _ids(old)) != (theirs := _ids(new)):
-        yield f"its methods are {ours}, not {theirs}"
+    if (had := _ids(old)) != (asked_for := _ids(new)):
+        yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
     asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
@@ -174,5 +180,5 @@ def _fields(record: Any) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(record), type=dict[str, Any])
 
 
-def _ids(record: RunRecord) -> str:
-    return ", ".join(method.id for method in record.methods)
+def _ids(record: RunRecord) -> list[str]:
+    return [method.id for method in record.methods]

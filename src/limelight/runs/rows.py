@@ -69,6 +69,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "diagnostics": pa.string(),
     "error": pa.string(),
 }
+NEEDED = [name for name in OWN_COLUMNS if name != "parts"]  # which older runs lack
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")

@@ -17,12 +17,11 @@ from limelight.files import write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.runs.record import RunRecord, difference, read_record, write_record
-from limelight.runs.rows import OWN_COLUMNS, explanation_of, stored_names, text_hash
+from limelight.runs.rows import NEEDED, explanation_of, stored_names, text_hash
 from limelight.text import Given, joined
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 _SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
-_NEEDED = [name for name in OWN_COLUMNS if name != "parts"]  # which older runs lack
 
 
 @final
@@ -111,7 +110,7 @@ class RunFolder:
         texts = record.texts_of(number)
         with self._sound(number), self.opened(number) as file:
             table = file.read(columns=columns)
-            for name in _NEEDED if columns is None else columns:
+            for name in NEEDED if columns is None else columns:
                 if name not in table.column_names:
                     raise pa.ArrowInvalid(f"it has no column {name!r}")
             if len(table) != len(texts) * record.rows_per_text:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import OWN_COLUMNS, stored_names
+from limelight.runs.rows import NEEDED, OWN_COLUMNS, stored_names
 from limelight.text import one_line
 
 try:
@@ -119,6 +119,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
             source = _source(paths[name])
             names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+            _check_rows(one, connection, source, names)
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
@@ -127,6 +128,25 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
                 connection.execute(statement)
         connection.execute("USE main")
         yield Database(connection)
+
+
+def _check_rows(
+    run: "Run", connection: duckdb.DuckDBPyConnection, source: str, names: Sequence[str]
+) -> None:
+    """Refuse shards that lack a column, or have other rows or methods than the plan says.
+
+    DuckDB takes the columns that it finds, and a method without a number would have no place.
+    """
+    of_shard = (len(run.record.texts_of(number)) for number in run.shards)
+    (found,) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()[0]
+    if not set(NEEDED) <= set(names) or found != sum(of_shard) * run.record.rows_per_text:
+        run.check_shards()  # names the damaged one
+    methods = connection.execute(f"SELECT DISTINCT method FROM {source} ORDER BY 1").fetchall()
+    if others := [str(method) for (method,) in methods if method not in run.methods]:
+        raise InputError(
+            f"'{run.path}' has explanations by {', '.join(others)}, and its run.json names "
+            f"{', '.join(run.methods)}; put back the run.json that they were made with."
+        )
 
 
 @contextlib.contextmanager

@@ -97,6 +97,8 @@ def _notices(words: RunWords, failed: int) -> Iterable[str]:
     if failed:
         rows = f"{failed:,} row{'s' * (failed > 1)}"
         yield f"{rows} hold an error instead of scores and take no part."
+    if (merged := run.labels.merged()) is not None:
+        yield merged
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     if (said := run.labels.unmatched(labels.to_pylist())) is not None:
         yield f"{said[0].upper()}{said[1:]}. What is said about mistakes is without these texts."
@@ -184,14 +186,16 @@ def _mistakes(words: RunWords, most: int) -> list[dict[str, Any]]:
 
 def _mistake(words: RunWords, one: Mapping[str, Any], stored: _Stored) -> MistakenText:
     id, explanation = stored[one["n"]]
+    wrong = words.run.classes[one["predicted"]]
     return MistakenText(
         row=one["row"],
         id=id,
-        predicted=words.run.classes[one["predicted"]],
+        predicted=wrong,
         label=words.run.classes[one["labelled"]],
         confidence=one["confidence"],
         margin=words.run.record.model.link == "none",
         explanation=explanation,
+        words=() if explanation is None else _spoke_for(explanation, wrong),
     )
 
 
@@ -277,27 +281,23 @@ def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
         stored = _stored(words, [one["n"] for one in found])
     rows = []
     for view, one in ((words.views[one["v"]], _mistake(words, one, stored)) for one in found):
-        about = {name: getattr(one, name) for name in _MISTAKES.names[2:-1]}
-        told = {"method": view.method, "target": view.aim, "words": _spoke_for(one)}
-        rows.append(about | told)
+        about = {name: getattr(one, name) for name in _MISTAKES.names[2:]}
+        rows.append(about | {"method": view.method, "target": view.aim})
     return pa.Table.from_pylist(rows, _MISTAKES)
 
 
-def _spoke_for(mistake: MistakenText) -> list[str]:
+def _spoke_for(e: Explanation, wrong: str) -> tuple[str, ...]:
     """Return the words that spoke most for the wrong class, which is the predicted one.
 
     A method without signs does not say what they spoke for: they are those of the largest scores.
     What speaks against one of several classes speaks for no other, and there are none then.
     """
-    e, wrong = mistake.explanation, mistake.predicted
-    if e is None:
-        return []
     if not e.signed:
-        return [word for word, _ in e.top(_STRONGEST)]
+        return tuple(word for word, _ in e.top(_STRONGEST))
     other = (e.against is None and len(e.classes or ()) == 2) or e.against == wrong
     side = 1 if e.target == wrong else -1 if other else 0
     order = np.argsort(-side * e.scores, kind="stable")[:_STRONGEST]
-    return [e.features[j] for j in order if side * e.scores[j] > 0]
+    return tuple(e.features[j] for j in order if side * e.scores[j] > 0)
 
 
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:

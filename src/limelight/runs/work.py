@@ -95,10 +95,12 @@ class ShardWork:
             asked.append(DataText(row, id, given, called))
         return asked, texts.column("error").to_pylist()
 
-    def unmatched(self, texts: pa.Table) -> str | None:
-        """Return the notice about labels of these texts that name no class; None without any."""
-        said = self._labels.unmatched(texts.column("label").unique().to_pylist())
-        return said and f"{said[0].upper()}{said[1:]}."
+    def doubts(self, texts: pa.Table) -> Iterator[str]:
+        """Yield notices: labels that are one class by request, and those here that are none."""
+        if (merged := self._labels.merged()) is not None:
+            yield merged
+        if said := self._labels.unmatched(texts.column("label").unique().to_pylist()):
+            yield f"{said[0].upper()}{said[1:]}."
 
     def _answers(
         self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -15,7 +16,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.pages.pieces import visible, writable, writable_explanation
-from limelight.pages.wording import notices, opening, outcomes, printed
+from limelight.pages.wording import ONE_SIDED, notices, opening, outcomes, printed
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
@@ -23,7 +24,11 @@ from limelight.text import Features, Span
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
-_SIGNS = {"signed": (True,), "unsigned": (False,), "mixed": (True, False)}
+_KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell of the sign
+    "signed": {},
+    "unsigned": {"signed": False},
+    "one-sided": {"signed": False, "method": ONE_SIDED[0]},
+}
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -226,7 +231,7 @@ def _value(reading: Reading) -> float:
 def _said(reading: Reading) -> dict[str, Any]:
     """Return the classes with their probabilities, what is explained, and the opening sentence.
 
-    Which one it is depends on the methods that the page shows: with signs, without, or of both.
+    Which one it is depends on the kinds of methods that the page shows, joined in their order.
     """
     targets, model = reading.targets, reading.model
     bare = Explanation(  # the prediction alone, as the views take it: without features
@@ -250,9 +255,11 @@ def _said(reading: Reading) -> dict[str, Any]:
         "value": _value(reading),
         "words": len(reading.features[0]),
         "opening": {
-            kind: shown_opening([replace(bare, signed=one) for one in signs])
-            for kind, signs in _SIGNS.items()
+            " ".join(kinds): shown_opening([replace(bare, **_KINDS[kind]) for kind in kinds])
+            for count in range(1, len(_KINDS) + 1)
+            for kinds in combinations(_KINDS, count)
         },
+        "one_sided": ONE_SIDED,
     }
 
 
