@@ -143,8 +143,9 @@ export class TextReading extends HTMLElement {
     const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
     notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
     this.#parts.key.explanations = this.explanations;
-    const kindOf = (e) => (isSigned(e) ? "signed" : found.says.one_sided.includes(e.method) ? "one-sided" : "unsigned"), shown = new Set(this.explanations.map(kindOf));
-    const kinds = ["signed", "unsigned", "one-sided"].filter((kind) => shown.has(kind));
+    const kindOf = (e) => (isSigned(e) ? "signed" : found.says.one_sided.includes(e.method) ? "one-sided" : "unsigned");
+    const shown = this.explanations.map(kindOf);
+    const kinds = ["signed", "unsigned", "one-sided"].filter((kind) => shown.some((each) => each === kind));
     this.#parts.opening.replaceChildren(...openingNodes(found.says.opening[kinds.join(" ") || "signed"]));
     this.#sayHow();
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
