@@ -1,5 +1,6 @@
 """Workers may be lost at any moment: no task is lost, none is done twice, and all are let go."""
 
+import itertools
 import threading
 
 import pytest
@@ -106,3 +107,30 @@ def test_who_stops_listening_lets_the_workers_go_and_tasks_are_not_read_ahead():
     shards.close()
     assert started.open == 0
     assert len(taken) < 12
+
+
+def test_a_task_does_not_wait_for_a_worker_that_finds_no_place():
+    """Two workers, one of which is lost; the next one would begin only when the other has gone."""
+    gone = threading.Event()
+    numbers = itertools.count()
+
+    class Placed(Worker):
+        def __init__(self):
+            self.number = next(numbers)
+
+        def get_ready(self):
+            if self.number > 1:
+                gone.wait()
+                raise LostWorkerError("there was no place")
+
+        def __call__(self, task):
+            if self.number == 1:
+                raise LostWorkerError("its machine was lost")
+            return Finished(task.number, task.texts, 1, 0, 0.0)
+
+        def close(self):
+            if self.number != 1:
+                gone.set()
+
+    found = list(finished_by_workers(Placed, 2, tasks(9)))
+    assert sorted(shard.number for shard in found) == list(range(9))

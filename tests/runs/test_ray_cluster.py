@@ -33,7 +33,6 @@ def cluster(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("RAY_CLUSTER" not in os.environ, reason="run on request: RAY_CLUSTER=1")
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_nothing_is_lost_and_nothing_done_twice_when_a_node_is_killed(cluster, tmp_path):
     import ray

@@ -17,6 +17,7 @@ from concurrent.futures import (
     wait,
 )
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, final
 
 from limelight.errors import InputError, MissingExtraError
@@ -54,7 +55,7 @@ def finished_by_workers(
     start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
     """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each."""
-    held = _Workers(start)
+    held = _Workers(start, workers)
     with ThreadPoolExecutor(workers) as threads:
         try:
             # Twice as many: nobody waits for the one who takes the shards.
@@ -84,46 +85,65 @@ def _in_flight(
 
 @final
 class _Workers:
-    """Workers for any thread that has a task; one that is lost is replaced by a new one."""
+    """At most so many workers, for any thread that has a task; one that is lost is replaced.
 
-    def __init__(self, start: Callable[[], Worker]) -> None:
-        self._start, self._open, self._lock = start, True, threading.Lock()
+    Nobody waits for a certain worker: a new one may find no place as long as another is there, as
+    on a cluster that has lost a machine, and who has a task takes whichever is free first.
+    """
+
+    def __init__(self, start: Callable[[], Worker], most: int) -> None:
+        self._start, self._most, self._there = start, most, 0
+        self._open, self._lock = True, threading.Lock()
         self._all: list[Worker] = []
-        self._idle: list[Worker] = []
+        self._free: SimpleQueue[Worker | BaseException] = SimpleQueue()
 
     def finished(self, task: Task) -> Finished:
         """Return the shard of ``task``, in which a few workers may be lost."""
         reason = None
         for _ in range(_TRIES):
-            worker = self._ready()
+            worker = self._taken()
             try:
                 shard = worker(task)
             except LostWorkerError as error:
                 worker.close()
                 reason = error
+                with self._lock:
+                    self._there -= 1
             else:
-                self._idle.append(worker)
+                self._free.put(worker)
                 return shard
         raise InputError(
             f"shard {task.number} has ended {_TRIES} workers ({reason}); they may lack memory: use "
             "fewer of them. What is finished is kept."
         )
 
-    def _ready(self) -> Worker:
+    def _taken(self) -> Worker:
+        """Wait for a free worker; one more is started where none is free and fewer are there."""
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        for _ in range(_TRIES):
-            worker = self._started()
-            try:
-                worker.get_ready()
-            except LostWorkerError:
-                worker.close()
-            else:
-                return worker
-        raise InputError(
-            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
-        )
+            if self._free.empty() and self._there < self._most:
+                self._there += 1
+                threading.Thread(target=self._get_another, daemon=True).start()
+        found = self._free.get()
+        if isinstance(found, BaseException):
+            self._free.put(found)  # whoever waits as well hears it too
+            raise found
+        return found
+
+    def _get_another(self) -> None:
+        try:
+            for _ in range(_TRIES):
+                worker = self._started()
+                try:
+                    worker.get_ready()
+                except LostWorkerError:
+                    worker.close()
+                else:
+                    return self._free.put(worker)
+            raise InputError(
+                f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
+            )
+        except BaseException as error:  # for the threads that have tasks: nobody waits for this one
+            self._free.put(error)
 
     def _started(self) -> Worker:
         with self._lock:
@@ -138,6 +158,7 @@ class _Workers:
             self._open = False
         for worker in self._all:
             worker.close()
+        self._free.put(CancelledError())
 
 
 _PATIENCE = 5.0  # seconds for a killed process to be gone
