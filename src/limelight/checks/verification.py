@@ -17,6 +17,7 @@ from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, class_probabilities, why_not
 from limelight.models.attention import AttentionClassifier, encoded
 from limelight.models.attention.weights import wide_weights
+from limelight.models.bags import blanked
 from limelight.models.functions import Function
 from limelight.models.protocol import collapsing, document_by
 from limelight.results import Explanation, Pairs
@@ -120,20 +121,10 @@ def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.n
     if collapsing(reading.model) is not None:
         outputs = classifier(reading).logits_of_ids(masked_rows(reading, keep))
     else:
-        outputs = cast(Function, reading.model).logits(_without(reading, keep))
+        (document,), (features,) = reading.documents, reading.features
+        texts = [blanked(document, features, row) for row in keep]  # no vectorizer reads a space
+        outputs = cast(Function, reading.model).logits(texts)
     return reading.targets.value(outputs[:, None])[:, 0]
-
-
-def _without(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[Given]:
-    """Return the text with spaces in place of removed words, which no vectorizer reads."""
-    (document,), (features,) = reading.documents, reading.features
-    gone = np.zeros((len(features), len(document.text)), bool)
-    for j, places in enumerate(features.spans):
-        for start, end in places:
-            gone[j, start:end] = True
-    blank = (~keep).astype(int) @ gone > 0
-    letters = np.array(list(document.text))
-    return ["".join(np.where(row, " ", letters)) for row in blank]
 
 
 POSITIONS = 25  # tokens at which gradients are differentiated again

@@ -7,7 +7,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from limelight.errors import InputError, about_text, nearest
+from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
@@ -25,9 +25,10 @@ from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of
 from limelight.theory.namespace import array_like
-from limelight.theory.ratio_game import RatioGame, empty_value, of_outputs
+from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
 _SHOWN = 8  # windows
+_SAME = 1e-6  # of the largest output, or of 1; single precision is ten times better
 
 
 @final
@@ -122,7 +123,14 @@ class Reading:
         if self._tables is not None:
             return self.collapsed.game
         if self.shared.played is None:
-            self.shared.played = cast(Games, self.model).games(self.documents, self.features)
+            game = cast(Games, self.model).games(self.documents, self.features)
+            # A game is made of what a model held when it was wrapped, its answers are of today.
+            room = _SAME * (1 + np.abs(self.outputs).max())
+            if not np.all(np.abs(full_value(game) - self.outputs) <= room):
+                raise DomainError(
+                    "this model no longer answers as it did when it was wrapped; wrap it again."
+                )
+            self.shared.played = game
         return self.shared.played
 
     @cached_property

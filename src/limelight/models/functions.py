@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, about_text, nearest
+from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
 from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
@@ -31,14 +31,13 @@ from limelight.text import (
     one_line,
 )
 from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, full_value, value
+from limelight.theory.ratio_game import RatioGame, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
-_SAME = 1e-6  # of the largest output
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
-WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
@@ -134,14 +133,9 @@ class Function:
         return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
 
     def _words(self, name: str, text: str) -> list[Span]:
-        if self.words is None:
-            found: Sequence[Any] = word_spans(text)
-        else:
-            found = self.words(text)
-            check_words(found, text)
-        if not len(found):
+        if not (found := word_spans(text, self.words)):
             raise InputError(f"{name} has no words; give at least one word.")
-        return [(int(a), int(b)) for a, b in found]
+        return found
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
@@ -159,14 +153,7 @@ class Function:
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return what is left when words are deleted, for all masks at once."""
-        game = cast(Bag, self.bag).games(documents, features)
-        # The weights are those of the day it was wrapped; what it answers is asked anew.
-        found, answers = full_value(game), self.outputs(documents)
-        if not np.all(np.abs(found - answers) <= _SAME * (1 + np.abs(answers).max())):
-            raise DomainError(
-                "this model no longer answers as it did when it was wrapped; wrap it again."
-            )
-        return game
+        return cast(Bag, self.bag).games(documents, features)
 
     def asked_about(self, features: Any, scale: str) -> "Function":
         """Return the same for such a question: what has no exact answer is asked."""
@@ -350,20 +337,24 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
     return Function(function=function, **{**given, **own})
 
 
-def word_spans(text: str) -> list[Span]:
+def word_spans(text: str, words: Words | None = None) -> list[Span]:
     """Return where the words of ``text`` stand: runs of letters and digits, and every other sign.
 
-    Characters are what a reader sees as one: an emoji with its skin tone is one word.
+    Characters are what a reader sees as one: an emoji with its skin tone is one word. ``words`` may
+    be another function that says where they stand.
     """
+    if words is not None:
+        _check_words(found := words(text), text)
+        return [(int(a), int(b)) for a, b in found]
     if text.isascii():
-        return [match.span() for match in WORD.finditer(text)]
+        return [match.span() for match in _WORD.finditer(text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
     # The first sign of each character stands for it; a digit on a keycap is no digit.
     signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
-    return [(starts[m.start()], starts[m.end()]) for m in WORD.finditer("".join(signs))]
+    return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
 
 
-def check_words(spans: Sequence[Any], text: str) -> None:
+def _check_words(spans: Sequence[Any], text: str) -> None:
     """Refuse words that are out of order, overlap, or lie outside the text."""
     end = 0
     for span in spans:

@@ -16,6 +16,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blanked
+from limelight.models.functions import word_spans
 from limelight.models.protocol import class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
@@ -83,7 +84,7 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         raise _NotLinearError("hashed columns with signs are not there or not there")
 
     read = _Vectors(vectorizer, tuple(before), tuple(after), classifier)
-    arrays = read.rows(["a text"]), last_array(last)
+    arrays = read.rows(["a text"]), _learned(last)
     single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
         words=read.words,
@@ -135,19 +136,18 @@ class _Vectors:
         return answers.reshape(len(texts), -1)
 
     def values(
-        self, text: str, columns: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
+        self, text: str, columns: Int[np.ndarray, " n"], _: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
-        """Return the values of some columns in the row of a text."""
+        """Return the values of some columns in the row of a text, which knows their counts."""
         row = self.rows([text]).tocsr()
         known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-        x = np.zeros(len(counts))
-        x[:] = [known.get(column, 0.0) for column in columns.tolist()]
+        x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
         return (x > 0).astype(np.float64) if self.classifier.presence else x
 
     def words(self, text: str) -> ReadWords:
         """Return the words of a text as the vectorizer cuts it, with the columns of each."""
         wanted = list(self._analyze(text))
-        cuts = [partial(_by_words, self._analyze, pattern) for pattern in _WORDS]
+        cuts = [partial(_by_words, self._analyze, spans) for spans in (word_spans, _between_spaces)]
         cuts.insert(0, partial(_by_pattern, self.vectorizer))
         for number, cut in enumerate(cuts):
             words = cut(text)
@@ -296,7 +296,7 @@ def _pulled_back(
     return mixed @ weights, np.abs(mixed) @ sizes
 
 
-def last_array(last: Any) -> Any:
+def _learned(last: Any) -> Any:
     """Return the weights that a classifier has learned, whatever it calls them."""
     one = last.estimators_[0] if hasattr(last, "estimators_") else last
     return getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
@@ -377,16 +377,19 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
     return [(span, name, [] if name in stop else [name]) for span, name in found]
 
 
+def _between_spaces(text: str) -> list[Span]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
 # Words and marks, or what stands between spaces: one of them is what most tokenizers begin with.
-_WORDS = (re.compile(r"\w+(?:['’]\w+)*|[^\w\s]"), re.compile(r"\S+"))
-
-
-def _by_words(analyze: Callable[[str], list[str]], pattern: re.Pattern[str], text: str) -> _Words:
+def _by_words(
+    analyze: Callable[[str], list[str]], spans: Callable[[str], list[Span]], text: str
+) -> _Words:
     """Return words, with the tokens that each is alone; spellings of one token are one word."""
     words = []
-    for match in pattern.finditer(text):
-        tokens = list(analyze(match.group()))
-        words.append((match.span(), " ".join(tokens) or match.group(), tokens))
+    for start, end in spans(text):
+        tokens = list(analyze(text[start:end]))
+        words.append(((start, end), " ".join(tokens) or text[start:end], tokens))
     return words
 
 

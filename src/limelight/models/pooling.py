@@ -1,6 +1,6 @@
 """Classifiers that read the mean of word vectors: fastText's, static embeddings, one's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords
-from limelight.models.functions import WORD, Function, Words, check_words
+from limelight.models.functions import Function, Words, word_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.shapes import Float, Int
 
@@ -83,7 +83,7 @@ def pooling_classifier(
             f"head must have a row for each of {len(classes)} classes; got {len(rows)}."
         )
     counts = _matrix("weights", [(weights or {}).get(word, 1.0) for word in known])[0]
-    if not ((counts > 0) & np.isfinite(counts)).all():
+    if not (counts > 0).all():
         raise InputError("weights of words must be positive and finite.")
     for word in always:
         if word not in vectors:
@@ -123,17 +123,12 @@ class _Mean:
     weights: Float[np.ndarray, "columns C"]
     bias: Float[np.ndarray, " C"]
     always: Int[np.ndarray, " m"]
-    cut: Callable[[str], Sequence[tuple[int, int]]] | None
+    cut: Words | None
     lowercase: bool
 
     def words(self, text: str) -> ReadWords:
         """Return the words of a text, and the column of each that is known."""
-        if self.cut is None:
-            spans = tuple(match.span() for match in WORD.finditer(text))
-        else:
-            found_spans = self.cut(text)
-            check_words(found_spans, text)
-            spans = tuple((int(a), int(b)) for a, b in found_spans)
+        spans = tuple(word_spans(text, self.cut))
         found = [text[a:b] for a, b in spans]
         strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
         column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)
