@@ -12,7 +12,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import playing
+from limelight.models.protocol import Signals, playing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
@@ -78,8 +78,8 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         notices += (chosen.way.caution,)
     if found.bound == math.inf:
         notices += (_UNBOUNDED,)
-    # A method that was refused the base value has said so already.
-    if base is None and not any(notice.startswith(NO_BASE) for notice in found.notices):
+    # A method that gives none itself has said why, or has not asked for it.
+    if found.base_value is ... and base is None:
         notices += (f"{NO_BASE}.",)
     return Explanation(
         **common
@@ -188,7 +188,7 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     if (known := playing(model)) is not None:
         return known.together
     if chosen and all(one.way.joint for one in chosen):
-        return cast(Freezes, model).together
+        return cast(Freezes | Signals, model).together
     return 1
 
 
@@ -211,9 +211,12 @@ def readings(
     model, question = question.windowed(model), question.to(model)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
+    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        reading = reading_of(model, some, question, first=first, feasible=feasible)
+        reading = reading_of(
+            model, some, question, first=first, feasible=feasible, signals=signalled
+        )
         for part in reading.apart() if alone or at_a_time == 1 else [reading]:
             yield part
             done += len(part.documents)

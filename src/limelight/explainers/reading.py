@@ -19,7 +19,15 @@ from limelight.models import (
     why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import Collapses, Games, collapsing, document_by, playing
+from limelight.models.protocol import (
+    Collapses,
+    Games,
+    Signalled,
+    Signals,
+    collapsing,
+    document_by,
+    playing,
+)
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -39,6 +47,7 @@ class _Shared:
         self.games: dict[str, TextGame] = {}
         self.collapsed: CollapsedDocuments | None = None
         self.played: RatioGame | None = None
+        self.signalled: Signalled | None = None
 
 
 @final
@@ -65,6 +74,10 @@ class Reading:
             yield self
             return
         for i in range(len(self.documents)):
+            shared, held = _Shared(), self.shared.signalled
+            if held is not None:
+                here = slice(i, i + 1)
+                shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[i : i + 1],
@@ -72,7 +85,7 @@ class Reading:
                 targets=self.targets.only(i),
                 outputs=self.outputs[i : i + 1],
                 first=None if self.first is None else self.first + i,
-                shared=_Shared(),
+                shared=shared,
             )
 
     def aims(self) -> list["Reading"]:
@@ -106,6 +119,14 @@ class Reading:
             model = cast(Collapses, self._tables)
             self.shared.collapsed = model.collapsed(self.documents, self.features)
         return self.shared.collapsed
+
+    @property
+    def signals(self) -> Signalled:
+        """What the model holds of every feature, asked once for all classes."""
+        if self.shared.signalled is None:
+            model = cast(Signals, self.model)
+            self.shared.signalled = model.signals(self.documents, self.features)
+        return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
@@ -287,11 +308,13 @@ def reading_of(
     *,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
+    signals: bool = False,
 ) -> Reading:
     """Return ``texts`` as ``model`` sees them, to which ``question`` has been put.
 
     ``first`` is the number of the first text, for errors; None where there is only one.
-    ``feasible`` may refuse a number of features before the model is asked anything.
+    ``feasible`` may refuse a number of features before the model is asked anything. With
+    ``signals`` the pass that gives the outputs also gives what the model holds of every feature.
     """
     # Groups may come as an array.
     pieces = isinstance(question.features, str) and question.features == "tokens"
@@ -304,7 +327,11 @@ def reading_of(
             scored.append(_features(documents[-1], question, kept, pieces))
             if feasible is not None:
                 feasible(len(scored[-1]))
-    outputs = _checked_outputs(model, model.outputs(documents), len(documents))
+    shared = _Shared()
+    if signals:
+        shared.signalled = cast(Signals, model).signals(documents, scored)
+    asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, asked, len(documents))
     index = target_indices(question.target, model.classes, outputs)
     other = against_indices(question.against, index, model.classes, outputs)
     return Reading(
@@ -315,6 +342,7 @@ def reading_of(
         outputs=outputs,
         question=question,
         first=first,
+        shared=shared,
     )
 
 
