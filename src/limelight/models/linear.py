@@ -20,8 +20,7 @@ from limelight.models.functions import word_spans
 from limelight.models.protocol import class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import value
+from limelight.theory.ratio_game import one_document, value
 
 _SAME = 1e-6  # of the largest output; single precision is ten times better
 _LEFT_OUT = 4  # words of each, one at a time
