@@ -74,7 +74,8 @@ def _parts(thing: Any) -> list[Any]:
         case BuiltinFunctionType() | type():
             return [thing.__module__, thing.__qualname__]
     try:  # what it would be made of again: attributes, of a compiled one arrays, of a pattern text
-        made = copyreg.dispatch_table.get(type(thing), lambda one: one.__reduce_ex__(2))(thing)
+        reduced: Any = copyreg.dispatch_table.get(type(thing))
+        made = thing.__reduce_ex__(2) if reduced is None else reduced(thing)
         return [made] if isinstance(made, str) else list(made[1:3])
     except Exception:  # a class may refuse, and counts by its type
         return [None]
