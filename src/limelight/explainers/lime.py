@@ -45,7 +45,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
 from limelight.theory.namespace import host_array
 from limelight.theory.paper import lime_theorem, lime_theorem_bound
-from limelight.theory.per_document import of_documents
+from limelight.theory.ratio_game import of_documents
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing

@@ -23,7 +23,7 @@ from limelight.theory.lime import lime
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import lime_design, size_weight
 from limelight.theory.namespace import host_array
-from limelight.theory.per_document import one_document
+from limelight.theory.ratio_game import one_document
 
 _HOLDS = (
     "It holds for words that are replaced in place ({}) and a regression on all of them: selecting "

@@ -40,7 +40,7 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
 from limelight.theory.owen import owen
-from limelight.theory.per_document import one_document
+from limelight.theory.ratio_game import one_document
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are

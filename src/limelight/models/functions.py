@@ -33,8 +33,7 @@ from limelight.text import (
     one_line,
 )
 from limelight.text.characters import UNSPACED
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.ratio_game import RatioGame, one_document, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
