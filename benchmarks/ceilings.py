@@ -21,8 +21,7 @@ from limelight.theory.faithfulness import (
     mean_removed_value,
     size_extremes,
 )
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.ratio_game import RatioGame, one_document, value
 from results import Measure, command_line, report
 from reviews import reviews
 

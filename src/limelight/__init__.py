@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.learned import Learned
-    from limelight.explainers.plan import plan
+    from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
     from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
@@ -32,7 +32,7 @@ _HOME = {
         "checks": "Check verify",
         "data": "Evaluation LabelledTexts evaluate read_labelled",
         "errors": "DomainError InputError",
-        "explainers.plan": "plan",
+        "explainers.lime": "plan",
         "explainers.registry": "register",
         "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",

@@ -28,8 +28,14 @@ from limelight.theory.faithfulness import (
 from limelight.theory.gradient import gradient_times_input
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
-from limelight.theory.per_document import of_documents, one_document
-from limelight.theory.ratio_game import empty_value, full_value, head_values, of_outputs
+from limelight.theory.ratio_game import (
+    empty_value,
+    full_value,
+    head_values,
+    of_documents,
+    of_outputs,
+    one_document,
+)
 from limelight.theory.shapley import shapley
 
 _TOGETHER = 16

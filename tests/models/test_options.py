@@ -18,8 +18,7 @@ from limelight.models.attention.documents import padded_ids
 from limelight.text import UNK, features_of
 from limelight.theory import path_quadrature
 from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumeration
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import value
+from limelight.theory.ratio_game import one_document, value
 from option_models import KINDS, model_with
 
 from tiny_models import SIZES, tiny_model

@@ -7,7 +7,6 @@ from ratio_games import C, K, random_game
 from limelight.errors import DomainError, InputError
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.heavy_form import heavy_form
-from limelight.theory.per_document import sizes_of
 from limelight.theory.ratio_game import (
     denominator_range,
     empty_value,
@@ -15,6 +14,7 @@ from limelight.theory.ratio_game import (
     head_values,
     of_heads,
     shifted,
+    sizes_of,
     value,
     value_range,
 )

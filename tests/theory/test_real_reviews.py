@@ -18,8 +18,7 @@ from limelight.theory.mean_field import (
     shapley_mean_field_bound,
 )
 from limelight.theory.paper import lime_theorem, lime_theorem_bound
-from limelight.theory.per_document import of_documents, sizes_of
-from limelight.theory.ratio_game import denominator_range
+from limelight.theory.ratio_game import denominator_range, of_documents, sizes_of
 from limelight.theory.second_order import lime_second_order, shapley_second_order
 from limelight.theory.shapley import shapley
 

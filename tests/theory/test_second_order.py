@@ -32,8 +32,7 @@ from limelight.theory.mean_field import (
     shapley_mean_field_bound,
 )
 from limelight.theory.paper import lime_theorem, lime_theorem_bound
-from limelight.theory.per_document import of_documents
-from limelight.theory.ratio_game import RatioGame, shifted
+from limelight.theory.ratio_game import RatioGame, of_documents, shifted
 from limelight.theory.second_order import (
     lime_second_order,
     lime_value,

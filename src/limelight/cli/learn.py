@@ -19,7 +19,7 @@ from limelight.data import read_texts
 
 def learn(
     *,
-    options: ModelOptions | None = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     data: Path,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     text_column: TextColumn = None,
@@ -58,12 +58,11 @@ def learn(
     """
     from limelight import learn as learned  # says which extra is missing, if torch is
 
-    model = (options or ModelOptions()).load()
     given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
     try:
         with (shown := ProgressShown("learning", estimated=True)) as moved:
             found = learned(
-                model,
+                model.load(),
                 given,
                 pairs=pairs,
                 output=output,

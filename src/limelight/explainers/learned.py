@@ -171,7 +171,10 @@ class Learned:
         from safetensors.numpy import save
 
         Path(folder).mkdir(parents=True, exist_ok=True)
-        record, weights = Path(folder) / FILES[0], save(dict(self.arrays))
+        record, weights = (
+            Path(folder) / FILES[0],
+            save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()}),
+        )
         digest = hashlib.sha256(weights).hexdigest()
         write_whole(Path(folder) / FILES[1], weights)
         written = {"schema": SCHEMA, **self.record, "weights": digest}

@@ -30,8 +30,7 @@ from limelight.theory.faithfulness import (
     without_first,
 )
 from limelight.theory.namespace import host_array
-from limelight.theory.per_document import one_document
-from limelight.theory.ratio_game import RatioGame, mapped, value
+from limelight.theory.ratio_game import RatioGame, mapped, one_document, value
 
 Groups = list[list[int]]  # strongest first; the words of one group have the same score
 

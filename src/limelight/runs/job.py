@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from limelight import __version__
 from limelight.data.columns import INPUT, DataSet, opened_data
-from limelight.data.labels import ClassLabels, Labels
+from limelight.data.labels import Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
@@ -184,7 +184,6 @@ def plan_run(
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
     found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
-    ClassLabels(model.classes, labels)  # refused before any work is done
     source = source_of(model)
     return RunRecord(
         schema="limelight.run/1",

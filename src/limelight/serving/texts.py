@@ -247,6 +247,7 @@ def _said(reading: Reading) -> dict[str, Any]:
         scale=targets.scale,
         prediction=reading.prediction(0),
     )
+    of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
     return {
         "outcomes": [one._asdict() for one in outcomes(bare)],
         "target": bare.target,
@@ -255,7 +256,7 @@ def _said(reading: Reading) -> dict[str, Any]:
         "value": _value(reading),
         "words": len(reading.features[0]),
         "opening": {
-            " ".join(kinds): shown_opening([replace(bare, **_KINDS[kind]) for kind in kinds])
+            " ".join(kinds): shown_opening([of_kinds[kind] for kind in kinds])
             for count in range(1, len(_KINDS) + 1)
             for kinds in combinations(_KINDS, count)
         },

@@ -8,8 +8,16 @@ from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import array_namespace
-from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
-from limelight.theory.ratio_game import RatioGame, Valued, is_additive, word_mask
+from limelight.theory.ratio_game import (
+    RatioGame,
+    Valued,
+    heads_mean,
+    is_additive,
+    of_each_head,
+    sizes_of,
+    stacked,
+    word_mask,
+)
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture
 

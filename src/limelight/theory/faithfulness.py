@@ -21,8 +21,7 @@ from limelight.theory.conditionals import expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.leave_one_out import without_each
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import heads_mean, of_each_head
-from limelight.theory.ratio_game import RatioGame, full_value, quotient
+from limelight.theory.ratio_game import RatioGame, full_value, heads_mean, of_each_head, quotient
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import even_mixture
 

@@ -22,8 +22,14 @@ from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule, light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import heads_mean, of_each_head, sizes_of, stacked
-from limelight.theory.ratio_game import RatioGame, word_mask
+from limelight.theory.ratio_game import (
+    RatioGame,
+    heads_mean,
+    of_each_head,
+    sizes_of,
+    stacked,
+    word_mask,
+)
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture, even_mixture
 

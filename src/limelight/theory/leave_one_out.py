@@ -3,8 +3,7 @@
 from limelight.shapes import Array, Float
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.namespace import array_namespace
-from limelight.theory.per_document import heads_mean
-from limelight.theory.ratio_game import RatioGame, Valued
+from limelight.theory.ratio_game import RatioGame, Valued, heads_mean
 
 
 def leave_one_out(game: RatioGame) -> Valued:

@@ -24,15 +24,18 @@ from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import BASE_TOLERANCE, LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
-from limelight.theory.per_document import (
+from limelight.theory.ratio_game import (
+    RatioGame,
+    empty_value,
     heads_mean,
     in_order,
+    is_additive,
     of_documents,
     of_each_head,
     sizes_of,
     stacked,
+    word_mask,
 )
-from limelight.theory.ratio_game import RatioGame, empty_value, is_additive, word_mask
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 

@@ -16,8 +16,7 @@ from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime, lime_plan
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import of_documents, sizes_of
-from limelight.theory.ratio_game import RatioGame
+from limelight.theory.ratio_game import RatioGame, of_documents, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
 
 _ROUNDING = 2.0**-52

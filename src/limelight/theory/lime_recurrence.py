@@ -12,8 +12,7 @@ from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import heads_mean, sizes_of
-from limelight.theory.ratio_game import RatioGame
+from limelight.theory.ratio_game import RatioGame, heads_mean, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
 

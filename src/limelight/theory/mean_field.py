@@ -19,8 +19,7 @@ from array_api_compat import device
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.per_document import sizes_of
-from limelight.theory.ratio_game import RatioGame, in_own_units, word_mask
+from limelight.theory.ratio_game import RatioGame, in_own_units, sizes_of, word_mask
 from limelight.theory.second_order import distance_bound, lime_distance_bound, shapley_second_order
 
 _NODES = 16  # on each panel; halving panels keep every pole of 1/D̄ a panel's length away

@@ -19,8 +19,7 @@ from limelight.shapes import Array, Float, Int
 from limelight.theory.conditionals import grouped_by_rule, light_terms
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import heads_mean
-from limelight.theory.ratio_game import RatioGame, Valued
+from limelight.theory.ratio_game import RatioGame, Valued, heads_mean
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, even_mixture
 

@@ -22,7 +22,6 @@ from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime_weights import LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.per_document import sizes_of, stacked
 from limelight.theory.ratio_game import (
     RatioGame,
     Valued,
@@ -30,6 +29,8 @@ from limelight.theory.ratio_game import (
     in_own_units,
     need_values,
     shifted,
+    sizes_of,
+    stacked,
     value_range,
     word_mask,
 )

@@ -1,8 +1,7 @@
 """Shapley values: Sh_j = ∫₀¹ (E_p[f | j kept] − E_p[f | j removed]) dp (Owen 1972)."""
 
 from limelight.theory.banzhaf import mean_changes
-from limelight.theory.per_document import sizes_of
-from limelight.theory.ratio_game import RatioGame, Valued
+from limelight.theory.ratio_game import RatioGame, Valued, sizes_of
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import even_mixture
 

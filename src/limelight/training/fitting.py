@@ -17,6 +17,7 @@ _RATE, _DECAY, _DROPPED = 1e-3, 0.02, 0.1
 _STEADY = 0.02  # of each step's weights in their running mean, which is steadier than any of them
 _KEPT = 0.5  # of the variance of scores, as a first guess of what the network will not explain
 _AXES = 32  # along which the states of a text are compared with those of others
+_ROOM = 1.1
 _COVERED = 0.955  # of held-out values, which ±2 standard errors are made to hold
 _NOTHING = (
     "THE METHOD HAS LEARNED NOTHING: on texts that were kept aside its scores are no nearer to "
@@ -120,7 +121,7 @@ def _standards(training: Examples) -> dict[str, np.ndarray]:
     _, size, axes = np.linalg.svd(summary - arrays["centre"], full_matrices=False)
     variance, k = np.maximum(size**2 / training.n, 1e-12), min(_AXES, -(-training.n // 4))
     arrays["axes"], arrays["spread"] = axes[:k] / np.sqrt(variance[:k, None]), variance[:k]
-    arrays["rest"] = np.maximum(variance[k:].sum(), 1e-12)
+    arrays["rest"] = np.array([max(variance[k:].sum(), 1e-12)])
     return arrays
 
 
@@ -310,6 +311,7 @@ def _usual(learned: Learned, training: Examples, aside: Examples) -> dict[str, A
     sizes = np.bincount(training.inputs.owner)
     return {
         "words": [int(np.quantile(sizes, 0.005)), int(np.ceil(np.quantile(sizes, 0.995)))],
-        "unseen": float(np.quantile(strange[:, 1], 0.99)),
-        "distance": float(np.quantile(strange[:, 2], 0.99)),
+        # Of few texts the largest, and somewhat more: the next one may well lie beyond them.
+        "unseen": _ROOM * float(np.quantile(strange[:, 1], 0.99, method="higher")),
+        "distance": _ROOM * float(np.quantile(strange[:, 2], 0.99, method="higher")),
     }
