@@ -40,6 +40,7 @@ COMMANDS = {
 }
 _SHARED = {  # commands that live in the module of another
     "compare": "explain",
+    "learn": "train",
     "verify": "methods",
     "summarize": "pages",
     "serve": "pages",

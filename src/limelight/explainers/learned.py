@@ -66,7 +66,7 @@ def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
         texts += [held.read] if "head" in signals else []
     if "lrp" in signals:
-        words.append(np.concatenate(_frozen(reading)))
+        words.append(np.concatenate(list(_frozen(reading))))
     if "places" in signals:
         words.append(np.concatenate([_places(reading, i) for i in range(len(reading.documents))]))
     if "outputs" in signals:

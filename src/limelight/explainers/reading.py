@@ -126,8 +126,7 @@ class Reading:
     def signals(self) -> Signalled:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            model = cast(Signals, self.model)
-            self.shared.signalled = model.signals(self.documents, self.features)
+            self.shared.signalled = _signals(self.model, self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -335,7 +334,7 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = cast(Signals, model).signals(documents, scored)
+        shared.signalled = _signals(model, documents, scored)
     asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, asked, len(documents))
     index = target_indices(question.target, model.classes, outputs)
@@ -373,6 +372,14 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         if finer is None:
             raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
+
+
+def _signals(
+    model: Model, documents: Sequence[Document], features: Sequence[Features]
+) -> Signalled:
+    if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
+        raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
+    return cast(Signals, model).signals(documents, features)
 
 
 def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n C"]:

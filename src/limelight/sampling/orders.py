@@ -105,20 +105,23 @@ def permutation_shapley(
 
 
 def order_draws(
-    ask: Callable[[list[Bool[np.ndarray, "n d"]]], list[Float[np.ndarray, "n m"]]],
-    orders: Sequence[Int[np.ndarray, "pairs d"]],
-) -> list[tuple[Float[np.ndarray, "two m"], Float[np.ndarray, "pairs m d"]]]:
+    ask: Callable[[list[Bool[np.ndarray, "_ _d"]]], list[Float[np.ndarray, "_ m"]]],
+    orders: Sequence[Int[np.ndarray, "_ _d"]],
+) -> list[tuple[Float[np.ndarray, "two m"], Float[np.ndarray, "_ m _d"]]]:
     """Return the ends and the draws of several texts, each by its own orders and their reverses.
 
     ``ask`` answers the masks of all texts at once, which is what keeps a device busy. A draw is
     what :func:`permutation_shapley` takes the mean of.
     """
     found = ask([_masks_asked(order) for order in orders])
-    drawn = []
-    for order, answers in zip(orders, found, strict=True):
-        ends, inner = answers[:2], answers[2:]
-        drawn.append((ends, _draws(lambda _, inner=inner: inner, ends, order)))
-    return drawn
+    both = zip(orders, found, strict=True)
+    return [
+        (answers[:2], _draws(_known(answers[2:]), answers[:2], order)) for order, answers in both
+    ]
+
+
+def _known(answers: Float[np.ndarray, "n m"]) -> Game:
+    return lambda _: answers
 
 
 def _masks_asked(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:

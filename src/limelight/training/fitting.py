@@ -150,8 +150,8 @@ def _word_weights(
     as under an additive model, that is its weight; a word that does not occur has 0.
     """
     count = np.bincount(word, minlength=words)[:, None]
-    mean = np.stack([np.bincount(word, c, minlength=words) for c in values.T], axis=1)
-    mean /= np.maximum(count, 1)
+    sums = np.stack([np.bincount(word, c, minlength=words) for c in values.T], axis=1)
+    mean = sums / np.maximum(count, 1)
     within = ((values - mean[word]) ** 2).sum(axis=0) / max(len(word) - np.sum(count > 0), 1)
     between = np.maximum(np.mean(mean[word] ** 2, axis=0) - within / count[word].mean(), 1e-300)
     return mean * count / np.maximum(count + within / between, 1e-300)
@@ -233,8 +233,8 @@ def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> floa
     for i in range(truth.n):
         rows = truth.inputs.owner == i
         for c in range(values.shape[1] if rows.sum() > 2 else 0):
-            ranks = [np.argsort(np.argsort(x[rows, c])) for x in (values, truth.values)]
-            found.append(np.corrcoef(*ranks)[0, 1] / real[c])
+            mine, its = (np.argsort(np.argsort(x[rows, c])) for x in (values, truth.values))
+            found.append(np.corrcoef(mine, its)[0, 1] / real[c])
     return float(np.clip(np.mean(found), -1, 1)) if found else 0.0
 
 

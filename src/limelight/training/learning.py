@@ -322,12 +322,11 @@ def drawn_values(
         for (i, one), game in zip(there, games, strict=True)
     ]
 
-    def ask(masks: list[Bool[np.ndarray, "n d"]]) -> list[Float[np.ndarray, "n m"]]:
+    def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
         if meter is not None:
             meter.begin(numbers[0], texts=len(numbers), questions=sum(map(len, masks)))
         with watched(meter):
-            TextGame.ask_ahead(games, masks)
-        with watched(None):  # what could be asked together is known now
+            TextGame.ask_ahead(games, masks)  # then known, where the model takes texts together
             return [game(own) for game, own in zip(games, masks, strict=True)]
 
     draws = iter(order_draws(ask, orders))
@@ -344,7 +343,7 @@ def _read(model: Model, text: Given, question: Question) -> Reading | None:
 
 def _write_part(path: Path, some: list[Drawn | None]) -> None:
     held = io.BytesIO()
-    known = {f"text {i}": one.draws for i, one in enumerate(some) if one is not None}
+    known: dict[str, Any] = {f"text {i}": one.draws for i, one in enumerate(some) if one}
     np.savez(held, texts=np.array(len(some)), **known)
     write_whole(path, held.getvalue())
 
