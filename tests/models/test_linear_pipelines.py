@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -32,9 +33,10 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 from sklearn.svm import SVC, LinearSVC
 
@@ -224,6 +226,38 @@ def test_linear_steps_between_are_exact(steps):
     )
 
 
+def searched(inside):
+    texts, labels = corpus(0, 2)
+    if inside:  # of the classifier alone, in a pipeline of pipelines
+        search = GridSearchCV(LogisticRegression(), {"C": [1, 10]}, cv=2)
+        parts = make_pipeline(CountVectorizer(), TfidfTransformer()), make_pipeline(search)
+        return make_pipeline(*parts).fit(texts, labels)
+    whole = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    return GridSearchCV(whole, {"logisticregression__C": [1, 10]}, cv=2).fit(texts, labels)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_fitted_search_is_what_it_found_best(inside):
+    pipeline = searched(inside)
+    model, text = limelight.wrap(pipeline), "good film, dull plot"
+    e = limelight.explain(model, text, "shapley", tolerance=1e-9)
+    f = pipeline.decision_function([without(e, row) for row in all_keeps(4)])
+    assert np.abs(e.scores - f @ shapley_weights(4)).max() <= e.bound
+    if not inside:  # which knows nothing of the search, whose times differ each time
+        assert model.fingerprint == limelight.wrap(pipeline.best_estimator_).fingerprint
+        with pytest.raises(limelight.InputError, match="fit it before"):
+            limelight.wrap(GridSearchCV(pipeline.best_estimator_, {}))
+
+
+@pytest.mark.parametrize("last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC())])
+def test_labels_that_are_each_a_yes_or_no_choose_no_class(last):
+    texts, labels = corpus(0, 8)
+    bits = np.array([[label & 1, label & 2, label & 4] for label in labels], dtype=bool).astype(int)
+    model = limelight.wrap(make_pipeline(TfidfVectorizer(), last()).fit(texts, bits))
+    assert model.capabilities["games"] is None
+    assert "yes or no" in model.capabilities["chooses"]
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_adversarial_weights_and_frequencies_are_exact(scale):
     pipeline = fitted(TfidfVectorizer(), LogisticRegression())
@@ -257,6 +291,12 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             LogisticRegression(),
             (SelectKBest(chi2, k=9), TfidfTransformer(norm=None)),
             "weighed after they were divided",
+        ),
+        (
+            make_union(TfidfVectorizer(), CountVectorizer()),
+            LogisticRegression(),
+            (),
+            "it begins with FeatureUnion, which is no vectorizer of words",
         ),
         (
             TfidfVectorizer(token_pattern=r"(?<!so )\w\w+"),
@@ -339,6 +379,11 @@ def test_a_pipeline_that_was_fitted_again_is_found_out():
     pipeline.fit(texts, [f"class {y}" for y in labels])
     with pytest.raises(limelight.InputError, match="wrap it again"):
         limelight.explain(model, TEXT, "shapley")
+
+
+def test_a_pipeline_may_be_called_by_another_name():
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression())
+    assert limelight.wrap(pipeline, name="mine").fingerprint == "mine"
 
 
 def test_words_that_are_one_are_protected_together():
@@ -450,3 +495,27 @@ def test_a_run_of_several_processes_is_that_of_one(tmp_path):
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
         assert first.bound == pytest.approx(second.bound)
+
+
+def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    pipeline = fitted(TfidfVectorizer(), LogisticRegression(), classes=3)
+    skops.dump(pipeline, tmp_path / "pipeline.skops")
+    stored, kept = limelight.load(tmp_path / "pipeline.skops"), limelight.wrap(pipeline)
+    assert stored.fingerprint == kept.fingerprint
+    np.testing.assert_array_equal(
+        limelight.explain(stored, TEXT).scores, limelight.explain(kept, TEXT).scores
+    )
+    own = fitted(TfidfVectorizer(tokenizer=stems, token_pattern=None), LogisticRegression())
+    skops.dump(own, tmp_path / "own.skops")
+    with pytest.raises(limelight.InputError, match=r"does not trust: .*\.stems\."):
+        limelight.load(tmp_path / "own.skops")
+    (tmp_path / "own.skops").write_bytes(b"no archive")
+    with pytest.raises(limelight.InputError, match="is not one that skops can read"):
+        limelight.load(tmp_path / "own.skops")
+
+
+def test_without_skops_its_files_name_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(limelight.InputError, match="pip install skops"):
+        limelight.load(tmp_path / "pipeline.skops")

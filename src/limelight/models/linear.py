@@ -69,7 +69,8 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
 def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     steps = _flat(pipeline)
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
-        raise _NotLinearError("it does not begin with a vectorizer of words")
+        first = type(steps[0] if steps else pipeline).__name__
+        raise _NotLinearError(f"it begins with {first}, which is no vectorizer of words")
     vectorizer, *middle, last = steps
     _check_words(vectorizer)
     classifier = _classifier(last)
@@ -206,10 +207,22 @@ class _Vectors:
         return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
 
 
+def unwrapped(step: Any) -> Any:
+    """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
+    while True:
+        if hasattr(step, "best_estimator_"):
+            step = step.best_estimator_
+        elif "FrozenEstimator" in _kinds(step):
+            step = step.estimator
+        else:
+            return step
+
+
 def _flat(pipeline: Any) -> list[Any]:
     """Return the steps of a pipeline, those of pipelines inside it too, without empty ones."""
     steps = []
-    for _, step in getattr(pipeline, "steps", ()):
+    for _, wrapped in getattr(pipeline, "steps", ()):
+        step = unwrapped(wrapped)
         if hasattr(step, "steps"):
             steps += _flat(step)
         elif step is not None and not isinstance(step, str):
@@ -416,13 +429,15 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
 
 
 def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:
-    """Refuse a classifier that does not choose the class of its largest output."""
+    """Refuse a classifier that does not choose its largest output, or labels above nothing."""
     classes = getattr(pipeline, "classes_", None)
-    if classes is None or getattr(pipeline[-1], "multilabel_", False):
+    if classes is None:
         return
+    chosen = pipeline.predict(texts)
+    chosen = np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen)
     best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-    chosen = np.asarray(pipeline.predict(texts))
-    if chosen.ndim != 1 or not (chosen == np.asarray(classes)[best.astype(int)]).all():
+    expected = np.asarray(classes)[best.astype(int)] if chosen.ndim == 1 else outputs > 0
+    if not np.array_equal(chosen, expected):
         raise _NotLinearError("it does not choose the class of its largest score")
 
 

@@ -16,7 +16,7 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
-from limelight.text import Span
+from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
@@ -71,7 +71,8 @@ def load(
     Parameters
     ----------
     path
-        A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). "hub:owner/name" is a
+        A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). A scikit-learn
+        pipeline that skops has stored is a file "….skops". "hub:owner/name" is a
         model on the Hugging Face hub; nothing else uses the network. "module:object" imports a
         model, or what :func:`wrap` takes, from a Python module, which may lie in the current
         folder; its code is run.
@@ -110,6 +111,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
         return _pretrained(hub_id, network=True, device=device, asked=asked)
+    if folder.suffix == ".skops" and asked is None and not folder.is_dir():
+        return wrap(_of_skops(folder))
     if not folder.is_dir() and _OWNED.fullmatch(str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
@@ -138,6 +141,29 @@ def _imported(name: str) -> Model:
     except (ImportError, AttributeError) as error:
         raise InputError(f"there is no model '{name}': {error}.") from None
     return found if hasattr(found, "capabilities") else wrap(found)
+
+
+def _of_skops(file: Path) -> Any:
+    """Return the pipeline of a file of skops, which runs no code that it does not know."""
+    try:
+        from skops.io import get_untrusted_types
+        from skops.io import load as loaded
+    except ImportError:
+        raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
+    try:
+        unknown = get_untrusted_types(file=file)
+        if not unknown:
+            return loaded(file)
+    except OSError as error:
+        raise InputError(f"there is no pipeline at '{file}': {error.strerror}.") from None
+    except Exception as error:  # of a damaged file, or one of another version
+        said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
+        raise InputError(f"the file '{file}' is not one that skops can read ({said}).") from None
+    raise InputError(
+        f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
+        "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "
+        "module:object."
+    )
 
 
 @cache
