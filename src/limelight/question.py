@@ -6,7 +6,7 @@ that type checkers see; nothing else names it.
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import (
@@ -27,7 +27,7 @@ from limelight.errors import InputError, nearest
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
-from limelight.text import SIDES
+from limelight.text import SIDES, Unit
 from limelight.theory.path_quadrature import Outer
 
 
@@ -209,9 +209,9 @@ class Question:
     ] = None
     all_classes: bool = False
     features: Annotated[
-        str | Sequence[int],
+        Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
-        '"sentences"; with a Hugging Face model also "tokens".',
+        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens".',
     ] = "words"
     scale: Annotated[
         str,
@@ -288,7 +288,7 @@ FIELDS = tuple(
 class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
-    features: str | Sequence[int]
+    features: Unit
     protect: Collection[str]
     window: str | int | None
     side: str | None

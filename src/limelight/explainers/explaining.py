@@ -9,7 +9,7 @@ from typing import Any, cast, final
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
-from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
 from limelight.models.protocol import playing
@@ -40,7 +40,10 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
         found = chosen.way.explain(chosen.settings, reading)
     except DomainError:
         for one in reading.apart():  # of several texts, say which is outside the method's domain
-            with about_text(one.first):
+            with (
+                about_text(one.first),
+                advising(one.model, one.documents[0], one.features[0]),
+            ):
                 chosen.way.explain(chosen.settings, one)
         raise
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]

@@ -37,7 +37,7 @@ from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
 from limelight.shapes import Float, Int
-from limelight.text import Features, features_of, one_line
+from limelight.text import Features, features_of, nested, one_line
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
@@ -204,7 +204,7 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each."""
     (document,), (features,) = one.documents, one.features
     sentences = features_of(document, "sentences")
-    parts, feature, sentence = _parts(features, sentences)
+    parts, feature, sentence = nested(features, sentences)
     refined = replace(one, features=(parts,), shared=type(one.shared)())
     several = np.bincount(feature, minlength=len(features))
     # A score is the sum of that many values at most, and so is its error.
@@ -212,28 +212,13 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     found = owen(one_document(refined.ratio_game, 0), sentence, tolerance=tolerance)
     values = host_array(found.scores)[0]
     scores = np.bincount(feature, values, minlength=len(features))
-    totals = np.bincount(sentence, values, minlength=len(sentences))
+    totals = np.bincount(sentence, values, minlength=len(sentences))[: len(sentences)]
     return Finding(
         scores=scores,
         bound=float(found.bound[0]) * int(several.max()),
         notices=_notices(features, several, sentences, totals),
         diagnostics={"sentences": _totals(sentences, totals, sentence)},
     )
-
-
-def _parts(
-    features: Features, sentences: Features
-) -> tuple[Features, Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """The features cut at the ends of sentences, and the feature and the sentence of each part."""
-    scored = features.of_token >= 0
-    pairs = np.stack([features.of_token, sentences.of_token])[:, scored]
-    both, of_token = np.unique(pairs, axis=1, return_inverse=True)
-    part = np.full(len(scored), -1)
-    part[scored] = of_token
-    feature, sentence = both
-    names = tuple(features.strings[j] for j in feature)
-    spans = tuple(features.spans[j] for j in feature)
-    return Features(features.unit, names, spans, part), feature, sentence
 
 
 def _totals(
@@ -246,7 +231,7 @@ def _totals(
             "span": [sentences.spans[i][0][0], sentences.spans[i][-1][1]],
             "score": float(totals[i]),
         }
-        for i in np.unique(present).tolist()
+        for i in np.unique(present[present < len(sentences)]).tolist()
     ]
 
 
