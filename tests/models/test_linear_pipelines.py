@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -105,7 +106,7 @@ VECTORIZERS = {
 }
 CLASSIFIERS = {
     "logistic": LogisticRegression,
-    "margins": LinearSVC,
+    "margins": lambda: LinearSVC(dual="auto"),  # which older versions ask for
     "sgd": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "ridge": RidgeClassifier,
     "perceptron": Perceptron,
@@ -249,7 +250,9 @@ def test_a_fitted_search_is_what_it_found_best(inside):
             limelight.wrap(GridSearchCV(pipeline.best_estimator_, {}))
 
 
-@pytest.mark.parametrize("last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC())])
+@pytest.mark.parametrize(
+    "last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC(dual="auto"))]
+)
 def test_labels_that_are_each_a_yes_or_no_choose_no_class(last):
     texts, labels = corpus(0, 8)
     bits = np.array([[label & 1, label & 2, label & 4] for label in labels], dtype=bool).astype(int)
@@ -434,7 +437,7 @@ def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
 
 
 def test_verify_goes_back_to_the_pipeline():
-    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(), classes=3)
+    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(dual="auto"), classes=3)
     checks = list(limelight.verify(limelight.wrap(pipeline), f"{TEXT} {' '.join(WORDS)}"))
     assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {one.method for one in checks}
     assert all(one.passed for one in checks)
@@ -486,15 +489,46 @@ def test_it_can_be_sent_to_another_process(classifier):
     np.testing.assert_array_equal(before.scores, after.scores)
 
 
-def test_a_run_of_several_processes_is_that_of_one(tmp_path):
+@pytest.mark.parametrize("workers", [2, None])
+def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch, workers):
+    """Without a number they are as many as cores, if that saves time; here it always does."""
+    from limelight.runs import job
+
+    monkeypatch.setattr(job, "usable_cores", lambda: 2)
     model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
     texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
     settings = {"method": "shapley", "shard_texts": 10}
+    told = []
+    settings["progress"] = lambda progress: told.append(progress.estimate)
     one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
-    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=2, **settings)
+    monkeypatch.setattr(job, "_START", -1.0)
+    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=workers, **settings)
+    assert [one.workers for one in told if one is not None] == [1, 2]
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
         assert first.bound == pytest.approx(second.bound)
+
+
+@pytest.mark.slow
+def test_a_program_starts_processes_without_being_run_again(tmp_path):
+    """It has no ``if __name__ == "__main__":``, and the model needs nothing that it defines."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "print('begun', flush=True)\n"
+        "import limelight\n"
+        "from sklearn.feature_extraction.text import TfidfVectorizer\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "texts, labels = ['good film', 'dull plot'] * 10, [1, 0] * 10\n"
+        "pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)\n"
+        "run = limelight.explain_data(limelight.wrap(pipeline), texts, output='run', workers=2,\n"
+        "                             shard_texts=10)\n"
+        "print(len(run), run.failed)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert found.stdout == "begun\n20 0\n"
 
 
 def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):

@@ -16,7 +16,6 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
-from limelight.models.scikit import from_scikit
 from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
@@ -267,6 +266,8 @@ def wrap(
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
+        from limelight.models.scikit import from_scikit  # not for models that are loaded
+
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)
