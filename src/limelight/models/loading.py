@@ -152,14 +152,11 @@ def _of_skops(file: Path) -> Any:
     except ImportError:
         raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
     try:
-        unknown = get_untrusted_types(file=file)
-        if not unknown:
+        if not (unknown := get_untrusted_types(file=file)):
             return loaded(file)
-    except OSError as error:
-        raise InputError(f"there is no pipeline at '{file}': {error.strerror}.") from None
-    except Exception as error:  # of a damaged file, or one of another version
+    except Exception as error:  # a missing or damaged file, or one of another version
         said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
-        raise InputError(f"the file '{file}' is not one that skops can read ({said}).") from None
+        raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
     raise InputError(
         f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
         "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "

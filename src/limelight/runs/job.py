@@ -30,7 +30,7 @@ from limelight.models.loading import source_of
 from limelight.models.protocol import playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import Meter, ProgressLine, Watcher, estimate, seconds_each
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -118,13 +118,10 @@ class RunJob:
             meter(notice=doubt)
         if executor is None and len(self.to_do) < 2:
             workers = 1
-        engine, job = _engine(
-            executor, workers, work, meter, lambda: seconds_each(work, first.table()) * self.texts
-        )
+        expected = partial(estimate, work, first.table(), count=self.texts)
+        engine, job = _engine(executor, workers, work, meter, expected)
         if meter.estimates and self.texts >= _FEW:
-            workers = min(engine.workers, len(self.to_do))
-            found = estimate(work, first.table(), count=self.texts, workers=workers)
-            meter(estimate=found)
+            meter(estimate=expected(workers=min(engine.workers, len(self.to_do))))
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
@@ -370,23 +367,21 @@ def _engine(
     workers: int | None,
     work: ShardWork,
     meter: Meter,
-    seconds: Callable[[], float],
+    expected: Callable[..., Estimate],
 ) -> tuple[Engine, Job]:
-    """Return who explains the shards, which take about ``seconds``, and what they must know."""
+    """Return who explains the shards, and what they must know."""
     source = source_of(work.model)
     job, cutter = Job(record_bytes(work.record), source), work.record.question.features
     count = workers or usable_cores()
-    if executor is None and workers is None:
+    if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = playing(work.model) is not None and not callable(cutter)
-        sent = known and is_sent(work.model)
-        if sent and count > 1 and seconds() * (1 - 1 / count) > _START:
+        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
+        if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
                 pickled = _pickled(work.model, _MODEL)
                 if not needs_main(pickled):
                     return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
-        return ThisProcess(work, meter), job
-    if executor is None and workers == 1:
+    if executor is None and workers in (None, 1):
         return ThisProcess(work, meter), job
     if isinstance(executor, ThreadPoolExecutor):
         return ExecutorEngine(executor, count, partial(finished_by, work)), job
