@@ -379,6 +379,7 @@ class Settings(TypedDict, total=False):
     ridge: float
     row0: bool
     rows: int | None
+    sampler: str
     samples: int | None
     seed: int
     sizes: str

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, tell
 from limelight.cli.options import (
+    Cutter,
     ModelOptions,
     OutputOptions,
     PairColumn,
@@ -15,6 +16,7 @@ from limelight.cli.options import (
     WholeNumberOrNone,
     names_in,
     number_or_name,
+    units_of,
 )
 from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
@@ -30,6 +32,9 @@ def judge(
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
+    features: str = "words",
+    cutter: Cutter = None,
+    window: str | None = None,
     side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
@@ -59,6 +64,12 @@ def judge(
         Class by name or number; by default the one that is predicted for each text.
     scale
         Judge by the "logit" of the class or by its "probability".
+    features
+        What is removed one after the other, and scored: "words", "positions", "sentences",
+        "paragraphs", "lines", or "tokens" of a Hugging Face model.
+    window
+        For texts that are longer than a Hugging Face model reads: as many tokens at a time, or
+        "auto".
     side
         "first" or "second": of pairs, judge the scores of the words of this text only.
     replacement
@@ -108,6 +119,8 @@ def judge(
             judged,
             target=number_or_name(target) or target,
             scale=scale,
+            features=units_of(features, cutter),
+            window=number_or_name(window),
             side=side,
             replacement=replacement,
             second_replacement=second_replacement,

@@ -17,6 +17,7 @@ from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
+from limelight.models.loading import imported
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
@@ -152,7 +153,24 @@ def _option(field: AskedField) -> tuple[str, Any, Any]:
     return field.name, Annotated[kind, option], field.default
 
 
-_Fields: Any = make_dataclass("_Fields", map(_option, FIELDS), frozen=True, kw_only=True)
+_CUTTER = "Units of your own: module:function, which returns the (start, end) of each in a text."
+Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
+_Fields: Any = make_dataclass(
+    "_Fields", [*map(_option, FIELDS), ("cutter", Cutter, None)], frozen=True, kw_only=True
+)
+
+
+def units_of(features: str, written: str | None) -> Any:
+    """Return the features that were named, or the function that ``module:function`` names."""
+    if written is None:
+        return features
+    if features != "words":
+        raise InputError("give --features or --cutter, not both.")
+    if ":" not in written:
+        raise InputError(f"--cutter names a function as module:function; got {written!r}.")
+    if not callable(found := imported(written, "cutter")):
+        raise InputError(f"--cutter names a function; {written} is {type(found).__name__}.")
+    return found
 
 
 @Parameter(name="*")
@@ -163,6 +181,7 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name; digits are a number."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
+        asked["features"] = units_of(self.features, self.cutter)
         numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
         return asked | {name: number_or_name(asked[name]) for name in numbered}
 

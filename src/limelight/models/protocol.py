@@ -255,6 +255,19 @@ class Games(Protocol):
         """Return the games of all documents, one class for each output of the model."""
 
 
+class AskInsteadError(InputError):
+    """A model whose removals are known does not know those of a text: ``why``, in a clause.
+
+    ``asked`` is the same model, which answers instead.
+    """
+
+    asked: Model
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"nothing about this text is known exactly: {why}.")
+        self.why = why
+
+
 def collapsing(model: Model) -> Collapses | None:
     """Return ``model`` as one that collapses into tables; None where it has to be asked."""
     # Said by the model itself, and so nothing that mypy can know.
