@@ -18,6 +18,7 @@ _STEADY = 0.02  # of each step's weights in their running mean, which is steadie
 _KEPT = 0.5  # of the variance of scores, as a first guess of what the network will not explain
 _AXES = 32  # along which the states of a text are compared with those of others
 _ROOM = 1.1
+_NONE = np.array([-60.0, 0.0, 0.0, 0.0])  # e^−60: nothing beside any other error
 _COVERED = 0.955  # of held-out values, which ±2 standard errors are made to hold
 _NOTHING = (
     "THE METHOD HAS LEARNED NOTHING: on texts that were kept aside its scores are no nearer to "
@@ -30,13 +31,15 @@ _NOTHING = (
 class Examples:
     """Texts with their signals and sampled values: N features of n texts, C outputs.
 
-    ``noise`` is the squared standard error of the values, NaN where one pair was drawn.
+    ``noise`` is the squared standard error of the values, NaN where one pair was drawn; ``pairs``
+    is how many were, of each feature.
     """
 
     inputs: Inputs
     values: Float[np.ndarray, "N C"]
     noise: Float[np.ndarray, "N C"]
     hashes: Int[np.ndarray, " N"]
+    pairs: Int[np.ndarray, " N"]
 
     @property
     def n(self) -> int:
@@ -55,7 +58,8 @@ class Examples:
             number,
             self.inputs.word[rows] if len(self.inputs.word) else self.inputs.word,
         )
-        return Examples(inputs, self.values[rows], self.noise[rows], self.hashes[rows])
+        rest = (x[rows] for x in (self.values, self.noise, self.hashes, self.pairs))
+        return Examples(inputs, *rest)
 
     def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
         """Return the mean of ``x`` over the features of each text."""
@@ -85,11 +89,14 @@ def fit_examples(
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
             heard((done + 1) / 4)
-    arrays["errors"] = np.zeros(4)
+    arrays["errors"] = arrays["pairs"] = np.zeros(4)
     members = Learned({}, arrays).predicted(aside.inputs).members
     values = members.mean(axis=0)
     unseen = Learned({}, arrays).unseen(Learned({}, arrays).standard(aside.inputs))
-    arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], unseen)
+    arrays["pairs"] = _pair_spread(Learned({}, arrays), examples)
+    noise = (Learned({}, arrays).predicted(aside.inputs).pair / arrays["scale"]) ** 2
+    noise = noise / aside.pairs[:, None] + unseen[:, None]
+    arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], noise)
     report: dict[str, Any] = {
         "texts": n,
         "held_out": aside.n,
@@ -242,7 +249,7 @@ def _error_model(
     members: Float[np.ndarray, "two N C"],
     truth: Examples,
     scale: Float[np.ndarray, " C"],
-    unseen: Float[np.ndarray, " N"],
+    noise: Float[np.ndarray, "N C"],
 ) -> tuple[Float[np.ndarray, " 4"], dict[str, Any]]:
     """Return how errors follow from size, disagreement and length, and how often ±2 of them hold.
 
@@ -255,10 +262,7 @@ def _error_model(
     design = error_design(values, np.abs(members[0] - members[1]) / 2, d)
     flat = design.reshape(-1, design.shape[-1])
     squares = ((values - truth.values / scale) ** 2).ravel()
-    # The noise of one value from two or three draws is itself mostly noise: it follows the same.
-    seen = (truth.noise / scale**2).ravel()
-    noise = np.exp(flat @ _log_linear(flat, seen, np.zeros_like(seen))) * bool(seen.any())
-    noise = noise + np.repeat(unseen, values.shape[1])
+    noise = noise.ravel()
     half = np.repeat((owner % 2 == 0)[:, None], values.shape[1], axis=1).ravel()
     variance = np.empty_like(squares)
     for own in (half, ~half) if half.any() and not half.all() else (half | True,):
@@ -277,6 +281,20 @@ def _error_model(
     inside, order = holds(factor), np.argsort(np.abs(values).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
     return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)}
+
+
+def _pair_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
+    """Return how the squared error of a single pair of orders follows from the same as errors do.
+
+    The spread of two or three draws of one word is itself mostly noise, so it is that of all.
+    """
+    members, scale = learned.predicted(examples.inputs).members, learned.arrays["scale"]
+    d = np.bincount(examples.inputs.owner)[examples.inputs.owner]
+    apart = np.abs(members[0] - members[1]) / 2 / scale
+    design = error_design(members.mean(axis=0) / scale, apart, d)
+    seen = examples.noise * examples.pairs[:, None] / scale**2
+    seen = np.where((d > 2)[:, None], seen, np.nan).ravel()  # two words have one pair
+    return _log_linear(design.reshape(-1, 4), seen, 0 * seen) if np.nansum(seen) else _NONE
 
 
 def _log_linear(

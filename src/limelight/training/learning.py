@@ -374,6 +374,7 @@ def examples_of(
         np.concatenate([one.mean for one in drawn]),
         np.concatenate([one.noise for one in drawn]),
         np.concatenate(hashes),
+        np.concatenate([np.full(len(one.mean), len(one.draws)) for one in drawn]),
     )
 
 
