@@ -16,6 +16,7 @@ from limelight.text.document import (
     with_sides,
 )
 from limelight.text.features import FEATURES, Features, features_of
+from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 
 __all__ = [
@@ -23,10 +24,13 @@ __all__ = [
     "FEATURES",
     "SIDES",
     "UNK",
+    "AskedText",
     "Document",
     "Features",
+    "FoundSpan",
     "Given",
     "Pair",
+    "Place",
     "Span",
     "Tokens",
     "Vocabulary",
@@ -36,9 +40,11 @@ __all__ = [
     "checked_text_or_pair",
     "features_of",
     "few_names",
+    "found_places",
     "inside_character",
     "joined",
     "one_line",
+    "place_at",
     "side_at",
     "side_names",
     "token_strings",

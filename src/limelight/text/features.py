@@ -40,6 +40,7 @@ def features_of(
     *,
     protect: Collection[str] = (),
     side: str | None = None,
+    protect_asked: bool = False,
 ) -> Features:
     """Return what is scored: "words", "positions", "sentences", or groups of the caller's own.
 
@@ -51,6 +52,7 @@ def features_of(
 
     Of a pair, a word that stands on both sides is two features: what it does for the model differs
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
+    With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
     """
     parts = document.parts
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
@@ -61,10 +63,17 @@ def features_of(
     if protect:
         strings = document.tokens.strings
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
+    if protect_asked:
+        for place in document.asked:
+            for i in place.tokens(document.tokens.spans, document.text):
+                groups[i] = None
     row: dict[Hashable, int] = {}
     of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
     if not row:
-        raise InputError("every word of the text is protected; leave at least one to explain.")
+        asked = "; protect_span=False explains the words that are asked about too" * protect_asked
+        raise InputError(
+            f"every word of the text is protected; leave at least one to explain{asked}."
+        )
     name = unit if isinstance(unit, str) else "groups"
     named = _named_tokens if name in ("words", "positions") else _named_runs
     strings, spans = named(document, of_token, len(row))
