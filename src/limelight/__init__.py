@@ -1,8 +1,7 @@
 """Explains text classifiers, word by word, and says how far each number can be trusted."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
@@ -87,9 +86,11 @@ __all__ = [  # noqa: RUF022  (the verbs first)
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'limelight' has no attribute {name!r}")
+    from importlib import import_module
+
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:

@@ -1,6 +1,5 @@
 """``python -m limelight``, and the command ``limelight``."""
 
-import signal
 import sys
 
 
@@ -14,6 +13,8 @@ def main() -> None:
         sys.stderr.write("Interrupted.\n")
         sys.exit(130)
     finally:  # once more, while threads end and modules are taken down
+        import signal
+
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final, get_args
+from typing import Annotated, Any, final
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -137,7 +137,7 @@ def _labels(written: str) -> dict[str, str]:
     return found
 
 
-_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
+_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
 _SHORT = {"target": "-t"}
 
 
@@ -161,10 +161,10 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
     """What is asked about a text."""
 
     def keywords(self) -> dict[str, Any]:
-        """Return the question as the verbs of the library take it, by name; digits are a number."""
+        """Return the question as the verbs of the library take it, by name."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
-        numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
-        return asked | {name: number_or_name(asked[name]) for name in numbered}
+        window = asked["window"]  # "auto", or a number of tokens
+        return asked | ({"window": int(window)} if window and _NUMBER.fullmatch(window) else {})
 
 
 @Parameter(name="*")
@@ -259,11 +259,6 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
             f'"{one_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
             "and --lines."
         )
-
-
-def number_or_name(given: str | None) -> str | int | None:
-    """Return a target or a window as the library takes it: digits are a number."""
-    return int(given) if given is not None and _NUMBER.fullmatch(given) else given
 
 
 def names_in(written: str | None) -> list[str] | None:
