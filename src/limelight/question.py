@@ -7,7 +7,7 @@ that type checkers see; nothing else names it.
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import (
@@ -28,7 +28,7 @@ from limelight.errors import InputError, nearest
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
-from limelight.text import SIDES
+from limelight.text import SIDES, Unit
 from limelight.theory.path_quadrature import Outer
 
 
@@ -217,9 +217,9 @@ class Question:
     ] = None
     all_classes: bool = False
     features: Annotated[
-        str | Sequence[int],
+        Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
-        '"sentences"; with a Hugging Face model also "tokens".',
+        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens".',
     ] = "words"
     scale: Annotated[
         str,
@@ -296,7 +296,7 @@ FIELDS = tuple(
 class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
-    features: str | Sequence[int]
+    features: Unit
     protect: Collection[str]
     window: str | int | None
     side: str | None
@@ -387,6 +387,7 @@ class Settings(TypedDict, total=False):
     ridge: float
     row0: bool
     rows: int | None
+    sampler: str
     samples: int | None
     seed: int
     sizes: str

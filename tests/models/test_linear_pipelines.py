@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -105,7 +106,7 @@ VECTORIZERS = {
 }
 CLASSIFIERS = {
     "logistic": LogisticRegression,
-    "margins": LinearSVC,
+    "margins": lambda: LinearSVC(dual="auto"),  # which older versions ask for
     "sgd": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "ridge": RidgeClassifier,
     "perceptron": Perceptron,
@@ -249,7 +250,9 @@ def test_a_fitted_search_is_what_it_found_best(inside):
             limelight.wrap(GridSearchCV(pipeline.best_estimator_, {}))
 
 
-@pytest.mark.parametrize("last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC())])
+@pytest.mark.parametrize(
+    "last", [RidgeClassifier, lambda: OneVsRestClassifier(LinearSVC(dual="auto"))]
+)
 def test_labels_that_are_each_a_yes_or_no_choose_no_class(last):
     texts, labels = corpus(0, 8)
     bits = np.array([[label & 1, label & 2, label & 4] for label in labels], dtype=bool).astype(int)
@@ -306,7 +309,6 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
         ),
         (PerLength(), LogisticRegression(), (), "not those of a linear classifier of words"),
         (TfidfVectorizer(analyzer=pairs_of_words), LogisticRegression(), (), "among others than"),
-        (TfidfVectorizer(preprocessor=negated), LogisticRegression(), (), None),
         (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
         (
             TfidfVectorizer(),
@@ -318,13 +320,27 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
 )
 def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
     model = limelight.wrap(fitted(vectorizer, classifier, between=between))
-    if why is None:  # words that change others are found when they come
-        with pytest.raises(limelight.InputError, match="among others than alone"):
-            limelight.explain(model, "not very good film", "shapley")
-        return
     assert why in model.capabilities["games"]
     found = limelight.explain(model, TEXT, "shapley", pairs=2)
     assert found.bound is None
+
+
+def test_a_text_whose_words_change_others_is_asked_and_says_so(tmp_path):
+    """Without "very" the preprocessor reads "not good" as one word; other texts stay exact."""
+    pipeline = fitted(TfidfVectorizer(preprocessor=negated), LogisticRegression())
+    model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
+    found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
+    assert [e.bound is None for e in found] == [False, True, False]
+    assert "reads a word otherwise among others than alone" in found[1].notices[0]
+    assert not found[0].notices
+    words = np.array(texts[1].split())
+    f = pipeline.decision_function([" ".join(words[row]) for row in all_keeps(4)])
+    np.testing.assert_allclose(found[1].scores, f @ shapley_weights(4), atol=1e-9)
+    with pytest.raises(limelight.InputError, match=r"owen.*among others than alone"):
+        limelight.explain(model, texts[1], "owen")
+    run = limelight.explain_data(model, texts, "shapley", output=tmp_path / "run")
+    np.testing.assert_allclose(list(run)[1].scores, found[1].scores, rtol=1e-6)
+    assert limelight.compare(model, texts[1], budget="100 calls").notices == ()
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "multinomial", "sgd", "one against rest"])
@@ -434,7 +450,7 @@ def test_sentences_end_where_a_stop_stands_that_the_model_does_not_read():
 
 
 def test_verify_goes_back_to_the_pipeline():
-    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(), classes=3)
+    pipeline = fitted(TfidfVectorizer(sublinear_tf=True), LinearSVC(dual="auto"), classes=3)
     checks = list(limelight.verify(limelight.wrap(pipeline), f"{TEXT} {' '.join(WORDS)}"))
     assert {"lime", "shapley", "banzhaf", "interactions", "loo"} <= {one.method for one in checks}
     assert all(one.passed for one in checks)
@@ -486,15 +502,46 @@ def test_it_can_be_sent_to_another_process(classifier):
     np.testing.assert_array_equal(before.scores, after.scores)
 
 
-def test_a_run_of_several_processes_is_that_of_one(tmp_path):
+@pytest.mark.parametrize("workers", [2, None])
+def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch, workers):
+    """Without a number they are as many as cores, if that saves time; here it always does."""
+    from limelight.runs import job
+
+    monkeypatch.setattr(job, "usable_cores", lambda: 2)
     model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
     texts = {"text": [" ".join(np.random.default_rng(i).choice(WORDS, 9)) for i in range(40)]}
     settings = {"method": "shapley", "shard_texts": 10}
+    told = []
+    settings["progress"] = lambda progress: told.append(progress.estimate)
     one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
-    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=2, **settings)
+    monkeypatch.setattr(job, "_START", -1.0)
+    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=workers, **settings)
+    assert [one.workers for one in told if one is not None] == [1, 2]
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)
         assert first.bound == pytest.approx(second.bound)
+
+
+@pytest.mark.slow
+def test_a_program_starts_processes_without_being_run_again(tmp_path):
+    """It has no ``if __name__ == "__main__":``, and the model needs nothing that it defines."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "print('begun', flush=True)\n"
+        "import limelight\n"
+        "from sklearn.feature_extraction.text import TfidfVectorizer\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "texts, labels = ['good film', 'dull plot'] * 10, [1, 0] * 10\n"
+        "pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)\n"
+        "run = limelight.explain_data(limelight.wrap(pipeline), texts, output='run', workers=2,\n"
+        "                             shard_texts=10)\n"
+        "print(len(run), run.failed)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert found.stdout == "begun\n20 0\n"
 
 
 def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):
@@ -511,7 +558,7 @@ def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):
     with pytest.raises(limelight.InputError, match=r"does not trust: .*\.stems\."):
         limelight.load(tmp_path / "own.skops")
     (tmp_path / "own.skops").write_bytes(b"no archive")
-    with pytest.raises(limelight.InputError, match="is not one that skops can read"):
+    with pytest.raises(limelight.InputError, match="no pipeline that skops reads"):
         limelight.load(tmp_path / "own.skops")
 
 

@@ -31,7 +31,6 @@ from limelight.explainers.target_game import (
     fitted_masks,
     seen_errors,
 )
-from limelight.models import why_not
 from limelight.results import Finding
 from limelight.sampling.all_masks import lime_of_all_masks
 from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
@@ -139,9 +138,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     d = len(one.features[0])
     if d < 2:
-        raise DomainError(
-            f"LIME needs at least 2 distinct words; this text has {d}. Use {_instead(one)}."
-        )
+        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     _check_enough(settings, d)
     game = TargetGame(one, settings.replacement)
     if settings.draws.asks_all(d):
@@ -216,12 +213,6 @@ def _undetermined(samples: int, kept: int, d: int) -> DomainError:
 
 def _advised(d: int) -> int:
     return 2 * (d + 1)
-
-
-def _instead(one: Reading) -> str:
-    """Say what can explain a text of one word; a model may know pieces of the word."""
-    pieces = why_not(one.model, "pieces") is None and one.features[0].unit != "tokens"
-    return "'loo', or features='tokens'" if pieces else "'loo'"
 
 
 def _poor_fit(r2: float) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ class _Within:
 
 def _check_words(d: int, bandwidth: float) -> None:
     if d < 2:
-        raise DomainError(f"LIME needs at least 2 distinct words; this text has {d}.")
+        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     lime_design(d, bandwidth=bandwidth)
 
 

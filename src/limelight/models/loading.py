@@ -16,7 +16,6 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
-from limelight.models.scikit import from_scikit
 from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
@@ -152,14 +151,11 @@ def _of_skops(file: Path) -> Any:
     except ImportError:
         raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
     try:
-        unknown = get_untrusted_types(file=file)
-        if not unknown:
+        if not (unknown := get_untrusted_types(file=file)):
             return loaded(file)
-    except OSError as error:
-        raise InputError(f"there is no pipeline at '{file}': {error.strerror}.") from None
-    except Exception as error:  # of a damaged file, or one of another version
+    except Exception as error:  # a missing or damaged file, or one of another version
         said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
-        raise InputError(f"the file '{file}' is not one that skops can read ({said}).") from None
+        raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
     raise InputError(
         f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
         "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "
@@ -266,6 +262,8 @@ def wrap(
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
+        from limelight.models.scikit import from_scikit  # not for models that are loaded
+
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)

@@ -1,7 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, checked_text_or_pair
+from limelight.text import Document, Features, Span, checked_text_or_pair
 from limelight.theory.ratio_game import RatioGame
 
 if TYPE_CHECKING:
@@ -230,6 +230,19 @@ class Games(Protocol):
         """Return the games of all documents, one class for each output of the model."""
 
 
+class AskInsteadError(InputError):
+    """A model whose removals are known does not know those of a text: ``why``, in a clause.
+
+    ``asked`` is the same model, which answers instead.
+    """
+
+    asked: Model
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"nothing about this text is known exactly: {why}.")
+        self.why = why
+
+
 def collapsing(model: Model) -> Collapses | None:
     """Return ``model`` as one that collapses into tables; None where it has to be asked."""
     # Said by the model itself, and so nothing that mypy can know.
@@ -321,6 +334,20 @@ def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
     return model.read(given, pieces=pieces)
+
+
+def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
+    """Return a document whose words end where the units of ``cut`` do, if the model can read so.
+
+    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    """
+    edges = {edge for span in cut for edge in span}
+    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
+        return document
+    own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
+    if own is not None:
+        return own(document, edges)
+    return model.read(document.given, pieces=True) if why_not(model, "pieces") is None else document
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))

@@ -6,7 +6,7 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -28,9 +28,10 @@ from limelight.explainers.registry import configured, default_method, several_me
 from limelight.models import Model, checked_model
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
+from limelight.models.protocol import playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import Meter, ProgressLine, Watcher, estimate
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -43,10 +44,12 @@ from limelight.runs.work import (
     Task,
     finished_by,
     method_record,
+    needs_main,
 )
 from limelight.text import one_line
 
 _FEW = 20  # texts, which are not worth an estimate
+_START = 5.0  # seconds that other processes must save: twice what it takes to import everything
 _Rows = Collection[int]
 
 
@@ -104,18 +107,22 @@ class RunJob:
             meter(notice=sentence)
         return meter
 
-    def do(self, engine: Engine, work: ShardWork, job: Job, meter: Meter) -> None:
-        """Let ``engine`` finish what is to do, and store every shard as it comes."""
+    def do(
+        self, executor: Executor | Engine | None, workers: int | None, work: ShardWork, meter: Meter
+    ) -> None:
+        """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
         tasks = self._tasks()
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
         for doubt in work.doubts(first.table()):
             meter(notice=doubt)
+        if executor is None and len(self.to_do) < 2:
+            workers = 1
+        expected = partial(estimate, work, first.table(), count=self.texts)
+        engine, job = _engine(executor, workers, work, meter, expected)
         if meter.estimates and self.texts >= _FEW:
-            workers = min(engine.workers, len(self.to_do))
-            found = estimate(work, first.table(), count=self.texts, workers=workers)
-            meter(estimate=found)
+            meter(estimate=expected(workers=min(engine.workers, len(self.to_do))))
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
@@ -310,9 +317,11 @@ def explain_data(
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
         Where to compute: a :class:`concurrent.futures.Executor` (a thread pool, dask, MPI, Slurm)
-        or :class:`limelight.runs.RayActors`; by default in this process.
+        or :class:`limelight.runs.RayActors`; by default on this machine.
     workers
-        New processes on this machine, if there is no executor, else shards in flight there. A
+        New processes on this machine, if there is no executor, else shards in flight there. By
+        default one per core for a scikit-learn pipeline that is explained exactly, if it can travel
+        and they save more time than their start takes, and this process for every other model. A
         model that was loaded from a path is loaded by each of them; functions and scikit-learn
         pipelines travel by pickle, which takes what a module defines, no lambdas and nothing that
         was defined in a session. Live networks do not travel.
@@ -347,9 +356,7 @@ def explain_data(
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
         shown = ProgressLine() if progress is None or progress is True else progress or None
         meter = job.meter(shown)
-        few = len(job.to_do) < 2
-        engine, known = _engine(executor, None if few else workers, work, meter)
-        job.do(engine, work, known, meter)
+        job.do(executor, workers, work, meter)
     return Run(output)
 
 
@@ -358,13 +365,22 @@ def _engine(
     workers: int | None,
     work: ShardWork,
     meter: Meter,
+    expected: Callable[..., Estimate],
 ) -> tuple[Engine, Job]:
     """Return who explains the shards, and what they must know."""
     source = source_of(work.model)
     job = Job(msgspec.json.encode(work.record), source)
+    count = workers or usable_cores()
+    if executor is None and workers is None and count > 1:
+        # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
+        known = is_sent(work.model) and playing(work.model) is not None
+        if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
+            with contextlib.suppress(InputError):  # it cannot travel
+                pickled = _pickled(work.model)
+                if not needs_main(pickled):
+                    return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
     if executor is None and workers in (None, 1):
         return ThisProcess(work, meter), job
-    count = workers or usable_cores()
     if isinstance(executor, ThreadPoolExecutor):
         return ExecutorEngine(executor, count, partial(finished_by, work)), job
     if source is None:
@@ -381,7 +397,7 @@ def _pickled(model: Model) -> bytes:
         try:
             found = pickle.dumps(model)
             # A session has no file that another process could read the function from.
-            if b"__main__" not in found or hasattr(sys.modules["__main__"], "__file__"):
+            if not needs_main(found) or hasattr(sys.modules["__main__"], "__file__"):
                 return found
             why = "this one was defined in a session or a notebook: put it in a file and import it"
         except Exception as error:  # what pickling calls may raise anything

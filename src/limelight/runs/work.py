@@ -168,6 +168,11 @@ class Job(NamedTuple):
     pickled: bytes | None = None
 
 
+def needs_main(pickled: bytes | None) -> bool:
+    """Whether a model uses what the program itself defines, which has to be run for it."""
+    return b"__main__" in (pickled or b"")
+
+
 class Task(NamedTuple):
     """The texts of a shard, or those of them that are to be tried again, in Arrow's own bytes."""
 
