@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, tell
 from limelight.cli.options import (
+    Cutter,
     LabelledModelOptions,
     OutputOptions,
     PairColumn,
@@ -15,6 +16,8 @@ from limelight.cli.options import (
     TextColumn,
     WholeNumberOrNone,
     names_in,
+    units_of,
+    window_size,
 )
 from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
@@ -31,6 +34,9 @@ def judge(
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
+    features: str = "words",
+    cutter: Cutter = None,
+    window: str | None = None,
     side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
@@ -63,6 +69,12 @@ def judge(
         Class by name or number; by default the one that is predicted for each text.
     scale
         Judge by the "logit" of the class or by its "probability".
+    features
+        What is removed one after the other, and scored: "words", "positions", "sentences",
+        "paragraphs", "lines", or "tokens" of a Hugging Face model.
+    window
+        For texts that are longer than a Hugging Face model reads: as many tokens at a time, or
+        "auto".
     side
         "first" or "second": of pairs, judge the scores of the words of this text only.
     replacement
@@ -114,6 +126,8 @@ def judge(
             judged,
             target=target,
             scale=scale,
+            features=units_of(features, cutter),
+            window=window_size(window),
             side=side,
             replacement=replacement,
             second_replacement=second_replacement,

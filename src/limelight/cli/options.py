@@ -17,6 +17,7 @@ from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
+from limelight.models.loading import imported
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
 from limelight.results import Comparison
@@ -152,7 +153,24 @@ def _option(field: AskedField) -> tuple[str, Any, Any]:
     return field.name, Annotated[kind, option], field.default
 
 
-_Fields: Any = make_dataclass("_Fields", map(_option, FIELDS), frozen=True, kw_only=True)
+_CUTTER = "Units of your own: module:function, which returns the (start, end) of each in a text."
+Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
+_Fields: Any = make_dataclass(
+    "_Fields", [*map(_option, FIELDS), ("cutter", Cutter, None)], frozen=True, kw_only=True
+)
+
+
+def units_of(features: str, written: str | None) -> Any:
+    """Return the features that were named, or the function that ``module:function`` names."""
+    if written is None:
+        return features
+    if features != "words":
+        raise InputError("give --features or --cutter, not both.")
+    if ":" not in written:
+        raise InputError(f"--cutter names a function as module:function; got {written!r}.")
+    if not callable(found := imported(written, "cutter")):
+        raise InputError(f"--cutter names a function; {written} is {type(found).__name__}.")
+    return found
 
 
 @Parameter(name="*")
@@ -163,8 +181,8 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
-        window = asked["window"]  # "auto", or a number of tokens
-        return asked | ({"window": int(window)} if window and _NUMBER.fullmatch(window) else {})
+        asked["features"] = units_of(self.features, self.cutter)
+        return asked | {"window": window_size(asked["window"])}
 
 
 @Parameter(name="*")
@@ -259,6 +277,11 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
             f'"{one_line(" ".join(texts), 60)}", or give several texts one per line, with --file '
             "and --lines."
         )
+
+
+def window_size(given: str | None) -> str | int | None:
+    """Return a window as the library takes it: digits are a number of tokens."""
+    return int(given) if given is not None and _NUMBER.fullmatch(given) else given
 
 
 def names_in(written: str | None) -> list[str] | None:

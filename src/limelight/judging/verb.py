@@ -26,10 +26,9 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
-from limelight.models.protocol import answering
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import joined
+from limelight.text import Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -37,6 +36,8 @@ class JudgeKeywords(Settings, total=False):
 
     target: str | int
     scale: str
+    features: Unit
+    window: str | int | None
     side: str | None
     second_replacement: str | None
     columns: str | Collection[str] | None
@@ -69,6 +70,8 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
+    features: Unit = "words",
+    window: str | int | None = None,
     side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
@@ -108,6 +111,11 @@ def judge(
     scale
         "logit": the log-odds of the class where there are two outputs, else its own output; or
         "probability", which is sampled on every model.
+    features
+        What is removed one after the other: units as :func:`limelight.explain` takes them, which
+        the methods score too.
+    window
+        As in :func:`limelight.explain`, for texts that are longer than the model reads.
     side
         "first" or "second": of pairs, judge the scores of the words of this text only; the other is
         left alone.
@@ -143,7 +151,8 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    model = answering(checked_model(model), "words", scale)
+    question = Question(target=target, scale=scale, features=features, side=side, window=window)
+    model = question.windowed(question.grouped(checked_model(model)))
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
     wanted = wanted_columns(columns)
@@ -163,7 +172,7 @@ def judge(
     setup = Setup(
         model=model,
         candidates=candidates,
-        question=Question(target=target, scale=scale, side=side).to(model),
+        question=question.to(model),
         replacements=replacements,
         columns=wanted,
         # People marked a pair as the one text that it is when both are joined.
@@ -264,6 +273,8 @@ def _judgement(
         settings={
             "target": question.target,
             "scale": question.scale,
+            **({} if question.features == "words" else {"features": unit_name(question.features)}),
+            **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
             "replacement": replacement,
             "columns": sorted(setup.columns),

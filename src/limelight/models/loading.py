@@ -106,7 +106,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
         )
     name, folder = os.fspath(path), Path(path)
     if _OBJECT.fullmatch(name) and not folder.exists():
-        return _imported(name)
+        found = imported(name, "model")
+        return found if hasattr(found, "capabilities") else wrap(found)
     if name.startswith(_HUB):
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
@@ -128,8 +129,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     return _moved(load_folder(folder), device)
 
 
-def _imported(name: str) -> Model:
-    """Return ``object`` of "module:object" as a model; the module may lie in the current folder."""
+def imported(name: str, what: str) -> Any:
+    """Return ``object`` of "module:object"; the module may lie in the current folder."""
     module, _, path = name.partition(":")
     here = str(Path.cwd())
     try:
@@ -139,8 +140,8 @@ def _imported(name: str) -> Model:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"there is no model '{name}': {error}.") from None
-    return found if hasattr(found, "capabilities") else wrap(found)
+        raise InputError(f"there is no {what} '{name}': {error}.") from None
+    return found
 
 
 def _of_skops(file: Path) -> Any:
