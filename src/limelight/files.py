@@ -138,7 +138,7 @@ def _take_default_mode(path: Path, mode: int = 0o666) -> None:
     path.chmod(mode & ~umask)
 
 
-_PART = 1 << 22  # bytes
+_PART = 1 << 24  # bytes
 
 
 @runtime_checkable

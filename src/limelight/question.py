@@ -6,6 +6,7 @@ that type checkers see; nothing else names it.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
@@ -27,7 +28,7 @@ from limelight.errors import InputError, nearest
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
-from limelight.text import SIDES
+from limelight.text import SIDES, Unit
 from limelight.theory.path_quadrature import Outer
 
 
@@ -141,26 +142,33 @@ def target_indices(
 ) -> Int[np.ndarray, " n"]:
     """Return the class that ``target`` means for every document.
 
-    None is the last of two classes and the predicted one of several.
+    None is the last of two classes and the predicted one of several. Digits in a string, as a
+    command has them, are a name before they are a place; a whole number is a place, and refused
+    where it is the name of a class at another one.
     """
     if target is None:
-        target = "predicted" if len(classes) > 2 else len(classes) - 1
-    if target == "predicted" and target not in classes and len(classes) > 1:
-        return class_probabilities(logits).argmax(axis=1)
+        target = "predicted" if len(classes) > 2 else classes[-1]
     if target == "predicted" and target not in classes:
-        target = 0
+        return class_probabilities(logits).argmax(axis=1) * (len(classes) > 1)
+    if isinstance(target, str) and target in classes:
+        return np.full(len(logits), classes.index(target))
     if isinstance(target, str):
-        if target not in classes:
+        if not re.fullmatch("-?[0-9]{1,18}", target):
             raise InputError(nearest("class", target, [*classes, "predicted"]))
-        target = classes.index(target)
-    if isinstance(target, bool) or not hasattr(target, "__index__"):
+        target = int(target)
+    elif isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(f"a target must be a class, by name or number; got {target!r}.")
-    if not -len(classes) <= target < len(classes):
+    elif classes[target : target + 1] != (str(target),) and str(target) in classes:
+        raise InputError(
+            f"there is a class called '{target}', which is not number {target}, counting from 0; "
+            "give the name of the class that is meant, as a string."
+        )
+    if not 0 <= target < len(classes):
         raise InputError(
             f"there are {len(classes)} classes, so a target index must lie in "
             f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
         )
-    return np.full(len(logits), target % len(classes))
+    return np.full(len(logits), int(target))
 
 
 def against_indices(
@@ -224,9 +232,9 @@ class Question:
     ] = None
     all_classes: bool = False
     features: Annotated[
-        str | Sequence[int],
+        Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
-        '"sentences"; with a Hugging Face model also "tokens".',
+        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens".',
     ] = "words"
     scale: Annotated[
         str,
@@ -336,7 +344,7 @@ FIELDS = tuple(
 class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
-    features: str | Sequence[int]
+    features: Unit
     protect: Collection[str]
     window: str | int | None
     side: str | None
@@ -443,6 +451,7 @@ class Settings(TypedDict, total=False):
     ridge: float
     row0: bool
     rows: int | None
+    sampler: str
     samples: int | None
     seed: int
     sizes: str

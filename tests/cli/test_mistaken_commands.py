@@ -53,6 +53,12 @@ def test_a_text_without_quotes_says_so(limelight, command):
     )
 
 
+def test_what_was_written_is_repeated_as_it_stands(limelight):
+    assert limelight("explain", TEXT, "-m", ":cat:[b]").err.startswith(
+        "Error: no method ':cat:[b]'."
+    )
+
+
 def test_quoted_texts_are_several_texts(limelight):
     assert limelight("explain", TEXT, "It is good", "--format", "json").out.count("\n") == 2
     assert limelight("explain", "Superb", "-m", "loo").code == 0

@@ -203,10 +203,12 @@ def test_fewer_samples_than_words_are_refused_without_a_penalty():
     )
 
 
-def test_one_word_is_refused_with_what_to_use_instead():
+def test_one_word_is_refused():
     with pytest.raises(DomainError) as error:
         explained(text="w1 w1 w1")
-    assert str(error.value) == ("LIME needs at least 2 distinct words; this text has 1. Use 'loo'.")
+    assert str(error.value) == (
+        "LIME needs at least 2 features; this text has 1. Cut the text finer: features='positions'."
+    )
 
 
 @pytest.mark.parametrize(

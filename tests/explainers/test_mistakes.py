@@ -83,8 +83,8 @@ WRONG_TYPES = {
         "a target must be a class, by name or number; got ['a']."
     ),
     'explain(model, "good film", features=[0.4, 1.2])': (
-        "features must be one of words, positions, sentences, or one whole number per token; "
-        "got [0.4, 1.2]."
+        "features must give the (start, end) of every unit, in order, without overlap and inside "
+        "the text of 9 characters; got 0.4 after 0."
     ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'surrogate(model, ["good film"])': "a surrogate is about one text, a string; got list.",

@@ -182,7 +182,7 @@ def test_what_is_not_a_number_is_refused_in_a_sentence(shipped, name, value, kin
 
 
 def test_a_plan_needs_one_text_of_two_words():
-    with pytest.raises(DomainError, match="at least 2 distinct words; this text has 1"):
+    with pytest.raises(DomainError, match="at least 2 features; this text has 1"):
         limelight.plan(MODEL, "w1")
     with pytest.raises(InputError, match="one text, a string; got list"):
         inspect.unwrap(limelight.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
@@ -219,7 +219,8 @@ def test_the_command_says_how_many(limelight):
 
 def test_the_command_refuses_in_a_sentence(limelight):
     assert limelight("plan", "one").err == (
-        "Error: LIME needs at least 2 distinct words; this text has 1.\n"
+        "Error: LIME needs at least 2 features; this text has 1. To this model the text is one "
+        "token; ask 'loo'.\n"
     )
     outcome = limelight("plan", "two", "words")
     assert outcome.code == 2

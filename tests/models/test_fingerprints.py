@@ -1,7 +1,9 @@
 """A fingerprint tells trained models apart, and is the same for the same model."""
 
+import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -56,9 +58,33 @@ def test_functions_inside_a_pipeline_count():
     assert len(digests) == 2
 
 
+STOP, ENDS = {"the"}, re.compile("s$")
+
+
+def stemmed(text):
+    return [word for word in map(without_end, text.split()) if word not in STOP]
+
+
+def without_end(word):
+    return ENDS.sub("", word)
+
+
+def test_what_a_function_finds_in_its_module_counts(monkeypatch):
+    """A list of stop words, a pattern, and what another function there finds."""
+    here = object_fingerprint(CountVectorizer(tokenizer=stemmed))
+    assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) == here
+    for name, value in {"STOP": {"the", "a"}, "ENDS": re.compile("es$")}.items():
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), name, value)
+            assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) != here
+    assert object_fingerprint(CountVectorizer(tokenizer=stemmed)) == here
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        (partial(sorted, key=len), partial(sorted, key=str)),
+        (re.compile("a"), re.compile("b")),
         (np.arange(6), np.arange(6).reshape(2, 3)),
         (np.arange(3), np.arange(3.0)),
         ([1, 23], [12, 3]),

@@ -180,7 +180,7 @@ def test_words_that_overlap_or_leave_the_text_are_refused(spans):
     model = limelight.wrap(
         chances([0.5, 0.5]), classes=["bad", "good"], words=lambda _: spans, scale="logit"
     )
-    with pytest.raises(InputError, match="words must return the"):
+    with pytest.raises(InputError, match="words must give the"):
         limelight.explain(model, "a text", "loo")
 
 

@@ -507,11 +507,13 @@ def test_of_a_compiled_model_the_one_inside_is_asked():
 def test_a_text_of_one_word_can_be_explained_in_pieces():
     model, tokenizer = tiny("bert")
     one = limelight.wrap(model, tokenizer=tokenizer)
-    sentence = r"this text has 1\. Use 'loo', or features='tokens'\.$"
+    sentence = r"this text has 1\. Cut the text finer: features='tokens'\.$"
     with pytest.raises(InputError, match=sentence):
         limelight.explain(one, "predictable", "lime")
     assert len(limelight.explain(one, "predictable", "lime", features="tokens").scores) == 2
-    with pytest.raises(InputError, match=r"this text has 1\. Use 'loo'\.$"):
+    with pytest.raises(
+        InputError, match=r"this text has 1\. To this model the text is one token; ask 'loo'\.$"
+    ):
         limelight.explain(one, "film", "lime", features="tokens")
 
 

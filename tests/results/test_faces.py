@@ -11,10 +11,10 @@ from limelight import InputError
 from limelight.pages.markup import table_html
 from limelight.pages.terminal import View, table_text
 from limelight.results import Comparison, Explanation, Explanations
+from limelight.results.explanation import SpanExplanations
 from limelight.results.faces import Page, Shown, Stored, Tabular, named
 from limelight.results.judgement import Judgement
 from limelight.results.method_table import MethodTable
-from limelight.results.explanation import SpanExplanations
 from limelight.results.plan import SamplingPlan
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.results.table import Cell, Column, Table

@@ -144,7 +144,8 @@ def test_another_question_in_the_same_folder_is_refused(model, whole, tmp_path, 
 def test_another_version_is_refused(model, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
-    plan.write_text(plan.read_text().replace(limelight.__version__, "0.1.9"))
+    record = json.loads(plan.read_text()) | {"version": "0.1.9", "sha256": None}
+    plan.write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"it was begun with limelight 0\.1\.9, and this is"):
         explained(model, tmp_path / "run")
 

@@ -78,9 +78,9 @@ def test_positions_keep_every_token_apart():
 
 
 def test_sentences_end_behind_their_stops():
-    text = "A film! A great one?! Yes... no"
+    text = "A film! A great one?! Yes... No"
     features = features_of(read(text), "sentences")
-    assert features.strings == ("A film!", "A great one?!", "Yes...", "no")
+    assert features.strings == ("A film!", "A great one?!", "Yes...", "No")
     assert features.of_token.tolist() == [0] * 3 + [1] * 5 + [2] * 4 + [3]
     assert [text[a:b] for ((a, b),) in features.spans] == list(features.strings)
 
@@ -102,7 +102,7 @@ def test_protected_words_are_no_features():
     features = features_of(read("a great film a"), protect={"a"})
     assert features.strings == ("great", "film")
     assert features.of_token.tolist() == [-1, 0, 1, -1]
-    with pytest.raises(InputError, match="every word of the text is protected"):
+    with pytest.raises(InputError, match="no word of this text is left"):
         features_of(read("a a"), protect={"a"})
 
 
@@ -110,7 +110,8 @@ def test_an_unknown_kind_of_feature_gets_a_guess():
     with pytest.raises(InputError) as error:
         features_of(read("a"), "word")
     assert str(error.value) == (
-        "no features 'word'. Did you mean 'words'? Choose from: words, positions, sentences."
+        "no features 'word'. Did you mean 'words'? Choose from: words, positions, sentences, "
+        "paragraphs, lines."
     )
 
 

@@ -22,7 +22,7 @@ from limelight.models.functions import Function
 from limelight.models.protocol import collapsing, document_by
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
-from limelight.text import UNK, Given
+from limelight.text import UNK, Given, features_of
 from limelight.theory.attention import attention
 from limelight.verbs import explain
 
@@ -354,23 +354,12 @@ def _enumerated_owen(model: Model, short: str) -> Check:
     d = len(reading.features[0])
     keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
     v = output_values(reading, keep)
-    expected = _by_sentence(v, _sentence_masks(reading.documents[0].tokens.strings))
+    sentences = features_of(reading.documents[0], "sentences").of_token
+    masks = [sum(1 << t for t in np.flatnonzero(sentences == k)) for k in set(sentences.tolist())]
+    expected = _by_sentence(v, list(map(int, masks)))
     e = explained(reading, "owen", features="positions", tolerance=1e-9)
     what = f"whole sentences and all {len(keep)} subsets of {d} tokens"
     return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
-
-
-def _sentence_masks(tokens: tuple[str, ...]) -> list[int]:
-    """The tokens of every sentence as bits."""
-    masks: list[int] = []
-    open_ = False
-    for t, token in enumerate(tokens):
-        stops = token in (".", "!", "?")
-        if not open_ and not (stops and masks):
-            masks.append(0)
-        masks[-1] |= 1 << t
-        open_ = not stops
-    return masks
 
 
 def _by_sentence(v: Float[np.ndarray, " n"], sentences: list[int]) -> Float[np.ndarray, " d"]:

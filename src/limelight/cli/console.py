@@ -25,19 +25,23 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+# What is printed is meant as it stands: "[b]" and ":cat:" may be a user's words.
+VERBATIM: Any = {"highlight": False, "markup": False, "emoji": False}
+
+
 def output_console() -> Console:
     """Return a console for results."""
-    return _Console(highlight=False, soft_wrap=False)
+    return _Console(soft_wrap=False, **VERBATIM)
 
 
 def error_console() -> Console:
     """Return a console for progress, notices and errors, which must not mix with results."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, soft_wrap=True, **VERBATIM)
 
 
 def tell(sentence: str, *, style: str | None = None) -> None:
     """Print a sentence for people on standard error; neither markup nor terminals obey it."""
-    error_console().print(shown(sentence), style=style, markup=False)
+    error_console().print(shown(sentence), style=style)
 
 
 _LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
@@ -91,7 +95,7 @@ class ProgressShown:
 
     def say(self, sentence: str) -> None:
         """Print a sentence for people, above the bar where there is one."""
-        self._console.print(sentence, markup=False)
+        self._console.print(sentence)
 
     def _started(self) -> "Progress":
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

@@ -176,4 +176,4 @@ def _say_end(run: "Run") -> None:
             f"scores, the first: {first} --retry tries them again."
         )
     said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"
-    output_console().print(said, markup=False, soft_wrap=True)
+    output_console().print(said, soft_wrap=True)

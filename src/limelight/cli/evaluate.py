@@ -66,8 +66,7 @@ def _show(result: dict[str, Any], classes: tuple[str, ...]) -> None:
     console.print(
         f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, "
         f"{result['texts']} texts\n"
-        f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n",
-        markup=False,
+        f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n"
     )
     columns = [
         Column("class", fold=True),

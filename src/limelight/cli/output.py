@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
-from limelight.cli.console import output_console, tell
+from limelight.cli.console import VERBATIM, output_console, tell
 from limelight.errors import InputError, nearest
 from limelight.files import is_device, whole_file
 
@@ -195,5 +195,7 @@ def show(
 def _plain(results: Iterable[RenderableType]) -> Iterator[str]:
     for i, result in enumerate(results):
         text = io.StringIO()
-        Console(file=text, width=100, no_color=True).print(*([""] if i else []), result, sep="\n")
+        Console(file=text, width=100, no_color=True, **VERBATIM).print(
+            *([""] if i else []), result, sep="\n"
+        )
         yield text.getvalue()

@@ -118,7 +118,7 @@ def _signals_remembered() -> Iterator[list[int]]:
 
 
 def _announce(page: "Serving", host: str) -> None:
-    output_console().print(page.url, markup=False, soft_wrap=True)
+    output_console().print(page.url, soft_wrap=True)
     said = "Open this address in a browser; Ctrl-C ends it."
     if not page.is_local:
         said += f" Whoever reaches {host} and has the address can use the model."

@@ -1,6 +1,7 @@
 """Some texts under one model, with what is to be explained: what every method computes from."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -19,11 +20,20 @@ from limelight.models import (
     why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import Collapses, Games, collapsing, document_by, playing
+from limelight.models.protocol import (
+    Collapses,
+    Games,
+    Signalled,
+    Signals,
+    collapsing,
+    cut_finer,
+    document_by,
+    playing,
+)
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import FEATURES, Document, Features, features_of
+from limelight.text import FEATURES, Document, Features, features_of, unit_spans
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
@@ -39,6 +49,7 @@ class _Shared:
         self.games: dict[str, TextGame] = {}
         self.collapsed: CollapsedDocuments | None = None
         self.played: RatioGame | None = None
+        self.signalled: Signalled | None = None
 
 
 @final
@@ -65,6 +76,10 @@ class Reading:
             yield self
             return
         for i in range(len(self.documents)):
+            shared, held = _Shared(), self.shared.signalled
+            if held is not None:
+                here = slice(i, i + 1)
+                shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[i : i + 1],
@@ -72,7 +87,7 @@ class Reading:
                 targets=self.targets.only(i),
                 outputs=self.outputs[i : i + 1],
                 first=None if self.first is None else self.first + i,
-                shared=_Shared(),
+                shared=shared,
             )
 
     def aims(self) -> list["Reading"]:
@@ -111,6 +126,13 @@ class Reading:
             model = cast(Collapses, self._tables)
             self.shared.collapsed = model.collapsed(self.documents, self.features)
         return self.shared.collapsed
+
+    @property
+    def signals(self) -> Signalled:
+        """What the model holds of every feature, asked once for all classes."""
+        if self.shared.signalled is None:
+            self.shared.signalled = _signals(self.model, self.documents, self.features)
+        return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
@@ -181,7 +203,7 @@ class Reading:
         asked = document.asked[self.targets.part : self.targets.part + 1]
         name = self.targets.names()[i]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        said = document.notices + self._window_notice(i) + notes
+        said = document.notices + self.features[i].notices + self._window_notice(i) + notes
         return said + alone if len(self.features[i]) == 1 else said
 
     def _window_notice(self, i: int) -> tuple[str, ...]:
@@ -272,8 +294,10 @@ class Reading:
         if by_piece:
             if unit == "tokens":
                 return "sum over pieces of one character"
-            return "sum over pieces" if unit == "positions" else "sum over pieces and occurrences"
-        return "sum over occurrences" if by_token and unit != "positions" else "none"
+            return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
+        if not by_token or unit == "positions":
+            return "none"
+        return "sum over occurrences" if unit == "words" else "sum over tokens"
 
 
 def has_exact_game(model: Model, scale: str) -> bool:
@@ -297,32 +321,38 @@ def reading_of(
     *,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
+    signals: bool = False,
 ) -> Reading:
     """Return ``texts`` as ``model`` sees them, to which ``question`` has been put.
 
     ``first`` is the number of the first text, for errors; None where there is only one.
-    ``feasible`` may refuse a number of features before the model is asked anything.
+    ``feasible`` may refuse a number of features before the model is asked anything. With
+    ``signals`` the pass that gives the outputs also gives what the model holds of every feature.
     """
-    # Groups may come as an array.
-    pieces = isinstance(question.features, str) and question.features == "tokens"
-    _check_features(model, question.features, pieces)
+    pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            documents.append(
-                document_by(
-                    model,
-                    text,
-                    at=question.at,
-                    first_pieces=question.first_pieces,
-                    pieces=pieces,
-                )
+            document = document_by(
+                model,
+                text,
+                at=question.at,
+                first_pieces=question.first_pieces,
+                pieces=pieces,
             )
-            scored.append(_features(documents[-1], question, kept, pieces))
+            if not pieces and (cut := unit_spans(document, question.features)) is not None:
+                document = cut_finer(model, document, cut)
+            documents.append(document)
+            scored.append(_features(document, question, kept, pieces))
             if feasible is not None:
-                feasible(len(scored[-1]))
-    outputs = _checked_outputs(model, model.outputs(documents), documents)
+                with advising(model, document, scored[-1]):
+                    feasible(len(scored[-1]))
+    shared = _Shared()
+    if signals:
+        shared.signalled = _signals(model, documents, scored)
+    asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, asked, documents)
     return Reading(
         model=model,
         documents=tuple(documents),
@@ -331,7 +361,39 @@ def reading_of(
         outputs=outputs,
         question=question,
         first=first,
+        shared=shared,
     )
+
+
+_FINER = {"paragraphs": "'sentences'", "lines": "'sentences'", "sentences": "'words'"}
+
+
+@contextmanager
+def advising(model: Model, document: Document, features: Features) -> Iterator[None]:
+    """Let what is not defined for a text of one unit say how to cut it finer."""
+    try:
+        yield
+    except DomainError as error:
+        if len(features) > 1:
+            raise
+        finer = _FINER.get(features.unit)
+        if finer is None and len(document.tokens) > 1:
+            finer = "'positions'"
+        elif finer is None and why_not(model, "pieces") is None and features.unit != "tokens":
+            finer = "'tokens'"
+        elif finer is None and hasattr(model, "cut_at"):
+            finer = "a function that returns the (start, end) of every part"
+        if finer is None:
+            raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None
+        raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
+
+
+def _signals(
+    model: Model, documents: Sequence[Document], features: Sequence[Features]
+) -> Signalled:
+    if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
+        raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
+    return cast(Signals, model).signals(documents, features)
 
 
 def targets_of(
@@ -377,13 +439,17 @@ def _checked_outputs(
     return found
 
 
-def _check_features(model: Model, unit: str | Sequence[int], pieces: bool) -> None:
+def _reads_pieces(model: Model, unit: Any) -> bool:
+    """Whether the units are the model's own tokens; refuse those that it has not."""
+    if not isinstance(unit, str) or unit in FEATURES:  # groups may come as an array
+        return False
     why = why_not(model, "pieces")
-    if pieces and why is not None:
-        raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
-    if isinstance(unit, str) and unit not in (*FEATURES, "tokens"):
+    if unit != "tokens":
         known = FEATURES if why is not None else (*FEATURES, "tokens")
         raise InputError(nearest("features", unit, known))
+    if why is not None:
+        raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
+    return True
 
 
 def _one_token(model: Model, word: str) -> str:

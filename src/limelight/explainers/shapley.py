@@ -6,13 +6,14 @@ from typing import Annotated, Any, cast, final
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import DomainError, InputError
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
     MEANS,
     Counted,
     Method,
     NotBelow,
+    OneOf,
     Positive,
     Share,
     Way,
@@ -32,10 +33,11 @@ from limelight.explainers.target_game import (
 )
 from limelight.results import Finding
 from limelight.sampling.all_masks import shapley_of_all_masks
+from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
 from limelight.shapes import Float, Int
-from limelight.text import Features, features_of, one_line
+from limelight.text import Features, features_of, nested, one_line
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
@@ -48,12 +50,16 @@ from limelight.theory.shapley import shapley
 # to that of greedy search.
 _ENOUGH = 25
 _FEWEST = 2  # one pair has no spread
+SAMPLERS = ("auto", "orders", "regression")
+# Units of a text up to which a regression is the better sampler: fixed by benchmarks/samplers.py
+# on words and sentences of three models, and checked on two others.
+_FEW_UNITS = 20
 
 
 @final
 @settings_class
 class Shapley:
-    """Settings of Shapley values: of a quadrature, or of random orders of the words."""
+    """Settings of Shapley values: of a quadrature, or of random orders or masks of the words."""
 
     tolerance: Annotated[float | None, Positive] = None
     per_head: bool = False
@@ -62,25 +68,45 @@ class Shapley:
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
     spare: Annotated[int, at_least(0)] = 0
+    sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
 
     def __post_init__(self) -> None:
+        if self.tolerance is not None and self.sampler == "regression":
+            raise InputError(
+                "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
+                "set pairs instead of the tolerance."
+            )
         if self.tolerance is not None and self.max_pairs < FEWEST:
             raise InputError(
                 f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
                 f"not show their spread; got {self.max_pairs}."
             )
 
+    def by_regression(self, d: int) -> bool:
+        """Whether pairs are of a mask and its complement, not of an order and its reverse."""
+        if self.sampler != "auto":
+            return self.sampler == "regression"
+        # A number of pairs has always been one of orders, and a tolerance is met by adding some.
+        return d <= _FEW_UNITS and self.pairs is None and self.tolerance is None
+
     @property
     def draws(self) -> Draws:
-        """How many pairs of orders are drawn: all begin and end with the same two masks."""
+        """How many pairs are drawn: all orders begin and end with the same two masks."""
+
+        def fewest(d: int) -> int:
+            return fewest_pairs(d) if self.by_regression(d) else _FEWEST
+
+        def each(d: int) -> int:
+            return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
+
         return Draws(
             count=self.pairs,
             most=self.max_pairs,
             tolerance=self.tolerance,
-            usual=lambda d: max((DEFAULT_CALLS - 2) // _masks_of_a_pair(d), _FEWEST),
+            usual=lambda d: max((DEFAULT_CALLS - 2) // each(d), fewest(d)),
             fewest=_FEWEST,
-            determining=lambda _: _FEWEST,
-            each=_masks_of_a_pair,
+            determining=fewest,
+            each=each,
             shared=2,
             beside=0,
             kind="pairs of orders",
@@ -88,38 +114,59 @@ class Shapley:
         )
 
 
-def _masks_of_a_pair(d: int) -> int:
-    return 2 * max(d - 1, 1)
+def _with_sampler(settings: Shapley, d: int) -> Shapley:
+    """Return the settings with the sampler that they stand for: pairs are to be counted."""
+    return replace(settings, sampler="regression" if settings.by_regression(d) else "orders")
 
 
-def _by_orders(settings: Shapley, one: Reading) -> Finding:
-    """Score every feature by what it adds to the words before it, in random orders."""
+def _check_pairs(settings: Shapley, d: int) -> None:
+    """Refuse before any call a regression that has too little to go by."""
+    draws, least = settings.draws, fewest_pairs(d)
+    if settings.by_regression(d) and draws.first(d) < least and not draws.asks_all(d):
+        raise DomainError(
+            f"a regression on {d} words needs at least {least} pairs of masks; got "
+            f"{draws.first(d)}. Set pairs to {least} or more, or leave the sampler out."
+        )
+
+
+def _sampled(settings: Shapley, one: Reading) -> Finding:
+    """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
         return game.of_all_masks(shapley_of_all_masks(game, d)[0])
-    found = permutation_shapley(
-        game,
-        d,
-        text_rng(settings.seed, one.documents[0].text),
-        pairs=draws.first(d),
-        tolerance=settings.tolerance,
-        most=settings.max_pairs,
-        known_range=game.known_range,
-        spare=settings.spare,
-    )
+    _check_pairs(settings, d)
+    rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
+    if regressed:
+        found = regression_shapley(game, d, rng, pairs=draws.first(d), known_range=game.known_range)
+    else:
+        found = permutation_shapley(
+            game,
+            d,
+            rng,
+            pairs=draws.first(d),
+            tolerance=settings.tolerance,
+            most=settings.max_pairs,
+            known_range=game.known_range,
+            spare=settings.spare,
+        )
     return Finding(
         scores=found.values[0],
         # Two words have one pair of orders, whose mean is exact.
         stderr=seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
         base_value=game.base_value,
-        notices=_of_orders(settings, found, d) + game.notices,
-        diagnostics={"pairs_drawn": found.pairs},
+        notices=_of_pairs(settings, found, d) + game.notices,
+        diagnostics={
+            "pairs_drawn": found.pairs,
+            "sampler": "regression" if regressed else "orders",
+        },
     )
 
 
-def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
+def _of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
     few: tuple[str, ...] = ()
-    if found.pairs < _ENOUGH and d > 2:  # an order of two words and its reverse are all orders
+    regressed = settings.by_regression(d)
+    # An order of two words and its reverse are all orders.
+    if not regressed and found.pairs < _ENOUGH and d > 2:
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {_ENOUGH} do. For the size of a single score and its "
@@ -134,8 +181,8 @@ def _of_orders(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ..
             spike=float(found.spike[0]),
             size=float(found.size[0]),
             draws=found.pairs,
-            same="give the same scores",
-            what="pairs of orders",
+            same="fit one linear model" if regressed else "give the same scores",
+            what="pairs of masks" if regressed else "pairs of orders",
             tail=float(found.tail[0]),
         )
     )
@@ -157,7 +204,7 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each."""
     (document,), (features,) = one.documents, one.features
     sentences = features_of(document, "sentences")
-    parts, feature, sentence = _parts(features, sentences)
+    parts, feature, sentence = nested(features, sentences)
     refined = replace(one, features=(parts,), shared=type(one.shared)())
     several = np.bincount(feature, minlength=len(features))
     # A score is the sum of that many values at most, and so is its error.
@@ -165,28 +212,13 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     found = owen(one_document(refined.ratio_game, 0), sentence, tolerance=tolerance)
     values = host_array(found.scores)[0]
     scores = np.bincount(feature, values, minlength=len(features))
-    totals = np.bincount(sentence, values, minlength=len(sentences))
+    totals = np.bincount(sentence, values, minlength=len(sentences))[: len(sentences)]
     return Finding(
         scores=scores,
         bound=float(found.bound[0]) * int(several.max()),
         notices=_notices(features, several, sentences, totals),
         diagnostics={"sentences": _totals(sentences, totals, sentence)},
     )
-
-
-def _parts(
-    features: Features, sentences: Features
-) -> tuple[Features, Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """The features cut at the ends of sentences, and the feature and the sentence of each part."""
-    scored = features.of_token >= 0
-    pairs = np.stack([features.of_token, sentences.of_token])[:, scored]
-    both, of_token = np.unique(pairs, axis=1, return_inverse=True)
-    part = np.full(len(scored), -1)
-    part[scored] = of_token
-    feature, sentence = both
-    names = tuple(features.strings[j] for j in feature)
-    spans = tuple(features.spans[j] for j in feature)
-    return Features(features.unit, names, spans, part), feature, sentence
 
 
 def _totals(
@@ -199,7 +231,7 @@ def _totals(
             "span": [sentences.spans[i][0][0], sentences.spans[i][-1][1]],
             "score": float(totals[i]),
         }
-        for i in np.unique(present).tolist()
+        for i in np.unique(present[present < len(sentences)]).tolist()
     ]
 
 
@@ -318,17 +350,24 @@ ROWS = (
         ways=(
             by_quadrature(partial(exact_values, value=shapley), ("tolerance", "per_head")),
             by_draws(
-                _by_orders,
+                _sampled,
                 {
-                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each; None: "
-                    f"as many as {DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take "
-                    "no more calls, or at most 1,024, they are asked instead",
+                    "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
+                    f"regression for at most {_FEW_UNITS} words, where it comes closer, and orders "
+                    "for more, or if pairs or a tolerance is set",
+                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
+                    "a random mask and its complement, 2 calls each; None: as many as "
+                    f"{DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take no more "
+                    "calls, or at most 1,024, they are asked instead",
                     "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
                     "budget leaves over",
                 },
                 count="pairs",
                 spare="spare",
-                cost="2 (d − 1) calls of the model for each pair of orders of d words",
+                choose=_with_sampler,
+                feasible=_check_pairs,
+                cost="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
+                "pair of masks",
             ),
         ),
     ),

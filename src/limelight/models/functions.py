@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +14,14 @@ import numpy as np
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
-from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
+from limelight.models.protocol import (
+    CAPABILITIES,
+    SCALES,
+    AskInsteadError,
+    Capability,
+    Link,
+    class_probabilities,
+)
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
@@ -23,6 +31,7 @@ from limelight.text import (
     Given,
     Span,
     Tokens,
+    checked_spans,
     checked_text,
     checked_text_or_pair,
     few_names,
@@ -30,13 +39,15 @@ from limelight.text import (
     joined,
     one_line,
 )
+from limelight.text.characters import UNSPACED
 from limelight.theory.ratio_game import RatioGame, one_document, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+# A character alone where a script puts no space between words: dictionaries are for cutters.
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]")
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
@@ -121,7 +132,11 @@ class Function:
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.bag is not None:
-            return self.bag.read(checked_text(text))
+            try:
+                return self.bag.read(checked_text(text))
+            except AskInsteadError as error:
+                error.asked = replace(self, bag=None, asked_because=error.why)
+                raise
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [
@@ -165,6 +180,20 @@ class Function:
         if scale == "probability":
             why = "probabilities are no quotients of sums over words"
         return replace(self, bag=None, asked_because=why)
+
+    def cut_at(self, document: Document, edges: Collection[int]) -> Document:
+        """Return ``document`` with its words cut at ``edges`` too; a bag has its own words."""
+        if self.bag is not None:
+            return document
+        cuts = sorted(edges)
+        spans = tuple(
+            piece
+            for start, end in document.tokens.spans
+            for inside in [cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]]
+            for piece in pairwise([start, *inside, end])
+        )
+        strings = tuple(document.text[start:end] for start, end in spans)
+        return replace(document, tokens=Tokens(strings, spans))
 
     @property
     def together(self) -> int:
@@ -340,32 +369,18 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
 def word_spans(text: str, words: Words | None = None) -> list[Span]:
     """Return where the words of ``text`` stand: runs of letters and digits, and every other sign.
 
-    Characters are what a reader sees as one: an emoji with its skin tone is one word. ``words`` may
-    be another function that says where they stand.
+    Characters are what a reader sees as one: an emoji with its skin tone is one word, and so is
+    every character of Chinese or Thai. ``words`` may be another function that says where they
+    stand.
     """
     if words is not None:
-        _check_words(found := words(text), text)
-        return [(int(a), int(b)) for a, b in found]
+        return checked_spans(words(text), text, "words")
     if text.isascii():
         return [match.span() for match in _WORD.finditer(text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
     # The first sign of each character stands for it; a digit on a keycap is no digit.
     signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
     return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
-
-
-def _check_words(spans: Sequence[Any], text: str) -> None:
-    """Refuse words that are out of order, overlap, or lie outside the text."""
-    end = 0
-    for span in spans:
-        match span:
-            case (start, stop) if end <= start < stop <= len(text):
-                end = stop
-            case _:
-                raise InputError(
-                    "words must return the (start, end) of every word, in order, without overlap "
-                    f"and inside the text of {len(text)} characters; got {span!r} after {end}."
-                )
 
 
 def is_sent(model: object) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blanked
 from limelight.models.functions import word_spans
-from limelight.models.protocol import class_probabilities
+from limelight.models.protocol import AskInsteadError, class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
 from limelight.theory.ratio_game import one_document, value
@@ -27,6 +27,7 @@ _LEFT_OUT = 4  # words of each, one at a time
 _PROBES = 12  # words of the vocabulary in a text to try out, at most
 
 
+_IN_CONTEXT = "its tokenizer reads a word otherwise among others than alone"
 _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
@@ -60,8 +61,8 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
         return _linear_pipeline(pipeline)
     except _NotLinearError as why:
         return str(why)
-    except InputError:
-        return "its tokenizer reads words otherwise among others than alone"
+    except AskInsteadError as why:
+        return why.why
     except Exception as error:  # of steps that may do anything: what cannot be tried out is asked
         return f"it could not be taken apart ({type(error).__name__})"
 
@@ -69,7 +70,8 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
 def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     steps = _flat(pipeline)
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
-        raise _NotLinearError("it does not begin with a vectorizer of words")
+        first = type(steps[0] if steps else pipeline).__name__
+        raise _NotLinearError(f"it begins with {first}, which is no vectorizer of words")
     vectorizer, *middle, last = steps
     _check_words(vectorizer)
     classifier = _classifier(last)
@@ -161,11 +163,7 @@ class _Vectors:
                 return ReadWords(names, spans, word[known], column[known])
         if not text.strip():
             raise InputError("the text has no words; give at least one word.")
-        raise InputError(
-            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
-            "among others than alone, so that none can be removed exactly. Wrap what it answers "
-            "with instead, such as limelight.wrap(pipeline.predict_proba, classes=[…])."
-        )
+        raise AskInsteadError(_IN_CONTEXT)
 
     def _apart(self, text: str, words: "_Words") -> bool:
         """Whether no word changes how another is read: each is left out once."""
@@ -206,10 +204,22 @@ class _Vectors:
         return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
 
 
+def unwrapped(step: Any) -> Any:
+    """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
+    while True:
+        if hasattr(step, "best_estimator_"):
+            step = step.best_estimator_
+        elif "FrozenEstimator" in _kinds(step):
+            step = step.estimator
+        else:
+            return step
+
+
 def _flat(pipeline: Any) -> list[Any]:
     """Return the steps of a pipeline, those of pipelines inside it too, without empty ones."""
     steps = []
-    for _, step in getattr(pipeline, "steps", ()):
+    for _, wrapped in getattr(pipeline, "steps", ()):
+        step = unwrapped(wrapped)
         if hasattr(step, "steps"):
             steps += _flat(step)
         elif step is not None and not isinstance(step, str):
@@ -416,13 +426,15 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
 
 
 def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:
-    """Refuse a classifier that does not choose the class of its largest output."""
+    """Refuse a classifier that does not choose its largest output, or labels above nothing."""
     classes = getattr(pipeline, "classes_", None)
-    if classes is None or getattr(pipeline[-1], "multilabel_", False):
+    if classes is None:
         return
+    chosen = pipeline.predict(texts)
+    chosen = np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen)
     best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-    chosen = np.asarray(pipeline.predict(texts))
-    if chosen.ndim != 1 or not (chosen == np.asarray(classes)[best.astype(int)]).all():
+    expected = np.asarray(classes)[best.astype(int)] if chosen.ndim == 1 else outputs > 0
+    if not np.array_equal(chosen, expected):
         raise _NotLinearError("it does not choose the class of its largest score")
 
 

@@ -16,9 +16,8 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
-from limelight.models.scikit import from_scikit
 from limelight.models.spans import from_spacy, is_spacy, span_function
-from limelight.text import Span
+from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
@@ -74,7 +73,8 @@ def load(
     ----------
     path
         A folder: ours, or a Hugging Face model (extra ``hf``): a sequence classifier, a token
-        classifier, or one of extractive answers. "hub:owner/name" is a
+        classifier, or one of extractive answers. A scikit-learn pipeline that skops has stored is a
+        file "….skops". "hub:owner/name" is a
         model on the Hugging Face hub; nothing else uses the network. "module:object" imports a
         model, or what :func:`wrap` takes, from a Python module, which may lie in the current
         folder; its code is run.
@@ -108,11 +108,14 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
         )
     name, folder = os.fspath(path), Path(path)
     if _OBJECT.fullmatch(name) and not folder.exists():
-        return _imported(name)
+        found = imported(name, "model")
+        return found if hasattr(found, "capabilities") else wrap(found)
     if name.startswith(_HUB):
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
         return _pretrained(hub_id, network=True, device=device, asked=asked)
+    if folder.suffix == ".skops" and asked is None and not folder.is_dir():
+        return wrap(_of_skops(folder))
     if not folder.is_dir() and _OWNED.fullmatch(str(folder)):
         raise InputError(
             f"there is no model folder at '{folder}'; check the path, or write '{_HUB}{folder}' "
@@ -128,8 +131,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     return _moved(load_folder(folder), device)
 
 
-def _imported(name: str) -> Model:
-    """Return ``object`` of "module:object" as a model; the module may lie in the current folder."""
+def imported(name: str, what: str) -> Any:
+    """Return ``object`` of "module:object"; the module may lie in the current folder."""
     module, _, path = name.partition(":")
     here = str(Path.cwd())
     try:
@@ -139,8 +142,28 @@ def _imported(name: str) -> Model:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"there is no model '{name}': {error}.") from None
-    return found if hasattr(found, "capabilities") else wrap(found)
+        raise InputError(f"there is no {what} '{name}': {error}.") from None
+    return found
+
+
+def _of_skops(file: Path) -> Any:
+    """Return the pipeline of a file of skops, which runs no code that it does not know."""
+    try:
+        from skops.io import get_untrusted_types
+        from skops.io import load as loaded
+    except ImportError:
+        raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
+    try:
+        if not (unknown := get_untrusted_types(file=file)):
+            return loaded(file)
+    except Exception as error:  # a missing or damaged file, or one of another version
+        said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
+        raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
+    raise InputError(
+        f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
+        "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "
+        "module:object."
+    )
 
 
 @cache
@@ -252,6 +275,8 @@ def wrap(
     if tags is not None and callable(anything):
         return span_function(anything, **options)
     if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
+        from limelight.models.scikit import from_scikit  # not for models that are loaded
+
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)

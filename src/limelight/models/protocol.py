@@ -1,7 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -15,6 +15,7 @@ from limelight.text import (
     Features,
     FoundSpan,
     Place,
+    Span,
     checked_text_or_pair,
     joined,
     place_at,
@@ -45,6 +46,7 @@ Capability = Literal[
     "shuffles",
     "pairs",
     "spans",
+    "signals",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -60,6 +62,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
     "spans": "a model that finds spans in a text",
+    "signals": "what the model holds of every word, layer by layer",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -132,6 +135,29 @@ class TimesInput(NamedTuple):
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
+
+
+class Signalled(NamedTuple):
+    """What one pass of a model holds of texts: states of every feature, and what the head reads.
+
+    ``states`` are those of the embedded text, the middle layer and the last one, side by side.
+    """
+
+    states: list[Float[np.ndarray, "_ s"]]
+    read: Float[np.ndarray, "n h"]
+    outputs: Float[np.ndarray, "n C"]
+
+
+@runtime_checkable
+class Signals(Protocol):
+    """Capability "signals": a model that shows what it holds of every word."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth asking about at a time."""
+
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+        """Return the states of all features of the documents, and the outputs, in one pass."""
 
 
 @runtime_checkable
@@ -250,6 +276,19 @@ class Games(Protocol):
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
+
+
+class AskInsteadError(InputError):
+    """A model whose removals are known does not know those of a text: ``why``, in a clause.
+
+    ``asked`` is the same model, which answers instead.
+    """
+
+    asked: Model
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"nothing about this text is known exactly: {why}.")
+        self.why = why
 
 
 def collapsing(model: Model) -> Collapses | None:
@@ -372,6 +411,24 @@ def document_by(
     return own.read(given, asked=places, pieces=pieces)
 
 
+def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
+    """Return a document whose words end where the units of ``cut`` do, if the model can read so.
+
+    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    """
+    edges = {edge for span in cut for edge in span}
+    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
+        return document
+    own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
+    if own is not None:
+        return own(document, edges)
+    if why_not(model, "pieces") is not None:
+        return document
+    if document.asked:
+        return cast(Spans, model).read(document.given, asked=document.asked, pieces=True)
+    return model.read(document.given, pieces=True)
+
+
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 # The methods that a capability brings, by name.
 _BROUGHT = {
@@ -386,6 +443,7 @@ _BROUGHT = {
         ("cuts", Cuts),
         ("shuffles", Shuffles),
         ("spans", Spans),
+        ("signals", Signals),
     )
 }
 

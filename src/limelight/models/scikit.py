@@ -1,7 +1,9 @@
 """Classifiers with scikit-learn's methods, without importing scikit-learn."""
 
+import copyreg
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -9,18 +11,20 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.functions import Function, wrapped_function
-from limelight.models.linear import linear_pipeline
+from limelight.models.linear import linear_pipeline, unwrapped
 
 # Where in memory something is: vectorizers remember their stop words by that, and it differs from
 # one process to the next, so that no run of such a pipeline could be resumed.
 _PLACES = ("_stop_words_id",)
+_TABLES = (str, int, float, bytes, list, tuple, set, frozenset, dict, re.Pattern)
 
 
 def object_fingerprint(thing: Any) -> str:
     """Return the SHA-256 of everything that ``thing`` holds: settings, arrays, words, functions.
 
     Nothing is serialised: the attributes are walked through, and an object of no known kind counts
-    by its type and by the state that it shows.
+    by its type and by the state that it shows. A function counts with what it finds in its module:
+    other functions, and tables of words, numbers and patterns, but no objects of other kinds.
     """
     digest = hashlib.sha256()
     _add(digest, thing, [])
@@ -66,13 +70,35 @@ def _parts(thing: Any) -> list[Any]:
             return [thing.__func__, thing.__self__]
         case FunctionType():
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-            return [thing.__code__, thing.__defaults__, cells]
+            return [thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, _found(thing)]
         case BuiltinFunctionType() | type():
             return [thing.__module__, thing.__qualname__]
-    try:  # the state that an object shows, such as its attributes or, of a compiled one, arrays
-        return [thing.__getstate__()]
+    try:  # what it would be made of again: attributes, of a compiled one arrays, of a pattern text
+        reduced: Any = copyreg.dispatch_table.get(type(thing))
+        made = thing.__reduce_ex__(2) if reduced is None else reduced(thing)
+        return [made] if isinstance(made, str) else list(made[1:3])
     except Exception:  # a class may refuse, and counts by its type
         return [None]
+
+
+def _found(function: FunctionType) -> dict[str, Any]:
+    """Return what a function uses of its module and would be changed with."""
+    # An object of another kind, a language model or a cache of a library, may change whenever it is
+    # used, and a run could never go on with it.
+    found = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+    return {
+        name: one
+        for name, one in found.items()
+        if isinstance(one, _TABLES)
+        or (isinstance(one, FunctionType) and one.__module__ == function.__module__)
+    }
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def from_scikit(pipeline: Any, **options: Any) -> Function:
@@ -81,8 +107,9 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     One that is a bag of words under a linear classifier is explained by what its classifier adds
     up, and exactly; any other is asked for its probabilities.
     """
+    pipeline = unwrapped(pipeline)
     classes = getattr(pipeline, "classes_", None)
-    last = pipeline[-1] if hasattr(pipeline, "steps") else pipeline
+    last = unwrapped(pipeline[-1]) if hasattr(pipeline, "steps") else pipeline
     # A regressor has no classes; one that was fitted knows its columns.
     if classes is None and not (hasattr(last, "predict") and hasattr(last, "n_features_in_")):
         raise InputError("the scikit-learn model has no classes_ yet; fit it before explaining it.")
@@ -92,25 +119,30 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
             "of its own; explain one of them: limelight.wrap(lambda texts: "
             "model.predict_proba(texts)[0], classes=[…]), or fit a OneVsRestClassifier."
         )
-    if getattr(last, "multilabel_", False):
-        options = {"multi_label": True, **options}
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
     names = [_REGRESSED] if classes is None else [str(name) for name in classes]
     named = {"classes": names, "name": name, **options}
     kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
     answer = getattr(pipeline, kind)
-    _check_reads_texts(pipeline, answer, options)
+    tried = [("a text", "another") if options.get("pairs") else "a text"]
+    _check_reads_texts(pipeline, answer, tried)
     # Options that only a function has; several labels must be the pipeline's own.
-    own = {"scale", "mask", "words", "pairs"} & options.keys()
-    own |= {"multi_label"} & options.keys() if not getattr(last, "multilabel_", False) else set()
+    own = {"scale", "mask", "words", "pairs", "multi_label"} & options.keys()
+    if classes is not None and kind != "predict" and np.ndim(pipeline.predict(tried)) == 2:
+        # It answers with a row of labels, each of which is a yes or no.
+        named, own = {"multi_label": True, **named}, own - {"multi_label"}
     linear = "of its options" if own else linear_pipeline(pipeline)
     if isinstance(linear, str):
         # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
         scale = "probability" if kind == "predict_proba" else "score"
         return wrapped_function(answer, **{"scale": scale, "asked_because": linear, **named})
-    scale = "score" if linear.link == "none" else "logit"
-    named["name"] = f"{name} {kind}"  # its scores, and no longer the log-odds of probabilities
-    more = {"scale": scale, "bag": linear.bag, "linked": linear.link}
+    more = {
+        "scale": "score" if linear.link == "none" else "logit",
+        "bag": linear.bag,
+        "linked": linear.link,
+        # Its scores, and no longer the log-odds of probabilities.
+        "name": options.get("name", f"{name} {kind}"),
+    }
     return wrapped_function(linear.outputs, **{**named, **more})
 
 
@@ -118,9 +150,9 @@ _REGRESSED = "prediction"
 _ANSWERS = ("predict_proba", "decision_function", "predict")
 
 
-def _check_reads_texts(pipeline: Any, answer: Any, options: Mapping[str, Any]) -> None:
+def _check_reads_texts(pipeline: Any, answer: Any, tried: list[Any]) -> None:
     try:
-        answer([("a text", "another") if options.get("pairs") else "a text"])
+        answer(tried)
     except (ValueError, TypeError, AttributeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(

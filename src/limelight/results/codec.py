@@ -125,6 +125,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
     asked: dict[str, Any] | None = None
+    units: str = "words"
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -149,6 +150,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
             asked=None if e.asked is None else e.asked.stored(),
+            units=e.units,
         )
 
     def value(self) -> Explanation:
@@ -157,6 +159,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
+        if self.units != "words":  # files of 0.2 have it among the settings alone
+            rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},
             features=tuple(row.text for row in rows),

@@ -252,6 +252,11 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         return aim if self.asked is None else f"{aim} at {self.asked.named(self.text)}"
 
     @property
+    def units(self) -> str:
+        """What the features are: "words", "sentences", a cutter as module:name, …"""
+        return str(self.settings.get("features", "words"))
+
+    @property
     def explained_end(self) -> int:
         """Where the part of ``text`` that the model read ends; the rest was cut off."""
         return len(self.text) if self.cut is None else self.cut

@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing as mp
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import (
@@ -18,6 +19,7 @@ from concurrent.futures import (
 )
 from functools import partial
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any, final
 
 from limelight.errors import InputError, MissingExtraError
@@ -31,6 +33,7 @@ from limelight.runs.work import (
     Task,
     explain_shard,
     finished_by,
+    needs_main,
 )
 
 _TRIES = 3  # workers that a shard may lose, and that may be lost in a row before they start
@@ -206,7 +209,8 @@ class _Process(Worker):
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        with _threads_shared(workers), _interrupts_held():
+        main = contextlib.nullcontext() if needs_main(job.pickled) else _without_main()
+        with _threads_shared(workers), main, _interrupts_held():
             self._process.start()
         theirs.close()
 
@@ -253,6 +257,20 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes that start in the block not run the program that starts them.
+
+    Spawned ones do, to find what it defines, and without ``if __name__ == "__main__":`` in it they
+    would start processes themselves. Where they need nothing of it, they are shown an empty one.
+    """
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 _environment = threading.Lock()

@@ -6,13 +6,12 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Unpack, final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,10 +27,11 @@ from limelight.explainers.registry import configured, default_method, several_me
 from limelight.models import Model, checked_model
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
+from limelight.models.protocol import playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import Meter, ProgressLine, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
+from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
@@ -43,10 +43,12 @@ from limelight.runs.work import (
     Task,
     finished_by,
     method_record,
+    needs_main,
 )
 from limelight.text import one_line
 
 _FEW = 20  # texts, which are not worth an estimate
+_START = 5.0  # seconds that other processes must save: twice what it takes to import everything
 _Rows = Collection[int]
 
 
@@ -104,18 +106,22 @@ class RunJob:
             meter(notice=sentence)
         return meter
 
-    def do(self, engine: Engine, work: ShardWork, job: Job, meter: Meter) -> None:
-        """Let ``engine`` finish what is to do, and store every shard as it comes."""
+    def do(
+        self, executor: Executor | Engine | None, workers: int | None, work: ShardWork, meter: Meter
+    ) -> None:
+        """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
         tasks = self._tasks()
         if (first := next(tasks, None)) is None:
             return
         _check_question(work, first.table())
         for doubt in work.doubts(first.table()):
             meter(notice=doubt)
+        if executor is None and len(self.to_do) < 2:
+            workers = 1
+        expected = partial(estimate, work, first.table(), count=self.texts)
+        engine, job = _engine(executor, workers, work, meter, expected)
         if meter.estimates and self.texts >= _FEW:
-            workers = min(engine.workers, len(self.to_do))
-            found = estimate(work, first.table(), count=self.texts, workers=workers)
-            meter(estimate=found)
+            meter(estimate=expected(workers=min(engine.workers, len(self.to_do))))
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
@@ -178,8 +184,11 @@ def plan_run(
     labels: Labels | None = None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
-    if not isinstance(question.features, str):
-        raise InputError("groups of tokens are for one text; over many, name the features.")
+    if not isinstance(question.features, str) and not callable(question.features):
+        raise InputError(
+            "spans and groups of tokens are for one text; over many, name the features or give a "
+            "function that cuts each text."
+        )
     chosen = _chosen(model, method, settings)
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
@@ -310,9 +319,11 @@ def explain_data(
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
         Where to compute: a :class:`concurrent.futures.Executor` (a thread pool, dask, MPI, Slurm)
-        or :class:`limelight.runs.RayActors`; by default in this process.
+        or :class:`limelight.runs.RayActors`; by default on this machine.
     workers
-        New processes on this machine, if there is no executor, else shards in flight there. A
+        New processes on this machine, if there is no executor, else shards in flight there. By
+        default one per core for a scikit-learn pipeline that is explained exactly, if it can travel
+        and they save more time than their start takes, and this process for every other model. A
         model that was loaded from a path is loaded by each of them; functions and scikit-learn
         pipelines travel by pickle, which takes what a module defines, no lambdas and nothing that
         was defined in a session. Live networks do not travel.
@@ -347,9 +358,7 @@ def explain_data(
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
         shown = ProgressLine() if progress is None or progress is True else progress or None
         meter = job.meter(shown)
-        few = len(job.to_do) < 2
-        engine, known = _engine(executor, None if few else workers, work, meter)
-        job.do(engine, work, known, meter)
+        job.do(executor, workers, work, meter)
     return Run(output)
 
 
@@ -358,38 +367,51 @@ def _engine(
     workers: int | None,
     work: ShardWork,
     meter: Meter,
+    expected: Callable[..., Estimate],
 ) -> tuple[Engine, Job]:
     """Return who explains the shards, and what they must know."""
     source = source_of(work.model)
-    job = Job(msgspec.json.encode(work.record), source)
+    job, cutter = Job(record_bytes(work.record), source), work.record.question.features
+    count = workers or usable_cores()
+    if executor is None and workers is None and count > 1:
+        # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
+        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
+        if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
+            with contextlib.suppress(InputError):  # it cannot travel
+                pickled = _pickled(work.model, _MODEL)
+                if not needs_main(pickled):
+                    return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
     if executor is None and workers in (None, 1):
         return ThisProcess(work, meter), job
-    count = workers or usable_cores()
     if isinstance(executor, ThreadPoolExecutor):
         return ExecutorEngine(executor, count, partial(finished_by, work)), job
     if source is None:
-        job = job._replace(pickled=_pickled(work.model))
+        job = job._replace(pickled=_pickled(work.model, _MODEL, sent=is_sent(work.model)))
+    if callable(cutter):
+        job = job._replace(cutter=_pickled(cutter, "a cutter"))
     if executor is None:
         return SpawnedProcesses(count), job
     return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
 
 
-def _pickled(model: Model) -> bytes:
+_MODEL = "a model that was loaded from a path, with limelight.load, or a function or pipeline"
+
+
+def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
     """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
     why = "this one is in memory only"
-    if is_sent(model):
+    if sent:
         try:
-            found = pickle.dumps(model)
+            found = pickle.dumps(given)
             # A session has no file that another process could read the function from.
-            if b"__main__" not in found or hasattr(sys.modules["__main__"], "__file__"):
+            if not needs_main(found) or hasattr(sys.modules["__main__"], "__file__"):
                 return found
             why = "this one was defined in a session or a notebook: put it in a file and import it"
         except Exception as error:  # what pickling calls may raise anything
             why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
     raise InputError(
-        "other processes need a model that was loaded from a path, with limelight.load, or a "
-        f"function or pipeline that can be pickled, as functions of a module can; {why}. Leave "
-        "executor and workers out to compute in this process."
+        f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
+        "Leave executor and workers out to compute in this process."
     )
 
 

@@ -1,5 +1,6 @@
 """``run.json``: what a run is about, so that only the same question may go on with it."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
 from limelight.models.protocol import Link
 from limelight.question import Question
+from limelight.text import unit_name
 
 RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files
@@ -62,6 +64,7 @@ class RunRecord:
     data: DataRecord
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
+    sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
     def targets_per_text(self) -> int:
@@ -84,7 +87,7 @@ def read_record(path: Path) -> RunRecord:
     content = bounded_bytes(path, _MOST_BYTES)
     try:
         record = msgspec.json.decode(content, type=RunRecord)
-        _check_known(msgspec.json.decode(content), _fields(record), "$")
+        _check_known(written := msgspec.json.decode(content), _fields(record), "$")
         for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
             if not given or len(set(given)) < len(given):
                 named = ", ".join(map(repr, given)) or "none"
@@ -95,6 +98,11 @@ def read_record(path: Path) -> RunRecord:
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
                 f"{record.shards.count} shards of {size} texts are not its {rows} texts"
+            )
+        if record.sha256 not in (None, _digest(written)):
+            raise msgspec.ValidationError(
+                "it has changed since it was written (its sha256 is another); put back the one "
+                "that was, or take its sha256 out if the change is yours"
             )
         return record
     except RecursionError:
@@ -120,7 +128,14 @@ def write_record(path: Path, record: RunRecord) -> None:
     written = _fields(record)
     if record.data.labels is None:  # runs of 0.2 do not say so
         del written["data"]["labels"]
+    written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
+
+
+def _digest(written: dict[str, Any]) -> str:
+    """Return the SHA-256 of a plan without its own, however its fields are laid out in a file."""
+    rest = {name: value for name, value in written.items() if name != "sha256"}
+    return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
 
 
 def difference(old: RunRecord, new: RunRecord) -> str | None:
@@ -177,7 +192,12 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
 
 def _fields(record: Any) -> dict[str, Any]:
     """Return the fields as they are written."""
-    return msgspec.json.decode(msgspec.json.encode(record), type=dict[str, Any])
+    return msgspec.json.decode(record_bytes(record), type=dict[str, Any])
+
+
+def record_bytes(record: Any) -> bytes:
+    """Return a record as JSON; a cutter is known by where it is defined, and no more."""
+    return msgspec.json.encode(record, enc_hook=unit_name)
 
 
 def _ids(record: RunRecord) -> list[str]:

@@ -97,20 +97,47 @@ def stored_names(
     return found
 
 
+# In the footer of a shard stands the SHA-256 of the file, computed with zeros in its place. What
+# comes before the digits is its key, and how Thrift writes that a string of 64 bytes follows.
+_DIGEST, _ZEROS = "limelight.sha256", b"0" * 64
+_BEFORE_DIGITS = _DIGEST.encode() + b"\x18\x40"
+
+
 def shard_bytes(table: pa.Table) -> bytes:
     """Return ``table`` as a Parquet file; the same rows always give the same bytes."""
-    buffer = io.BytesIO()
-    pq.write_table(
-        table,
+    table, buffer = table.replace_schema_metadata(None), io.BytesIO()  # an old digest among it
+    with pq.ParquetWriter(
         buffer,
+        table.schema,
         compression="zstd",
         use_dictionary=list(_REPEATED),
         use_byte_stream_split=list(_SPLIT),
         dictionary_pagesize_limit=_DICTIONARY_BYTES,
-        write_page_checksum=True,  # a shard that rots on the disk is noticed when it is read
-        row_group_size=max(len(table), 1),
-    )
-    return buffer.getvalue()
+        write_page_checksum=True,  # for others who read it; ours know the digest
+    ) as writer:
+        writer.write_table(table, row_group_size=max(len(table), 1))
+        writer.add_key_value_metadata({_DIGEST: _ZEROS.decode()})
+    content = buffer.getvalue()
+    place, digits = _digest(content)
+    return b"".join([content[:place], digits, content[place + len(digits) :]])
+
+
+def is_as_written(content: bytes) -> bool:
+    """Return whether a shard has the digest it was written with, or none, as those of 0.2."""
+    place, digits = _digest(content)
+    return content.startswith(digits, place)
+
+
+def _digest(content: bytes) -> tuple[int, bytes]:
+    """Return where the digits of a shard's digest stand and what they should be; 0 and none."""
+    found = content.rfind(_BEFORE_DIGITS)  # the footer is at the end: no text comes after it
+    if found < 0:
+        return 0, b""
+    place, view = found + len(_BEFORE_DIGITS), memoryview(content)
+    digest = hashlib.sha256(view[:place])
+    digest.update(_ZEROS)
+    digest.update(view[place + len(_ZEROS) :])
+    return place, digest.hexdigest().encode()
 
 
 _LARGEST = float(np.finfo(np.float32).max)

@@ -17,7 +17,7 @@ from limelight.files import write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.runs.record import RunRecord, difference, read_record, write_record
-from limelight.runs.rows import NEEDED, explanation_of, stored_names, text_hash
+from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_names, text_hash
 from limelight.text import Given, joined
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
@@ -30,6 +30,9 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._checked: dict[
+            int, tuple[int, ...]
+        ] = {}  # what files looked like when they were sound
 
     @property
     def plan(self) -> Path:
@@ -120,10 +123,25 @@ class RunFolder:
                 raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
         return table
 
+    def checked(self, number: int) -> Path:
+        """Return the place of a shard whose bytes are those that were written.
+
+        Others read it from there: a byte that has rotted may be a number like any other.
+        """
+        path = self.shard(number)
+        with self._sound(number):
+            about = path.stat()
+            seen = about.st_ino, about.st_size, about.st_mtime_ns
+            if self._checked.get(number) != seen:
+                if not is_as_written(path.read_bytes()):
+                    raise pa.ArrowInvalid("its contents have changed since it was written")
+                self._checked[number] = seen
+        return path
+
     def opened(self, number: int) -> Any:
         """Return a shard as a Parquet file whose pages are checked when they are read."""
         with self._sound(number):
-            return pq.ParquetFile(self.shard(number), page_checksum_verification=True)
+            return pq.ParquetFile(self.checked(number), page_checksum_verification=True)
 
     @contextlib.contextmanager
     def _sound(self, number: int) -> Iterator[None]:
@@ -197,8 +215,8 @@ class Run:
 
     @property
     def paths(self) -> list[Path]:
-        """The files of the shards that are there."""
-        return [self._folder.shard(number) for number in self.shards]
+        """The files of the shards that are there, each as it was written."""
+        return [self._folder.checked(number) for number in self.shards]
 
     @property
     def failed(self) -> int:

@@ -15,9 +15,20 @@ from limelight.text.document import (
     side_names,
     with_sides,
 )
-from limelight.text.features import FEATURES, Features, features_of
+from limelight.text.features import (
+    FEATURES,
+    Features,
+    Nested,
+    Unit,
+    features_of,
+    name_of_one,
+    nested,
+    unit_name,
+    unit_spans,
+)
 from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
+from limelight.text.units import Cutter, checked_spans, icu_words, sentence_spans
 
 __all__ = [
     "CLS",
@@ -25,29 +36,39 @@ __all__ = [
     "SIDES",
     "UNK",
     "AskedText",
+    "Cutter",
     "Document",
     "Features",
     "FoundSpan",
     "Given",
+    "Nested",
     "Pair",
     "Place",
     "Span",
     "Tokens",
+    "Unit",
     "Vocabulary",
     "Windows",
     "check_listed",
+    "checked_spans",
     "checked_text",
     "checked_text_or_pair",
     "features_of",
     "few_names",
     "found_places",
+    "icu_words",
     "inside_character",
     "joined",
+    "name_of_one",
+    "nested",
     "one_line",
     "place_at",
+    "sentence_spans",
     "side_at",
     "side_names",
     "token_strings",
     "tokenize",
+    "unit_name",
+    "unit_spans",
     "with_sides",
 ]

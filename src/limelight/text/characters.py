@@ -23,6 +23,22 @@ def few_names(names: Sequence[str]) -> str:
 
 _JOINER = "\u200d"  # makes one emoji of several
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")  # two of these letters are a flag
+# Signs that stack the next consonant below, and vowels that Unicode counts among the letters.
+_STACKS = frozenset("\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d\u1039\u17d2")
+_VOWELS = frozenset("\u0e33\u0eb3")
+# Scripts that put no space between words: Thai, Lao, Burmese, Khmer, Tai, Hiragana and Han. Words
+# in Katakana are foreign ones, written together, as Unicode takes them (UAX 29).
+UNSPACED = (
+    "\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u1950-\u19df"
+    "\u1a20-\u1a5e\ua9e0-\ua9ef\uaa60-\uaadf\u3005-\u3007\u3021-\u3029\u3041-\u309f\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff1f]")  # with its stops
+
+
+def unspaced(character: str) -> bool:
+    """Whether a character is of a script that puts no space between words."""
+    return _UNSPACED.match(character) is not None
 
 
 def inside_character(text: str, place: int) -> bool:
@@ -39,7 +55,8 @@ def inside_character(text: str, place: int) -> bool:
         while first and _FLAG.match(text[first - 1]):
             first -= 1
         return (place - first) % 2 == 1
-    adds = unicodedata.category(after)[0] == "M" or after in (_JOINER, "\u200c")
+    adds = unicodedata.category(after)[0] == "M" or after in (_JOINER, "\u200c", *_VOWELS)
+    adds = adds or (before in _STACKS and after.isalpha())
     tone_or_tag = "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f"
     return not before.isspace() and (adds or tone_or_tag or before == _JOINER)
 

@@ -1,19 +1,21 @@
-"""What an explanation scores: words, positions, sentences, or any groups of tokens."""
+"""What an explanation scores: words, positions, or units of any size, and units inside others."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Int
+from limelight.text.characters import few_names
 from limelight.text.document import SIDES, Document, side_at
 from limelight.text.tokens import Span
+from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
-FEATURES = ("words", "positions", "sentences")
-_STOPS = frozenset(".!?")
+FEATURES = ("words", "positions", *CUTTERS)
+Unit = str | Sequence[int] | Sequence[Span] | Cutter
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
@@ -22,41 +24,84 @@ _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 class Features:
     """Feature strings, every place of each in the text, and the feature of each token.
 
-    ``of_token`` is -1 at tokens that are not features and stay as they are.
+    ``unit`` says what they are, ``of_token`` is -1 at tokens that are not features and stay as they
+    are, and ``notices`` are what a reader must know of how the text was cut.
     """
 
     unit: str
     strings: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
     of_token: Int[np.ndarray, " T"]
+    notices: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.strings)
 
 
+class Nested(NamedTuple):
+    """Units inside others: the inner ones cut where outer ones end, and where each part belongs.
+
+    A word that stands in three sentences is three ``parts``; ``inner`` is the number of the word
+    and ``outer`` that of the sentence of each. What lies in no outer unit has a number of its own,
+    after those of the others.
+    """
+
+    parts: Features
+    inner: Int[np.ndarray, " n"]
+    outer: Int[np.ndarray, " n"]
+
+
+def nested(inner: Features, outer: Features) -> Nested:
+    """Return which unit of ``outer`` each of ``inner`` lies in, for two cuts of one document."""
+    scored = inner.of_token >= 0
+    lies = np.where(outer.of_token < 0, len(outer) + inner.of_token, outer.of_token)[scored]
+    beyond = lies >= len(outer)
+    lies[beyond] = len(outer) + np.unique(lies[beyond], return_inverse=True)[1]
+    pairs, place = np.unique([inner.of_token[scored], lies], axis=1, return_inverse=True)
+    part = np.full(len(scored), -1)
+    part[scored] = place.ravel()
+    spans = tuple(
+        tuple(span for span in inner.spans[j] if _holds(outer, k, span))
+        for j, k in pairs.T.tolist()
+    )
+    strings = tuple(inner.strings[j] for j in pairs[0])
+    return Nested(Features(inner.unit, strings, spans, part), *pairs)
+
+
+def _holds(outer: Features, k: int, span: Span) -> bool:
+    """Whether a place lies in the outer unit ``k``, or in none where there is no such unit."""
+    if k < len(outer):
+        return any(a <= span[0] < b for a, b in outer.spans[k])
+    return not any(a <= span[0] < b for places in outer.spans for a, b in places)
+
+
 def features_of(
     document: Document,
-    unit: str | Sequence[int] = "words",
+    unit: Unit = "words",
     *,
     protect: Collection[str] = (),
     side: str | None = None,
     protect_asked: bool = False,
 ) -> Features:
-    """Return what is scored: "words", "positions", "sentences", or groups of the caller's own.
+    """Return what is scored: one of ``FEATURES``, spans, a cutter's units, or groups of tokens.
 
-    "words" takes all occurrences of a token string together, "positions" every token by itself,
-    "sentences" what lies between full stops. A sequence of integers gives the group of every token
-    inside the window; a negative one leaves its token as it is. Features come in the order of
-    their first occurrence. Strings outside the vocabulary stay distinct, although the model sees
-    UNK for each.
+    "words" takes all occurrences of a token string together, "positions" every token by itself.
+    Other units go by place: "sentences", "paragraphs", "lines", a list of (start, end), or what a
+    function from the text to such a list finds; what lies between them stays. A sequence of
+    integers gives the group of every token inside the window; a negative one leaves its token as it
+    is. Features come in the order of their first occurrence. Strings outside the vocabulary stay
+    distinct, although the model sees UNK for each.
 
     Of a pair, a word that stands on both sides is two features: what it does for the model differs
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
     With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
     """
-    parts = document.parts
+    name, parts, cut = unit_name(unit), document.parts, unit_spans(document, unit)
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
-    groups = _groups(document, unit, sides)
+    if cut is None:
+        groups = _groups(document, unit, sides)
+    else:
+        cut, groups = _joined_units(document.tokens.spans, cut)
     if side is not None:
         chosen = _chosen_side(document, side)
         groups = [g if own == chosen else None for g, own in zip(groups, sides, strict=True)]
@@ -70,14 +115,86 @@ def features_of(
     row: dict[Hashable, int] = {}
     of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
     if not row:
-        asked = "; protect_span=False explains the words that are asked about too" * protect_asked
+        asked = "; protect_span=False scores those that are asked about" * bool(document.asked)
         raise InputError(
-            f"every word of the text is protected; leave at least one to explain{asked}."
+            f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
+            f"model reads and that is not protected{asked}."
         )
-    name = unit if isinstance(unit, str) else "groups"
-    named = _named_tokens if name in ("words", "positions") else _named_runs
-    strings, spans = named(document, of_token, len(row))
-    return Features(name, strings, spans, np.array(of_token))
+    if name in ("words", "positions"):
+        return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
+    units = None if cut is None else [cut[g] for g in row]  # type: ignore[call-overload]
+    named = _named_runs(document, of_token, len(row), units)
+    return Features(name, *named, np.array(of_token), _joined_notice(document, unit, cut))
+
+
+def unit_name(unit: Any) -> str:
+    """Return what a result calls its units: a name of ours, or a cutter as module:name."""
+    if isinstance(unit, str):
+        return unit
+    if callable(unit):
+        return cutter_name(unit)
+    return "groups" if len(unit) and hasattr(unit[0], "__index__") else "spans"
+
+
+def name_of_one(unit: str) -> str:
+    """Return what one of several units is called: "sentence", or "unit" of somebody's own."""
+    return unit.removesuffix("s") if unit in (*FEATURES, "tokens") else "unit"
+
+
+def unit_spans(document: Document, unit: Any) -> list[Span] | None:
+    """Return where units stand that go by place; None for those that are sets of tokens."""
+    if isinstance(unit, str):
+        if unit in ("words", "positions"):
+            return None
+        if unit not in CUTTERS:
+            raise InputError(nearest("features", unit, FEATURES))
+        unit = CUTTERS[unit]
+    elif not callable(unit):
+        if not hasattr(unit, "__len__") or not len(unit):
+            raise InputError(
+                f"features must be one of {', '.join(FEATURES)}, a list of (start, end), a "
+                f"function that returns one, or one whole number per token; got {unit!r}."
+            )
+        whole = unit_name(unit) == "groups"
+        return None if whole else checked_spans(unit, document.text, "features")
+    name = cutter_name(unit)
+    return [
+        (first + start, first + end)  # of a pair each text by itself: no unit goes on in the other
+        for first, last in document.parts or [(0, len(document.text))]
+        for start, end in called(unit, document.text[first:last], name)
+    ]
+
+
+def _joined_units(tokens: Sequence[Span], cut: list[Span]) -> tuple[list[Span], list[Hashable]]:
+    """Return the units, those that share a token as one, and the unit of every token."""
+    # A model loses whole tokens: two units of which one token has a part go together.
+    ends, label = [end for _, end in cut], list(range(len(cut)))
+    first = [bisect_right(ends, start) for start, _ in tokens]
+    for i, (_, end) in zip(first, tokens, strict=True):
+        j = i + 1
+        while j < len(cut) and cut[j][0] < end:
+            label[j] = label[j - 1]
+            j += 1
+    whole: dict[int, Span] = {}
+    for old, (start, end) in zip(label, cut, strict=True):
+        whole[old] = (whole.get(old, (start, end))[0], end)
+    number = {old: new for new, old in enumerate(whole)}
+    groups: list[Hashable] = [
+        number[label[i]] if i < len(cut) and cut[i][0] < end else None
+        for i, (_, end) in zip(first, tokens, strict=True)
+    ]
+    return list(whole.values()), groups
+
+
+def _joined_notice(document: Document, unit: Any, cut: list[Span] | None) -> tuple[str, ...]:
+    before = unit_spans(document, unit) or []
+    if cut is None or len(cut) == len(before):
+        return ()
+    first = next(document.text[a:b] for a, b in cut if (a, b) not in before)
+    return (
+        f"{len(before)} units are {len(cut)} to this model, which reads some of them as one token, "
+        f"such as {few_names([first])!r}; what it cannot lose apart has one score.",
+    )
 
 
 def _chosen_side(document: Document, side: str) -> int:
@@ -88,34 +205,20 @@ def _chosen_side(document: Document, side: str) -> int:
     return SIDES.index(side)
 
 
-def _groups(document: Document, unit: str | Sequence[int], sides: Sequence[int]) -> list[Hashable]:
+def _groups(document: Document, unit: Any, sides: Sequence[int]) -> list[Hashable]:
     """Return what each token belongs to; None where it belongs to nothing that is scored."""
     strings = document.tokens.strings
     if not isinstance(unit, str):
         return _own_groups(unit, len(strings))
     if unit == "words":
         return list(zip(sides, strings, strict=True))
-    if unit == "positions":
-        return list(range(len(strings)))
-    if unit == "sentences":
-        # A model may not read full stops, which then stand between its tokens.
-        between = [document.text[b:c] for (_, b), (c, _) in pairwise(document.tokens.spans)]
-        ends = [
-            (s in _STOPS and t not in _STOPS) or not _STOPS.isdisjoint(gap)
-            for (s, t), gap in zip(pairwise((*strings, "")), (*between, ""), strict=True)
-        ]
-        turns = [end or a != b for end, (a, b) in zip(ends[:-1], pairwise(sides), strict=True)]
-        return [0, *accumulate(turns)]
-    raise InputError(nearest("features", unit, FEATURES))
+    return list(range(len(strings)))
 
 
 def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
     """Return the caller's own groups: whole numbers, of which a negative one is not a group."""
-    if not hasattr(groups, "__len__") or not all(hasattr(one, "__index__") for one in groups):
-        raise InputError(
-            f"features must be one of {', '.join(FEATURES)}, or one whole number per token; "
-            f"got {groups!r}."
-        )
+    if not all(hasattr(one, "__index__") for one in groups):
+        raise InputError(f"groups of tokens must be whole numbers; got {groups!r}.")
     if len(groups) != tokens:
         raise InputError(
             f"features must give one group per token; the text has {tokens} tokens in the "
@@ -137,17 +240,24 @@ def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
     return tuple(strings), tuple(map(tuple, places))
 
 
-def _named_runs(document: Document, of_token: list[int], d: int) -> _Named:
-    """Name every feature by the stretches of text it covers."""
+def _named_runs(
+    document: Document, of_token: list[int], d: int, units: Sequence[Span] | None
+) -> _Named:
+    """Name every feature by the stretches of text it covers, up to the ends of its unit."""
     places: list[list[Span]] = [[] for _ in range(d)]
-    before = -1, 0
-    for j, (start, end) in zip(of_token, document.tokens.spans, strict=True):
-        side = side_at(start, document.parts)
+    before, spans = (-1, 0), document.tokens.spans
+    ends = [*(start for start, _ in spans[1:]), document.cut or len(document.text)]
+    last = 0  # where the token before ends
+    for j, (start, end), then in zip(of_token, spans, ends, strict=True):
+        side, edge = side_at(start, document.parts), end
         if j >= 0:
             run = places[j]
+            if units is not None:  # signs that are no tokens belong to the unit around them
+                start = min(start, max(last, units[j][0]))
+                end = max(end, min(then, units[j][1]))
             if (j, side) == before:
                 start = run.pop()[0]
             run.append((start, end))
-        before = j, side
+        before, last = (j, side), edge
     strings = [" … ".join(document.text[a:b] for a, b in runs) for runs in places]
     return tuple(strings), tuple(map(tuple, places))

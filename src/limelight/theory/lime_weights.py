@@ -132,8 +132,7 @@ def lime_design(
 def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
     if d < 2:
         raise DomainError(
-            f"'lime' needs at least 2 words: with one, every sample is the same; got d = {d}. "
-            "Use 'loo' (leave-one-out) instead."
+            f"'lime' needs at least 2 words: with one, every sample is the same; got d = {d}."
         )
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")

@@ -195,14 +195,13 @@ class AttentionClassifier:
     @cached_property
     def tables(self) -> Tables:
         """The model as two tables per head: all that a prediction needs."""
-        return collapse(self.embedding.astype(np.float64), self.positions, self.directions)
+        return collapse(self.embedding, self.positions, self.directions)
 
     @cached_property
     def table_errors(self) -> TableErrors:
         """How far the tables may be from what the weights say."""
-        embedding = self.embedding.astype(np.float64)
         return table_errors(
-            embedding, self.positions, self._position_errors, self.directions, self.tables
+            self.embedding, self.positions, self._position_errors, self.directions, self.tables
         )
 
     @cached_property

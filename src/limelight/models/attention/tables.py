@@ -1,5 +1,6 @@
 """A trained classifier collapsed into two tables per head, and how far these may be off."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -19,6 +20,9 @@ from limelight.text import UNK
 from limelight.theory.table_rounding import ROUNDING, average_error, product_error
 
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
+# Words at a time: in double precision all embeddings are tens of megabytes of fresh memory, which
+# took a command more time than the mathematics.
+_WORDS = 1024
 
 
 @final
@@ -214,21 +218,33 @@ def collapse(
     shape = value.shape[1:]
     # What overflows is refused below, in a sentence and not in NumPy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        logits, values = ([x @ y for x in (embedding, positions)] for y in (key, flat))
-        of_units = directions.units
-        units = None if of_units is None else unit_tables(embedding, positions, of_units)
-    if not all(np.isfinite(table).all() for table in (*logits, *values, *_limits(units))):
+        words = _of_words(embedding, lambda x: (x @ key, x @ flat))
+        places = positions @ key, positions @ flat
+        units = None
+        if directions.units is not None:
+            units = unit_tables(embedding.astype(np.float64), positions, directions.units)
+    if not all(np.isfinite(table).all() for table in (*words, *places, *_limits(units))):
         raise DomainError(
             "the weights of this model are so large that its logits or values overflow in double "
             "precision; nothing can be computed from them."
         )
     return Tables(
-        word_logit=logits[0],
-        word_value=values[0].reshape(-1, *shape),
-        position_logit=logits[1],
-        position_value=values[1].reshape(-1, *shape) + directions.offset,
+        word_logit=words[0],
+        word_value=words[1].reshape(-1, *shape),
+        position_logit=places[0],
+        position_value=places[1].reshape(-1, *shape) + directions.offset,
         units=units,
     )
+
+
+def _of_words(
+    embedding: Float[np.ndarray, "V d_e"],
+    read: Callable[[Float[np.ndarray, "rows d_e"]], Sequence[np.ndarray]],
+) -> list[np.ndarray]:
+    """Return what is ``read`` of the embeddings in double precision, a row for each word."""
+    starts = range(0, len(embedding), _WORDS)
+    parts = [read(embedding[start : start + _WORDS].astype(np.float64)) for start in starts]
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def _limits(units: UnitTables | None) -> tuple[np.ndarray, ...]:
@@ -339,22 +355,26 @@ def table_errors(
 ) -> TableErrors:
     """Return the errors of ``collapse(embedding, positions, directions)`` against the weights."""
     C, K, _ = directions.value.shape
-    key, key_error = directions.key.T, directions.key_error.T
-    value, value_error = (
-        x.reshape(C * K, -1).T for x in (directions.value, directions.value_error)
+    read, read_error = (
+        np.concatenate([key, value.reshape(C * K, -1)]).T
+        for key, value in (
+            (directions.key, directions.value),
+            (directions.key_error, directions.value_error),
+        )
     )
 
-    def read(x: Float[np.ndarray, "rows d_e"], x_error: np.ndarray | None) -> list[np.ndarray]:
-        sides = ((key, key_error), (value, value_error))
-        return [product_error(x, y, x_error=x_error, y_error=off) for y, off in sides]
+    def errors(x: Float[np.ndarray, "rows d_e"], x_error: np.ndarray | None) -> list[np.ndarray]:
+        found = product_error(x, read, x_error=x_error, y_error=read_error)
+        return [found[:, :K], found[:, K:]]
 
     with np.errstate(over="ignore", invalid="ignore"):  # no finite error is known then
-        word_logit, word_value = read(embedding, None)
-        position_logit, position_value = read(positions, position_error)
+        word_logit, word_value = _of_words(embedding, lambda x: errors(x, None))
+        position_logit, position_value = errors(positions, position_error)
         of_words, of_positions = np.zeros(()), np.zeros(())
         if directions.units is not None and tables.units is not None:
+            wide = embedding.astype(np.float64)
             of_words, of_positions = unit_errors(
-                embedding, positions, position_error, directions.units, tables.units
+                wide, positions, position_error, directions.units, tables.units
             )
     of_places = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
     return TableErrors(

@@ -24,6 +24,7 @@ from limelight.text import (
     one_line,
     side_at,
 )
+from limelight.text.characters import unspaced
 
 # Names of classes that only two texts together can have.
 _COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
@@ -247,7 +248,11 @@ def pieces_of(
         _stripped(text, (starts[side] + start, starts[side] + end))
         for side, (start, end) in zip(sides, encoded["offset_mapping"], strict=True)
     ]
-    named = [None if word is None else (s, word) for s, word in zip(sides, words, strict=True)]
+    named: list[Hashable | None] = [
+        None if word is None else (s, word) for s, word in zip(sides, words, strict=True)
+    ]
+    if not text.isascii():
+        named = _parted(named, places, text)
     token, spans = _tokens(named, places, text, apart=apart)
     special = [word is None for word in words]
     before = next((i for i, s in enumerate(special) if not s), len(special))
@@ -304,6 +309,23 @@ def lowers(tokenizer: Any) -> bool:
     """Whether upper and lower case are the same to the tokenizer."""
     normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
     return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
+
+
+def _parted(
+    words: Sequence[Hashable | None], places: list[Span], text: str
+) -> list[Hashable | None]:
+    """Return words that are pieces where a script puts no space between them.
+
+    A tokenizer may call a whole Chinese sentence a word; its pieces are all that tells words apart.
+    """
+    found, turns, last = list[Hashable | None](), 0, 0
+    for word, (start, end) in zip(words, places, strict=True):
+        if start < end:
+            cut = start >= last > 0 and not inside_character(text, start)
+            turns += cut and (unspaced(text[start]) or unspaced(text[last - 1]))
+            last = max(last, end)
+        found.append(None if word is None else (word, turns))
+    return found
 
 
 def _tokens(
