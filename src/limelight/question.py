@@ -390,3 +390,4 @@ class Settings(TypedDict, total=False):
     tolerance: float | None
     top: int | None
     values: str
+    within: str
