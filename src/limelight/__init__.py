@@ -1,13 +1,13 @@
 """Explains text classifiers, word by word, and says how far each number can be trusted."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
-    from limelight.explainers.plan import plan
+    from limelight.explainers.learned import Learned
+    from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
     from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
-    from limelight.training import train
+    from limelight.training import learn, train
     from limelight.verbs import compare, explain, explain_classes, game, methods
 
 __version__ = "0.3.0.dev0"
@@ -31,7 +31,7 @@ _HOME = {
         "checks": "Check verify",
         "data": "Evaluation LabelledTexts evaluate read_labelled",
         "errors": "DomainError InputError",
-        "explainers.plan": "plan",
+        "explainers.lime": "plan",
         "explainers.registry": "register",
         "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",
@@ -43,7 +43,8 @@ _HOME = {
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "theory.attention_pooling": "pooling_game",
-        "training": "train",
+        "explainers.learned": "Learned",
+        "training": "learn train",
         "verbs": "compare explain explain_classes game methods",
     }.items()
     for name in names.split()
@@ -67,10 +68,12 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "verify",
     "evaluate",
     "train",
+    "learn",
     "serve",
     "Explanation",
     "Comparison",
     "Judgement",
+    "Learned",
     "SamplingPlan",
     "Run",
     "Serving",
@@ -87,9 +90,11 @@ __all__ = [  # noqa: RUF022  (the verbs first)
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'limelight' has no attribute {name!r}")
+    from importlib import import_module
+
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@ that type checkers see; nothing else names it.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
@@ -126,26 +127,33 @@ def target_indices(
 ) -> Int[np.ndarray, " n"]:
     """Return the class that ``target`` means for every document.
 
-    None is the last of two classes and the predicted one of several.
+    None is the last of two classes and the predicted one of several. Digits in a string, as a
+    command has them, are a name before they are a place; a whole number is a place, and refused
+    where it is the name of a class at another one.
     """
     if target is None:
-        target = "predicted" if len(classes) > 2 else len(classes) - 1
-    if target == "predicted" and target not in classes and len(classes) > 1:
-        return class_probabilities(logits).argmax(axis=1)
+        target = "predicted" if len(classes) > 2 else classes[-1]
     if target == "predicted" and target not in classes:
-        target = 0
+        return class_probabilities(logits).argmax(axis=1) * (len(classes) > 1)
+    if isinstance(target, str) and target in classes:
+        return np.full(len(logits), classes.index(target))
     if isinstance(target, str):
-        if target not in classes:
+        if not re.fullmatch("-?[0-9]{1,18}", target):
             raise InputError(nearest("class", target, [*classes, "predicted"]))
-        target = classes.index(target)
-    if isinstance(target, bool) or not hasattr(target, "__index__"):
+        target = int(target)
+    elif isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(f"a target must be a class, by name or number; got {target!r}.")
-    if not -len(classes) <= target < len(classes):
+    elif classes[target : target + 1] != (str(target),) and str(target) in classes:
+        raise InputError(
+            f"there is a class called '{target}', which is not number {target}, counting from 0; "
+            "give the name of the class that is meant, as a string."
+        )
+    if not 0 <= target < len(classes):
         raise InputError(
             f"there are {len(classes)} classes, so a target index must lie in "
             f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
         )
-    return np.full(len(logits), target % len(classes))
+    return np.full(len(logits), int(target))
 
 
 def against_indices(

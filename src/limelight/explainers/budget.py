@@ -274,8 +274,9 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     Methods whose cost is fixed take it first; those with counts of their own share what is left
     evenly, and may use each other's answers besides.
     """
+    several = [chosen.asking(one.model) for chosen in several]
     if budget is None or not any(chosen.way.counted for chosen in several):
-        return list(several)
+        return several
     whole = Allowance(str(budget), budget.calls or 0)
     if budget.seconds is not None:
         whole = whole._replace(**_pace(budget, one.game()))

@@ -20,7 +20,16 @@ from limelight.models import (
     why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import Collapses, Games, collapsing, cut_finer, document_by, playing
+from limelight.models.protocol import (
+    Collapses,
+    Games,
+    Signalled,
+    Signals,
+    collapsing,
+    cut_finer,
+    document_by,
+    playing,
+)
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -40,6 +49,7 @@ class _Shared:
         self.games: dict[str, TextGame] = {}
         self.collapsed: CollapsedDocuments | None = None
         self.played: RatioGame | None = None
+        self.signalled: Signalled | None = None
 
 
 @final
@@ -66,6 +76,10 @@ class Reading:
             yield self
             return
         for i in range(len(self.documents)):
+            shared, held = _Shared(), self.shared.signalled
+            if held is not None:
+                here = slice(i, i + 1)
+                shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[i : i + 1],
@@ -73,7 +87,7 @@ class Reading:
                 targets=self.targets.only(i),
                 outputs=self.outputs[i : i + 1],
                 first=None if self.first is None else self.first + i,
-                shared=_Shared(),
+                shared=shared,
             )
 
     def aims(self) -> list["Reading"]:
@@ -107,6 +121,13 @@ class Reading:
             model = cast(Collapses, self._tables)
             self.shared.collapsed = model.collapsed(self.documents, self.features)
         return self.shared.collapsed
+
+    @property
+    def signals(self) -> Signalled:
+        """What the model holds of every feature, asked once for all classes."""
+        if self.shared.signalled is None:
+            self.shared.signalled = _signals(self.model, self.documents, self.features)
+        return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
@@ -290,11 +311,13 @@ def reading_of(
     *,
     first: int | None = None,
     feasible: Callable[[int], None] | None = None,
+    signals: bool = False,
 ) -> Reading:
     """Return ``texts`` as ``model`` sees them, to which ``question`` has been put.
 
     ``first`` is the number of the first text, for errors; None where there is only one.
-    ``feasible`` may refuse a number of features before the model is asked anything.
+    ``feasible`` may refuse a number of features before the model is asked anything. With
+    ``signals`` the pass that gives the outputs also gives what the model holds of every feature.
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
@@ -309,7 +332,11 @@ def reading_of(
             if feasible is not None:
                 with advising(model, document, scored[-1]):
                     feasible(len(scored[-1]))
-    outputs = _checked_outputs(model, model.outputs(documents), len(documents))
+    shared = _Shared()
+    if signals:
+        shared.signalled = _signals(model, documents, scored)
+    asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, asked, len(documents))
     index = target_indices(question.target, model.classes, outputs)
     other = against_indices(question.against, index, model.classes, outputs)
     return Reading(
@@ -320,6 +347,7 @@ def reading_of(
         outputs=outputs,
         question=question,
         first=first,
+        shared=shared,
     )
 
 
@@ -344,6 +372,14 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         if finer is None:
             raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
+
+
+def _signals(
+    model: Model, documents: Sequence[Document], features: Sequence[Features]
+) -> Signalled:
+    if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
+        raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
+    return cast(Signals, model).signals(documents, features)
 
 
 def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n C"]:

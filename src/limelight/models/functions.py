@@ -14,7 +14,14 @@ import numpy as np
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
 from limelight.models.engine import Engine, failing_text, out_of_memory, short
-from limelight.models.protocol import CAPABILITIES, SCALES, Capability, Link, class_probabilities
+from limelight.models.protocol import (
+    CAPABILITIES,
+    SCALES,
+    AskInsteadError,
+    Capability,
+    Link,
+    class_probabilities,
+)
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
@@ -124,7 +131,11 @@ class Function:
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.bag is not None:
-            return self.bag.read(checked_text(text))
+            try:
+                return self.bag.read(checked_text(text))
+            except AskInsteadError as error:
+                error.asked = replace(self, bag=None, asked_because=error.why)
+                raise
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = [

@@ -106,7 +106,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
         )
     name, folder = os.fspath(path), Path(path)
     if _OBJECT.fullmatch(name) and not folder.exists():
-        return _imported(name)
+        found = imported(name, "model")
+        return found if hasattr(found, "capabilities") else wrap(found)
     if name.startswith(_HUB):
         if not _OWNED.fullmatch(hub_id := name.removeprefix(_HUB)):
             raise InputError(f"a hub id is written {_HUB}owner/name; got '{name}'.")
@@ -128,8 +129,8 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     return _moved(load_folder(folder), device)
 
 
-def _imported(name: str) -> Model:
-    """Return ``object`` of "module:object" as a model; the module may lie in the current folder."""
+def imported(name: str, what: str) -> Any:
+    """Return ``object`` of "module:object"; the module may lie in the current folder."""
     module, _, path = name.partition(":")
     here = str(Path.cwd())
     try:
@@ -139,8 +140,8 @@ def _imported(name: str) -> Model:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"there is no model '{name}': {error}.") from None
-    return found if hasattr(found, "capabilities") else wrap(found)
+        raise InputError(f"there is no {what} '{name}': {error}.") from None
+    return found
 
 
 def _of_skops(file: Path) -> Any:
@@ -151,14 +152,11 @@ def _of_skops(file: Path) -> Any:
     except ImportError:
         raise InputError(f"the file '{file}' needs skops; run: pip install skops.") from None
     try:
-        unknown = get_untrusted_types(file=file)
-        if not unknown:
+        if not (unknown := get_untrusted_types(file=file)):
             return loaded(file)
-    except OSError as error:
-        raise InputError(f"there is no pipeline at '{file}': {error.strerror}.") from None
-    except Exception as error:  # of a damaged file, or one of another version
+    except Exception as error:  # a missing or damaged file, or one of another version
         said = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
-        raise InputError(f"the file '{file}' is not one that skops can read ({said}).") from None
+        raise InputError(f"there is no pipeline that skops reads at '{file}' ({said}).") from None
     raise InputError(
         f"the file '{file}' holds types that skops does not trust: {', '.join(unknown)}. If you "
         "do, call skops.io.load(file, trusted=[…]) in a module of your own, and give its object: "

@@ -35,6 +35,7 @@ Capability = Literal[
     "cuts",
     "shuffles",
     "pairs",
+    "signals",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -49,6 +50,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "cuts": "a model that reads so many tokens and no more",
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
+    "signals": "what the model holds of every word, layer by layer",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -121,6 +123,29 @@ class TimesInput(NamedTuple):
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
+
+
+class Signalled(NamedTuple):
+    """What one pass of a model holds of texts: states of every feature, and what the head reads.
+
+    ``states`` are those of the embedded text, the middle layer and the last one, side by side.
+    """
+
+    states: list[Float[np.ndarray, "_ s"]]
+    read: Float[np.ndarray, "n h"]
+    outputs: Float[np.ndarray, "n C"]
+
+
+@runtime_checkable
+class Signals(Protocol):
+    """Capability "signals": a model that shows what it holds of every word."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth asking about at a time."""
+
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+        """Return the states of all features of the documents, and the outputs, in one pass."""
 
 
 @runtime_checkable
@@ -228,6 +253,19 @@ class Games(Protocol):
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
+
+
+class AskInsteadError(InputError):
+    """A model whose removals are known does not know those of a text: ``why``, in a clause.
+
+    ``asked`` is the same model, which answers instead.
+    """
+
+    asked: Model
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"nothing about this text is known exactly: {why}.")
+        self.why = why
 
 
 def collapsing(model: Model) -> Collapses | None:
@@ -350,6 +388,7 @@ _BROUGHT = {
         ("games", Games),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
+        ("signals", Signals),
     )
 }
 

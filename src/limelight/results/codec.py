@@ -123,6 +123,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
+    units: str = "words"
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -146,6 +147,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             heads=None if e.heads is None else e.heads.tolist(),
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
+            units=e.units,
         )
 
     def value(self) -> Explanation:
@@ -154,6 +156,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
+        if self.units != "words":  # files of 0.2 have it among the settings alone
+            rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},
             features=tuple(row.text for row in rows),

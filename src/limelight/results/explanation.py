@@ -247,6 +247,11 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         return self.target if self.against is None else f"{self.target} against {self.against}"
 
     @property
+    def units(self) -> str:
+        """What the features are: "words", "sentences", a cutter as module:name, …"""
+        return str(self.settings.get("features", "words"))
+
+    @property
     def explained_end(self) -> int:
         """Where the part of ``text`` that the model read ends; the rest was cut off."""
         return len(self.text) if self.cut is None else self.cut

@@ -1,6 +1,7 @@
 """Shapley values by random orders of the words, each with its reverse."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def permutation_shapley(
 
     # Draws relative to the first: identical draws have exactly no spread.
     def draw(count: int) -> Float[np.ndarray, "count m k"]:
-        found = _draws(ask, ends, _orders(d, count, rng, levels))
+        found = _draws(ask, ends, random_orders(d, count, rng, levels))
         return found if into is None else found @ into
 
     origin = draw(1)[0]
@@ -112,6 +113,35 @@ def permutation_shapley(
             return ShapleySample(origin + mean, stderr, ends[0], n, flat, size, spike, tail)
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
         expect((wanted - n) * 2 * (d - 1))
+
+
+def order_draws(
+    ask: Callable[[list[Bool[np.ndarray, "_ _d"]]], list[Float[np.ndarray, "_ m"]]],
+    orders: Sequence[Int[np.ndarray, "_ _d"]],
+) -> list[tuple[Float[np.ndarray, "two m"], Float[np.ndarray, "_ m _d"]]]:
+    """Return the ends and the draws of several texts, each by its own orders and their reverses.
+
+    ``ask`` answers the masks of all texts at once, which is what keeps a device busy. A draw is
+    what :func:`permutation_shapley` takes the mean of.
+    """
+    found = ask([_masks_asked(order) for order in orders])
+    both = zip(orders, found, strict=True)
+    return [
+        (answers[:2], _draws(_known(answers[2:]), answers[:2], order)) for order, answers in both
+    ]
+
+
+def _known(answers: Float[np.ndarray, "n m"]) -> Game:
+    return lambda _: answers
+
+
+def _masks_asked(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:
+    """Both ends, then what :func:`_draws` asks about these orders."""
+    d = order.shape[1]
+    both = np.concatenate([order, order[:, ::-1]])
+    return np.concatenate(
+        [np.zeros((1, d), bool), np.ones((1, d), bool), _prefixes(both).reshape(-1, d)]
+    )
 
 
 class _Powers(NamedTuple):
@@ -174,10 +204,10 @@ def _errors(
     return np.where(flat[:, None], unseen, errors), flat, spike
 
 
-def _orders(
+def random_orders(
     d: int, n: int, rng: np.random.Generator, levels: Int[np.ndarray, "L d"] | None = None
 ) -> Int[np.ndarray, "n d"]:
-    """Return random orders; the groups of every level stand in one piece, in random order."""
+    """Return ``n`` random orders of ``d`` words; the groups of every level stand in one piece, in random order."""
     words = rng.random((n, d))
     if levels is None:
         return np.argsort(words, axis=1)
@@ -211,7 +241,7 @@ def _stretch(
     anywhere and goes on at the beginning: each place is as likely to be in it, so that the draw of
     a word has the law of any other draw of it.
     """
-    (order,), k = _orders(d, 1, rng), min(spare // 2 - 1, d - 1)
+    (order,), k = random_orders(d, 1, rng), min(spare // 2 - 1, d - 1)
     places = (rng.integers(d) + np.arange(k)) % d
     cuts = np.union1d(places, places + 1)
     inner = cuts[(cuts > 0) & (cuts < d)]

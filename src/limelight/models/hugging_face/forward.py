@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
@@ -271,7 +272,7 @@ class ForwardPass:
     def __init__(
         self, network: Any, *, half: bool, shown: Callable[[Int[np.ndarray, " _"]], str]
     ) -> None:
-        self._network, self._shown = network, shown
+        self.network, self._shown = network, shown
         self._halves = half and network.device.type == "cuda"
         self._half: Any = None  # the copy, None where it does not do
         self._stamp: tuple[Any, ...] = ()
@@ -281,38 +282,56 @@ class ForwardPass:
         if not self._halves:
             return
         # Not of state_dict, which takes as long as a tenth of a call.
-        tensors = itertools.chain(self._network.parameters(), self._network.buffers())
+        tensors = itertools.chain(self.network.parameters(), self.network.buffers())
         stamp = tuple(changes(tensor) for tensor in tensors)
-        with alone_with(self._network):
+        with alone_with(self.network):
             if stamp != self._stamp:
-                self._half, self._stamp = _halved(self._network), stamp
+                self._half, self._stamp = _halved(self.network), stamp
 
     def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs; what is masked out is not attended to."""
+        (found,) = self.apart(
+            ids, lambda network, ids: (network_outputs(network, ids, ours=network is self._half),)
+        )
+        return found
+
+    def apart(
+        self,
+        ids: Int[np.ndarray, "n T"],
+        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
+    ) -> tuple[np.ndarray, ...]:
+        """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
+        asked = partial(self._asked, ask)
         try:
-            found = self._outputs(ids)
+            found = asked(ids)
         except (MemoryError, InputError):
             raise
         except Exception as error:
             if out_of_memory(error):
                 raise  # the engine asks again for fewer
             raise failing_text(
-                self._outputs,
+                asked,
                 ids,
                 error,
-                who=type(self._network).__name__,
+                who=type(self.network).__name__,
                 shown=lambda row: self._shown(row[row != MASKED_OUT]),
             ) from error
-        if not np.isfinite(found).all():
+        if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found
 
-    def _outputs(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
-        if self._half is not None:
-            found = network_outputs(self._half, ids, ours=True)
-            if np.isfinite(found).all():  # else too large for half precision
-                return found
-        return network_outputs(self._network, ids)
+    def _asked(
+        self,
+        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
+        ids: Int[np.ndarray, "n T"],
+    ) -> tuple[np.ndarray, ...]:
+        if self._half is not None and _finite(found := ask(self._half, ids)):
+            return found  # else too large for half precision
+        return ask(self.network, ids)
+
+
+def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
+    return all(bool(np.isfinite(one).all()) for one in arrays)
 
 
 def _halved(network: Any) -> Any:

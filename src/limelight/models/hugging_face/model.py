@@ -42,12 +42,14 @@ from limelight.models.hugging_face.masking import (
 )
 from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
 from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
+from limelight.models.hugging_face.signals import signals
 from limelight.models.protocol import (
     Attended,
     Capability,
     Differentiated,
     Link,
     Points,
+    Signalled,
     Slopes,
     TimesInput,
     Weigh,
@@ -55,7 +57,7 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Given, check_listed, few_names, one_line
+from limelight.text import Document, Features, Given, check_listed, features_of, few_names, one_line
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
@@ -147,6 +149,7 @@ class HuggingFace:
             "chooses": chooses,
             "freezes": refused.get("differentiates") or self._why_not_frozen,
             "pairs": getattr(self.tokenizer, "why_no_pairs", None),
+            "signals": self._why_no_signals,
         }
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
@@ -161,6 +164,26 @@ class HuggingFace:
         except Exception:  # no gradients at all: whoever asks for them is told why
             return None
         return None
+
+    @cached_property
+    def _why_no_signals(self) -> str | None:
+        try:
+            document = self.read(_EXAMPLE)
+            self.signals([document], [features_of(document)])
+        except Exception as error:  # whatever it is, nothing can be learned from such states
+            return str(error).partition(";")[0].rstrip(".")
+        return None
+
+    @cached_property
+    def _reads(self) -> str:
+        """The piece that the head reads, "first" or "last"; else the "mean" of all stands in."""
+        try:
+            (found,) = self.attended(self.read(_EXAMPLE))
+        except InputError:
+            return "mean"
+        return {0: "first", len(found.reads) - 1: "last"}.get(
+            int(found.reads.argmax()) if found.reads.max() == 1 else -1, "mean"
+        )
 
     @cached_property
     def check(self) -> NetworkCheck:
@@ -304,6 +327,13 @@ class HuggingFace:
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
+
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+        """Return the states of all features at three layers, and the outputs, in one pass."""
+        self._forward.renew()
+        return signals(
+            self._forward, documents, features, reads=self._reads, alike=self.check.alike
+        )
 
     def outputs_at(self, document: Document, points: Points) -> Float[np.ndarray, "n C"]:
         """Return the outputs at embedded ``points``."""
