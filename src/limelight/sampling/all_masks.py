@@ -64,7 +64,7 @@ def owen_of_all_masks(game: Game, levels: Int[np.ndarray, "L d"]) -> Float[np.nd
     ``levels`` are the groups of the words from the outermost on. Before a word stand any groups
     beside its own, at every level whole or not at all, and any words of its innermost group.
     """
-    d, values = levels.shape[1], []
+    d, values = levels.shape[1], list[Float[np.ndarray, " m"]]()
     for brothers in _brothers(levels):
         before, weight = np.zeros((1, d), bool), np.ones(1)
         for groups in brothers:

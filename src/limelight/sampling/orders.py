@@ -207,7 +207,7 @@ def _errors(
 def random_orders(
     d: int, n: int, rng: np.random.Generator, levels: Int[np.ndarray, "L d"] | None = None
 ) -> Int[np.ndarray, "n d"]:
-    """Return ``n`` random orders of ``d`` words; the groups of every level stand in one piece, in random order."""
+    """Return ``n`` random orders of ``d`` words, in which groups of every level stay together."""
     words = rng.random((n, d))
     if levels is None:
         return np.argsort(words, axis=1)
