@@ -462,3 +462,4 @@ class Settings(TypedDict, total=False):
     tolerance: float | None
     top: int | None
     values: str
+    within: str
