@@ -58,12 +58,9 @@ def about_text(number: int | None) -> Iterator[None]:
         yield
     except InputError as error:
         error.one_text = True
-        if number is None:
-            raise
-        kind = DomainError if isinstance(error, DomainError) else InputError
-        named = kind(f"text {number} (counting from 0): {error}")
-        named.one_text = True
-        raise named from None
+        if number is not None:
+            error.args = (f"text {number} (counting from 0): {error}",)
+        raise
 
 
 def nearest(kind: str, name: object, choices: Iterable[str]) -> str:

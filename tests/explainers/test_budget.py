@@ -103,8 +103,9 @@ def test_shapley_values_spend_the_calls_that_they_were_given(words, calls):
     e = limelight.explain(
         model.wrapped, " ".join(WORDS[:words]), "shapley", budget=f"{calls} calls"
     )
-    masks = e.settings["pairs"] * 2 * (words - 1) + e.settings.get("spare", 0)
-    assert 1 + 2 + masks == calls  # the text itself, the ends, the orders between them
+    each = {"regression": 2, "orders": 2 * (words - 1)}[e.settings["sampler"]]
+    masks = e.settings["pairs"] * each + e.settings.get("spare", 0)
+    assert 1 + 2 + masks == calls  # the text itself, the ends, what lies between them
     assert 0.9 * calls < model.texts <= calls  # some masks come twice
     assert e.scores.sum() == pytest.approx(e.prediction["good"] - e.base_value)
 

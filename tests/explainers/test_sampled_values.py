@@ -179,9 +179,13 @@ def test_a_constant_model_has_the_notice_alone():
         "than 0.3 % of all masks may have gone unseen. There are no standard errors, since "
         "nothing has moved the output so far.",
     )
-    e = limelight.explain(model, " ".join(WORDS[:14]), "shapley")
-    assert e.stderr is None
-    assert e.notices[0].startswith("All 38 pairs of orders give the same scores, which is no proof")
+    for sampler, said in (
+        ("orders", "38 pairs of orders give the same scores"),
+        ("regression", "499 pairs of masks fit one linear model"),
+    ):
+        e = limelight.explain(model, " ".join(WORDS[:14]), "shapley", sampler=sampler)
+        assert e.stderr is None
+        assert e.notices[0].startswith(f"All {said}, which is no proof")
 
 
 def test_a_probability_that_never_moves_may_yet_move_by_one():
@@ -190,8 +194,12 @@ def test_a_probability_that_never_moves_may_yet_move_by_one():
     model = limelight.wrap(
         lambda texts: np.array([[1.0, 0.0] for _ in texts]), classes=["no", "yes"]
     )
-    for method, step in (("shapley", 1 / 38), ("lime", None)):
-        e = limelight.explain(model, whole, method, scale="probability")
+    for method, step, own in (
+        ("shapley", 1 / 38, {"sampler": "orders"}),
+        ("shapley", None, {"sampler": "regression"}),
+        ("lime", None, {}),
+    ):
+        e = limelight.explain(model, whole, method, scale="probability", **own)
         np.testing.assert_allclose(e.scores, 0, atol=1e-12)
         assert (e.stderr > 0).all()
         if step is not None:

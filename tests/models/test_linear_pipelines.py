@@ -309,7 +309,6 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
         ),
         (PerLength(), LogisticRegression(), (), "not those of a linear classifier of words"),
         (TfidfVectorizer(analyzer=pairs_of_words), LogisticRegression(), (), "among others than"),
-        (TfidfVectorizer(preprocessor=negated), LogisticRegression(), (), None),
         (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
         (
             TfidfVectorizer(),
@@ -321,13 +320,27 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
 )
 def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
     model = limelight.wrap(fitted(vectorizer, classifier, between=between))
-    if why is None:  # words that change others are found when they come
-        with pytest.raises(limelight.InputError, match="among others than alone"):
-            limelight.explain(model, "not very good film", "shapley")
-        return
     assert why in model.capabilities["games"]
     found = limelight.explain(model, TEXT, "shapley", pairs=2)
     assert found.bound is None
+
+
+def test_a_text_whose_words_change_others_is_asked_and_says_so(tmp_path):
+    """Without "very" the preprocessor reads "not good" as one word; other texts stay exact."""
+    pipeline = fitted(TfidfVectorizer(preprocessor=negated), LogisticRegression())
+    model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
+    found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
+    assert [e.bound is None for e in found] == [False, True, False]
+    assert "reads a word otherwise among others than alone" in found[1].notices[0]
+    assert not found[0].notices
+    words = np.array(texts[1].split())
+    f = pipeline.decision_function([" ".join(words[row]) for row in all_keeps(4)])
+    np.testing.assert_allclose(found[1].scores, f @ shapley_weights(4), atol=1e-9)
+    with pytest.raises(limelight.InputError, match=r"owen.*among others than alone"):
+        limelight.explain(model, texts[1], "owen")
+    run = limelight.explain_data(model, texts, "shapley", output=tmp_path / "run")
+    np.testing.assert_allclose(list(run)[1].scores, found[1].scores, rtol=1e-6)
+    assert limelight.compare(model, texts[1], budget="100 calls").notices == ()
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "multinomial", "sgd", "one against rest"])
@@ -545,7 +558,7 @@ def test_a_pipeline_in_a_file_of_skops_is_the_one_that_was_stored(tmp_path):
     with pytest.raises(limelight.InputError, match=r"does not trust: .*\.stems\."):
         limelight.load(tmp_path / "own.skops")
     (tmp_path / "own.skops").write_bytes(b"no archive")
-    with pytest.raises(limelight.InputError, match="is not one that skops can read"):
+    with pytest.raises(limelight.InputError, match="no pipeline that skops reads"):
         limelight.load(tmp_path / "own.skops")
 
 

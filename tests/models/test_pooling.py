@@ -64,7 +64,7 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features, always
         ({"vectors": {"good": [1.0, 2.0]}}, "as long as the rows of head, here 3"),
         (
             {"vectors": {"good": [1.0, 2.0, 3.0], "bad": [1.0]}},
-            "lists of numbers of the same length",
+            "rows of numbers, all of one length",
         ),
         ({"head": np.ones((3, 3))}, "a row for each of 2 classes; got 3"),
         ({"bias": [1.0]}, "a number for each of 2 rows; got 1"),

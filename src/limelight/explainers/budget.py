@@ -132,12 +132,14 @@ def by_draws(
     spare: str = "",
     cost: str = "",
     own: float = 0.0,
+    choose: Callable[[Any, int], Any] = lambda settings, _: settings,
     feasible: Callable[[Any, int], None] | None = None,
 ) -> Way:
     """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
 
     It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
-    setting that takes the calls of a budget which are too few for another draw.
+    setting that takes the calls of a budget which are too few for another draw. ``choose`` turns
+    settings into those for so many features, before their draws are counted.
     """
     limit, counts = f"max_{count}", [count]
     meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
@@ -150,6 +152,7 @@ def by_draws(
         counts.append(spare)
 
     def fitted(settings: Any, d: int, calls: int) -> Any:
+        settings = choose(settings, d)
         draws = settings.draws.within(calls, d)
         if most is not None:
             return replace(settings, **{count: min(draws, most)})
@@ -271,8 +274,9 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     Methods whose cost is fixed take it first; those with counts of their own share what is left
     evenly, and may use each other's answers besides.
     """
+    several = [chosen.asking(one.model) for chosen in several]
     if budget is None or not any(chosen.way.counted for chosen in several):
-        return list(several)
+        return several
     whole = Allowance(str(budget), budget.calls or 0)
     if budget.seconds is not None:
         whole = whole._replace(**_pace(budget, one.game()))

@@ -4,6 +4,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, cast, final
 
 from limelight import __version__
@@ -12,7 +13,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import playing
+from limelight.models.protocol import AskInsteadError, Signals, playing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
@@ -29,6 +30,7 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
 
     With an allowance there is one document, whose number of features says what it amounts to.
     """
+    chosen = chosen.asking(reading.model)
     if chosen.allowance is not None:
         chosen = chosen.fitted(len(reading.features[0]))
     if chosen.way.logits and reading.targets.scale == "probability":
@@ -81,8 +83,8 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         notices += (chosen.way.caution,)
     if found.bound == math.inf:
         notices += (_UNBOUNDED,)
-    # A method that was refused the base value has said so already.
-    if base is None and not any(notice.startswith(NO_BASE) for notice in found.notices):
+    # A method that gives none itself has said why, or has not asked for it.
+    if found.base_value is ... and base is None:
         notices += (f"{NO_BASE}.",)
     return Explanation(
         **common
@@ -191,7 +193,7 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     if (known := playing(model)) is not None:
         return known.together
     if chosen and all(one.way.joint for one in chosen):
-        return cast(Freezes, model).together
+        return cast(Freezes | Signals, model).together
     return 1
 
 
@@ -214,14 +216,37 @@ def readings(
     model, question = question.windowed(model), question.to(model)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
+    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        reading = reading_of(model, some, question, first=first, feasible=feasible)
-        for part in reading.apart() if alone or at_a_time == 1 else [reading]:
-            yield part
-            done += len(part.documents)
-            if progress is not None:
-                progress(done, len(texts))
+        for reading in _read(model, some, question, first, feasible, signalled):
+            for part in reading.apart() if alone or at_a_time == 1 else [reading]:
+                yield part
+                done += len(part.documents)
+                if progress is not None:
+                    progress(done, len(texts))
+
+
+def _read(
+    model: Model,
+    texts: list[Any],
+    question: Question,
+    first: int | None,
+    feasible: Callable[[int], None] | None,
+    signals: bool,
+) -> Iterator[Reading]:
+    """Yield the texts as ``model`` reads them; one whose removals it does not know, by itself."""
+    try:
+        yield reading_of(model, texts, question, first=first, feasible=feasible, signals=signals)
+    except AskInsteadError as error:
+        if len(texts) == 1:
+            reading = reading_of(error.asked, texts, question, first=first, feasible=feasible)
+            said = f"The model is asked about this text, and nothing is exact: {error.why}."
+            notices = (*reading.documents[0].notices, said)
+            yield replace(reading, documents=(replace(reading.documents[0], notices=notices),))
+            return
+        for number, text in enumerate(texts, start=first or 0):
+            yield from _read(model, [text], question, number, feasible, signals)
 
 
 def one_reading(

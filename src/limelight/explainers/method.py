@@ -290,6 +290,18 @@ class Chosen(NamedTuple):
     model: Model
     allowance: Allowance | None = None
 
+    def asking(self, model: Model) -> "Chosen":
+        """Return the same for ``model``, which may have to be asked about a text."""
+        needs = self.way.needs
+        if model is self.model or needs is None or why_not(model, needs) is None:
+            return self
+        if (way := chosen_way(self.method, model)) is None:
+            raise InputError(refusal(self.method, model, []))
+        # How close an exact way comes to its limit says nothing about how much is to be sampled.
+        used = way.settings.keys() - {"tolerance"}
+        own = {name: value for name, value in self.asked().items() if name in used}
+        return chosen(self.method, way, model, own)
+
     def fitted(self, d: int) -> "Chosen":
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:

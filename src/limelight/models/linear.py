@@ -17,7 +17,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blanked
 from limelight.models.functions import word_spans
-from limelight.models.protocol import class_probabilities
+from limelight.models.protocol import AskInsteadError, class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
 from limelight.theory.ratio_game import one_document, value
@@ -27,6 +27,7 @@ _LEFT_OUT = 4  # words of each, one at a time
 _PROBES = 12  # words of the vocabulary in a text to try out, at most
 
 
+_IN_CONTEXT = "its tokenizer reads a word otherwise among others than alone"
 _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
@@ -60,8 +61,8 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
         return _linear_pipeline(pipeline)
     except _NotLinearError as why:
         return str(why)
-    except InputError:
-        return "its tokenizer reads words otherwise among others than alone"
+    except AskInsteadError as why:
+        return why.why
     except Exception as error:  # of steps that may do anything: what cannot be tried out is asked
         return f"it could not be taken apart ({type(error).__name__})"
 
@@ -162,11 +163,7 @@ class _Vectors:
                 return ReadWords(names, spans, word[known], column[known])
         if not text.strip():
             raise InputError("the text has no words; give at least one word.")
-        raise InputError(
-            "the tokenizer of this pipeline finds no words in the text, or reads a word otherwise "
-            "among others than alone, so that none can be removed exactly. Wrap what it answers "
-            "with instead, such as limelight.wrap(pipeline.predict_proba, classes=[…])."
-        )
+        raise AskInsteadError(_IN_CONTEXT)
 
     def _apart(self, text: str, words: "_Words") -> bool:
         """Whether no word changes how another is read: each is left out once."""

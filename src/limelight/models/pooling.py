@@ -60,20 +60,17 @@ def pooling_classifier(
             f"vectors have {capital!r}, which is never found in small letters; give words in small "
             "letters, or lowercase=False."
         )
-    for word in weights or ():
-        if word not in vectors:
-            raise InputError(f"weights name {word!r}, which has no vector.")
+    for name, given in (("weights", weights or ()), ("always", always)):
+        for word in given:
+            if word not in vectors:
+                raise InputError(f"{name} names {word!r}, which has no vector.")
     if not known:
         raise InputError("a mean of word vectors needs the vector of one word at least; got none.")
-    rows = _matrix("head", head)
-    try:
-        table = np.array([vectors[word] for word in known], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("vectors must be lists of numbers of the same length.") from None
-    if table.ndim != 2 or table.shape[1] != rows.shape[1] or not np.isfinite(table).all():
+    rows, table = _matrix("head", head), _matrix("vectors", [vectors[word] for word in known])
+    if table.shape[1] != rows.shape[1]:
         raise InputError(
-            "vectors must be finite and as long as the rows of head, here "
-            f"{rows.shape[1]}; got shape {table.shape}."
+            f"vectors must be as long as the rows of head, here {rows.shape[1]}; got "
+            f"{table.shape[1]}."
         )
     shift = np.zeros(len(rows)) if bias is None else _matrix("bias", bias).reshape(-1)
     if shift.shape != (len(rows),):
@@ -85,9 +82,6 @@ def pooling_classifier(
     counts = _matrix("weights", [(weights or {}).get(word, 1.0) for word in known])[0]
     if not (counts > 0).all():
         raise InputError("weights of words must be positive and finite.")
-    for word in always:
-        if word not in vectors:
-            raise InputError(f"always names {word!r}, which has no vector.")
     mean = _Mean(
         always=np.array([known.index(word) for word in always], dtype=int),
         columns={word: i for i, word in enumerate(known)},
@@ -156,7 +150,9 @@ def _matrix(name: str, given: Any) -> Float[np.ndarray, "C e"]:
     try:
         array = np.atleast_2d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
+        raise InputError(
+            f"{name} must be rows of numbers, all of one length; got {given!r:.80}."
+        ) from None
     if array.ndim != 2 or not np.isfinite(array).all():
         raise InputError(f"{name} must have finite rows of numbers; got shape {array.shape}.")
     return array

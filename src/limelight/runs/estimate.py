@@ -47,11 +47,6 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     return Estimate(seconds=seconds, texts=count, workers=workers, quicker=quicker)
 
 
-def seconds_each(work: ShardWork, texts: pa.Table) -> float:
-    """Return how long one text takes, measured on some of ``texts``."""
-    return _seconds(work, _sample(texts))
-
-
 def _sample(texts: pa.Table) -> pa.Table:
     """Return some of the texts, from the shortest to the longest."""
     usable = texts.filter(texts.column("error").is_null())
