@@ -227,24 +227,21 @@ def readings(
 
 
 def _read(
-    model: Model,
-    texts: list[Any],
-    question: Question,
-    first: int | None,
-    feasible: Callable[[int], None] | None,
+    model: Model, texts: list[Any], question: Question, first: int | None, feasible: Any
 ) -> Iterator[Reading]:
     """Yield the texts as ``model`` reads them; one whose removals it does not know, by itself."""
     try:
         yield reading_of(model, texts, question, first=first, feasible=feasible)
     except AskInsteadError as error:
-        if len(texts) == 1:
-            reading = reading_of(error.asked, texts, question, first=first, feasible=feasible)
-            said = f"The model is asked about this text, and nothing is exact: {error.why}."
-            notices = (*reading.documents[0].notices, said)
-            yield replace(reading, documents=(replace(reading.documents[0], notices=notices),))
+        if len(texts) > 1:
+            for number, text in enumerate(texts, start=first or 0):
+                yield from _read(model, [text], question, number, feasible)
             return
-        for number, text in enumerate(texts, start=first or 0):
-            yield from _read(model, [text], question, number, feasible)
+        reading = reading_of(error.asked, texts, question, first=first, feasible=feasible)
+        (document,) = reading.documents
+        said = f"The model is asked about this text, and nothing is exact: {error.why}."
+        document = replace(document, notices=(*document.notices, said))
+        yield replace(reading, documents=(document,))
 
 
 def one_reading(
