@@ -1,14 +1,15 @@
 """``limelight.judge``: the question, the texts one by one, and what follows over them."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Unpack, overload
 
 from limelight import __version__
-from limelight.data.columns import read_texts
+from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
+from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
@@ -25,10 +26,9 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
-from limelight.models.protocol import answering
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Given, joined
+from limelight.text import Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -36,12 +36,15 @@ class JudgeKeywords(Settings, total=False):
 
     target: str | int
     scale: str
+    features: Unit
+    window: str | int | None
     side: str | None
     second_replacement: str | None
     columns: str | Collection[str] | None
     curves: bool
     budget: BudgetGiven | None
     rationales: Any
+    labels: Labels | None
     progress: Progress | None
     estimate: Callable[[Estimate], None] | None
 
@@ -67,6 +70,8 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
+    features: Unit = "words",
+    window: str | int | None = None,
     side: str | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
@@ -74,6 +79,7 @@ def judge(
     curves: bool = True,
     budget: BudgetGiven | None = None,
     rationales: Any = None,
+    labels: Labels | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Estimate], None] | None = None,
@@ -91,7 +97,9 @@ def judge(
     texts
         A list of texts, or of pairs of texts, which are tuples of two; or data as
         :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
-        are found by the usual names of columns.
+        are found by the usual names of columns, or what :func:`limelight.data.read_rows` returns.
+        Labels that match no class of the model bring a notice, and so does a model that is right
+        less often than guessing would be; a judgement needs no labels.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -103,6 +111,11 @@ def judge(
     scale
         "logit": the log-odds of the class where there are two outputs, else its own output; or
         "probability", which is sampled on every model.
+    features
+        What is removed one after the other: units as :func:`limelight.explain` takes them, which
+        the methods score too.
+    window
+        As in :func:`limelight.explain`, for texts that are longer than the model reads.
     side
         "first" or "second": of pairs, judge the scores of the words of this text only; the other is
         left alone.
@@ -125,6 +138,8 @@ def judge(
         What people marked, one entry per text: a list of [start, end] in characters, a list of such
         lists where there are several annotators, or None where nobody looked. Adds how plausible
         the methods are, which is not how faithful they are.
+    labels
+        Which class a label of the data is, as :func:`limelight.explain_data` takes it.
     seed
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
@@ -136,14 +151,17 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    model = answering(checked_model(model), "words", scale)
+    question = Question(target=target, scale=scale, features=features, side=side, window=window)
+    model = question.windowed(question.grouped(checked_model(model)))
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
-    # A string is a text here, never the name of a file.
-    given = listed(texts) if isinstance(texts, str | list | tuple) else _read(texts)
+    given, true = _read(texts)
+    known = ClassLabels(model.classes, labels)
+    if labels is not None and not true:
+        raise InputError("labels= says which class a label is, but these texts have no labels.")
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
@@ -154,7 +172,7 @@ def judge(
     setup = Setup(
         model=model,
         candidates=candidates,
-        question=Question(target=target, scale=scale, side=side).to(model),
+        question=question.to(model),
         replacements=replacements,
         columns=wanted,
         # People marked a pair as the one text that it is when both are joined.
@@ -173,6 +191,7 @@ def judge(
     )
     found = replace(
         found,
+        notices=(*found.notices, *_of_labels(known, true, [one.predicted for one in outcomes])),
         agreement=method_agreement(
             candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
         ),
@@ -198,9 +217,26 @@ def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | N
     )
 
 
-def _read(data: Any) -> list[Given]:
-    stored = isinstance(data, os.PathLike) or is_table(data)
-    return read_texts(data) if stored else listed(data)
+def _read(data: Any) -> LabelledRows:
+    """Return texts, and labels where there are any."""
+    if isinstance(data, LabelledRows):
+        return data
+    # A string is a text here, never the name of a file.
+    stored = isinstance(data, os.PathLike) or (
+        not isinstance(data, str | list | tuple) and is_table(data)
+    )
+    return read_rows(data) if stored else LabelledRows(listed(data), [])
+
+
+def _of_labels(
+    known: ClassLabels, labels: Sequence[Any], predicted: Sequence[int | None]
+) -> Iterator[str]:
+    """Yield what the labels of the data say against the model, or against themselves."""
+    yield from known.notices(labels)
+    classes = zip(map(known.number, labels), predicted, strict=bool(labels))
+    both = [one == other for one, other in classes if None not in (one, other)]
+    if (doubt := below_chance(sum(both), len(both), len(known.classes))) is not None:
+        yield doubt
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:
@@ -237,6 +273,8 @@ def _judgement(
         settings={
             "target": question.target,
             "scale": question.scale,
+            **({} if question.features == "words" else {"features": unit_name(question.features)}),
+            **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
             "replacement": replacement,
             "columns": sorted(setup.columns),

@@ -16,6 +16,7 @@ from limelight.results.comparison import Agreement, Comparison
 from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
 from limelight.results.values import each_value, read_value, written_value
 from limelight.shapes import Float
+from limelight.text import Place
 
 SCHEMAS = Path(__file__).parent / "schemas"
 _LARGEST = 1 << 30  # bytes; a book of a million words stays below
@@ -123,6 +124,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
+    asked: dict[str, Any] | None = None
+    units: str = "words"
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -146,6 +149,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
             heads=None if e.heads is None else e.heads.tolist(),
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
+            asked=None if e.asked is None else e.asked.stored(),
+            units=e.units,
         )
 
     def value(self) -> Explanation:
@@ -154,6 +159,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
+        if self.units != "words":  # files of 0.2 have it among the settings alone
+            rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},
             features=tuple(row.text for row in rows),
@@ -167,6 +174,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             anchor=self._anchor(),
             notices=tuple(self.notices),
             parts=tuple(self.parts or ()),
+            asked=None if self.asked is None else Place.read(self.asked),
             settings=rest,
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,

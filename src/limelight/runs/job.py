@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Unpack, final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,7 +31,7 @@ from limelight.models.protocol import playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
+from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
@@ -185,8 +184,11 @@ def plan_run(
     labels: Labels | None = None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
-    if not isinstance(question.features, str):
-        raise InputError("groups of tokens are for one text; over many, name the features.")
+    if not isinstance(question.features, str) and not callable(question.features):
+        raise InputError(
+            "spans and groups of tokens are for one text; over many, name the features or give a "
+            "function that cuts each text."
+        )
     chosen = _chosen(model, method, settings)
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
@@ -369,14 +371,14 @@ def _engine(
 ) -> tuple[Engine, Job]:
     """Return who explains the shards, and what they must know."""
     source = source_of(work.model)
-    job = Job(msgspec.json.encode(work.record), source)
+    job, cutter = Job(record_bytes(work.record), source), work.record.question.features
     count = workers or usable_cores()
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and playing(work.model) is not None
+        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
-                pickled = _pickled(work.model)
+                pickled = _pickled(work.model, _MODEL)
                 if not needs_main(pickled):
                     return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
     if executor is None and workers in (None, 1):
@@ -384,18 +386,23 @@ def _engine(
     if isinstance(executor, ThreadPoolExecutor):
         return ExecutorEngine(executor, count, partial(finished_by, work)), job
     if source is None:
-        job = job._replace(pickled=_pickled(work.model))
+        job = job._replace(pickled=_pickled(work.model, _MODEL, sent=is_sent(work.model)))
+    if callable(cutter):
+        job = job._replace(cutter=_pickled(cutter, "a cutter"))
     if executor is None:
         return SpawnedProcesses(count), job
     return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
 
 
-def _pickled(model: Model) -> bytes:
+_MODEL = "a model that was loaded from a path, with limelight.load, or a function or pipeline"
+
+
+def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
     """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
     why = "this one is in memory only"
-    if is_sent(model):
+    if sent:
         try:
-            found = pickle.dumps(model)
+            found = pickle.dumps(given)
             # A session has no file that another process could read the function from.
             if not needs_main(found) or hasattr(sys.modules["__main__"], "__file__"):
                 return found
@@ -403,9 +410,8 @@ def _pickled(model: Model) -> bytes:
         except Exception as error:  # what pickling calls may raise anything
             why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
     raise InputError(
-        "other processes need a model that was loaded from a path, with limelight.load, or a "
-        f"function or pipeline that can be pickled, as functions of a module can; {why}. Leave "
-        "executor and workers out to compute in this process."
+        f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
+        "Leave executor and workers out to compute in this process."
     )
 
 

@@ -3,6 +3,7 @@
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
@@ -97,10 +98,7 @@ class ShardWork:
 
     def doubts(self, texts: pa.Table) -> Iterator[str]:
         """Yield notices: labels that are one class by request, and those here that are none."""
-        if (merged := self._labels.merged()) is not None:
-            yield merged
-        if said := self._labels.unmatched(texts.column("label").unique().to_pylist()):
-            yield f"{said[0].upper()}{said[1:]}."
+        yield from self._labels.notices(texts.column("label").unique().to_pylist())
 
     def _answers(
         self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]
@@ -163,12 +161,13 @@ def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 class Job(NamedTuple):
     """What workers must know before they start: the plan, as JSON, and where the model is.
 
-    A function that is in memory only travels itself, ``pickled``.
+    A function that is in memory only travels itself, ``pickled``, and so does a ``cutter``.
     """
 
     record: bytes
     source: ModelSource | None
     pickled: bytes | None = None
+    cutter: bytes | None = None
 
 
 def needs_main(pickled: bytes | None) -> bool:
@@ -255,17 +254,24 @@ def explain_shard(job: Job, task: Task) -> Finished:
 @lru_cache(maxsize=1)
 def _work(job: Job) -> ShardWork:
     record = msgspec.json.decode(job.record, type=RunRecord)
+    if job.cutter is not None:
+        cut = replace(record.question, features=_unpickled(job.cutter, "cutter"))
+        record = replace(record, question=cut)
     if job.source is None:
-        try:
-            return ShardWork(pickle.loads(job.pickled or b""), record)  # noqa: S301  (our own bytes)
-        except Exception as error:
-            raise InputError(
-                f"a worker cannot unpickle the model ({_sentence(error).rstrip('.')}); define it "
-                "in a module that workers can import."
-            ) from None
+        return ShardWork(_unpickled(job.pickled or b"", "model"), record)
     model = job.source.loaded()
     if model.fingerprint != record.model.fingerprint:
         raise InputError(
             f"the model at '{job.source.path}' is not the one of this run any more; put it back."
         )
     return ShardWork(model, record)
+
+
+def _unpickled(content: bytes, what: str) -> Any:
+    try:
+        return pickle.loads(content)  # noqa: S301  (our own bytes)
+    except Exception as error:
+        raise InputError(
+            f"a worker cannot unpickle the {what} ({_sentence(error).rstrip('.')}); define it in a "
+            "module that workers can import."
+        ) from None

@@ -28,6 +28,7 @@ _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|（[^（）]*）")
 _OPENING = "\"'“‘«‹„¿¡([{「『（"
 _GOES_ON = frozenset(",;:-–—)]、，；：と" + _STOPS + _WIDE + ".…")
 _WORD_BEFORE = re.compile(r"[^\s\"'“‘«(\[{/—–-]*$")
+_NEAR = 40  # characters around a stop that are looked at: time is to grow with the text alone
 _MARKER = re.compile(r"[(\[]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]+$")
 _CAPITAL = re.compile(rf"[.{_STOPS}][\"'”’)]*\s+[\"'“‘«(\[]?[A-Z]")
 _GLUED = re.compile(r"[A-ZÀ-ÖØ-Þ](?:[a-zß-öø-ÿ]|\s)")  # "the end.The next": no space between
@@ -78,16 +79,13 @@ def _sentences(block: str) -> list[Span]:
     brackets = [match.span() for match in _BRACKETS.finditer(block)]
     opened = [start for start, _ in brackets]
     # Where no stop is followed by a capital letter, small ones begin sentences.
-    small = block[:1].islower() and not re.search(
-        rf"[.{_STOPS}][\"'”’)]*\s+[{_OPENING}]?[A-Z]", block
-    )
+    small = block[:1].islower() and not _CAPITAL.search(block)
     starts = [0]
     for stop in _STOP.finditer(block):
         end = stop.end("closed")
         i = bisect_right(opened, stop.start()) - 1
-        inside = (
-            i >= 0 and stop.start() < brackets[i][1] - 1 and block[starts[-1] : opened[i]].strip()
-        )
+        inside = i >= 0 and stop.start() < brackets[i][1] - 1
+        inside = inside and bool(block[starts[-1] : min(starts[-1] + _NEAR, opened[i])].strip())
         if not inside and _ends(block, starts[-1], stop, small=small):
             starts.append(end)
     return list(pairwise([*starts, len(block)]))
@@ -95,20 +93,20 @@ def _sentences(block: str) -> list[Span]:
 
 def _ends(block: str, start: int, stop: re.Match[str], *, small: bool) -> bool:
     """Whether the sentence that began at ``start`` ends at this stop."""
-    after = block[stop.end() :].lstrip(_OPENING)
+    after = block[stop.end() : stop.end() + _NEAR].lstrip(_OPENING)
     if not after:
         return False
     first, closed = after[0], bool(stop["closed"])
     if stop["wide"]:
         return first not in _GOES_ON and not (closed and first.islower())
     signs = block[stop.start() : stop.start("closed")]
-    word = _WORD_BEFORE.search(block, start, stop.start()).group()  # type: ignore[union-attr]
+    near = max(start, stop.start() - _NEAR)
+    word = _WORD_BEFORE.search(block, near, stop.start()).group()  # type: ignore[union-attr]
     if not stop["space"]:
         known = "/" in word or "@" in word or not (word[-2:].islower() or signs != ".")
         return not known and bool(_GLUED.match(after))
-    if block[stop.end()] in _GOES_ON or _MARKER.fullmatch(
-        block[start : stop.end("closed")].strip()
-    ):
+    marker = near == start and _MARKER.fullmatch(block[start : stop.end("closed")].strip())
+    if block[stop.end()] in _GOES_ON or marker:
         return False
     if first.islower() and (closed or signs.strip(_STOPS) == signs):
         return small and not closed and signs == "." and not _shortened(word, after)

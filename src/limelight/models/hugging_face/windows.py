@@ -1,5 +1,6 @@
 """Long texts under a Hugging Face model: the mean of its outputs over windows of the text."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -22,11 +23,8 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game, in_parts
 from limelight.shapes import Bool, Float, Int
-from limelight.text import Document, Features, Span, Windows
+from limelight.text import Document, Features, Span, Windows, sentence_spans
 
-_STOPS = frozenset(".!?…")
-_WIDE_STOPS = frozenset("。！？")  # no space follows them
-_CLOSING = "\"'”’»)]"
 _ENDLESS = 1 << 62  # what limits a text that is cut later
 
 
@@ -76,7 +74,12 @@ class Windowed:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
         whole = "a pair is read whole, not in windows; leave window out"
-        return MappingProxyType({**self.inner.capabilities, "cuts": done, "pairs": whole})
+        own: dict[Capability, str | None] = {
+            "cuts": done,
+            "pairs": whole,
+            "signals": "a word is seen in its own window alone; leave window out",
+        }
+        return MappingProxyType({**self.inner.capabilities, **own})
 
     def shuffled(self, seed: int) -> "Windowed":
         """Return the same windows under the model with shuffled weights."""
@@ -120,7 +123,8 @@ class Windowed:
             least = pieces.before + pieces.after + 1
             raise InputError(f"a window must have at least {least} tokens; got {self.size}.")
         last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
-        stops = set(sentence_ends(text, spans))
+        starts = [start for start, _ in spans]
+        stops = {bisect_left(starts, end) - 1 for _, end in sentence_spans(text)}
         return window_ends(
             len(inner),
             room,
@@ -217,22 +221,6 @@ class Windowed:
             np.concatenate([one.gradient for one in found], axis=1),
             np.mean([one.outputs for one in found], axis=0),
         )
-
-
-def sentence_ends(text: str, spans: Sequence[Span]) -> list[int]:
-    """Return the numbers of the words that end a sentence.
-
-    A word ends one if it ends in a stop, quotes and brackets aside, with white space after it.
-    """
-    ends = []
-    for i, (_, end) in enumerate(spans):
-        behind, last = text[end : end + 1], end - 1
-        while last > 0 and text[last] in _CLOSING:
-            last -= 1
-        wide = text[last] in _WIDE_STOPS and behind not in _WIDE_STOPS
-        if wide or (text[last] in _STOPS and (not behind or behind.isspace())):
-            ends.append(i)
-    return ends
 
 
 def window_ends(
