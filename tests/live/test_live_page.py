@@ -293,3 +293,9 @@ def test_texts_are_answered_as_python_does(opened, shipped):
     assert near < 1e-6
     assert closest < 1
     assert np.isfinite(near)
+
+
+def test_an_exact_model_without_tables_is_shown_by_serve():
+    model = limelight.pooling_classifier({"good": [1.0]}, [[1.0]], classes=["no", "yes"])
+    with pytest.raises(limelight.InputError, match="limelight serve"):
+        live_page(model)
