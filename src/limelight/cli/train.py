@@ -89,6 +89,8 @@ def train(
             held = float(validation)
         except ValueError:
             held = read(validation, texts.class_names, part="test")
+    for notice in texts.notices:
+        tell(notice)
     with _told_how_to_go_on(output), _shown_progress() as progress:
         model = trained(
             texts,

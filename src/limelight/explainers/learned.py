@@ -120,24 +120,24 @@ def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
 class Predicted(NamedTuple):
     """Scores of N features for each output, their standard errors, and what the members said.
 
-    ``pair`` is how far a single pair of orders would be off, as a standard deviation.
+    ``draw`` is the deviation of what one pair of orders would say of them, around the truth.
     """
 
     values: Float[np.ndarray, "N C"]
     stderr: Float[np.ndarray, "N C"]
-    pair: Float[np.ndarray, "N C"]
+    draw: Float[np.ndarray, "N C"]
     members: Float[np.ndarray, "members N C"]
 
 
 class Start(NamedTuple):
     """What is known of the explained number of a text before any removal is asked about.
 
-    Scores, their standard errors, and ``pair`` as in :class:`Predicted`.
+    Scores, their standard errors, and ``draw`` as in :class:`Predicted`.
     """
 
     scores: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"]
-    pair: Float[np.ndarray, " d"]
+    draw: Float[np.ndarray, " d"]
     notices: tuple[str, ...]
 
 
@@ -250,12 +250,10 @@ class Learned:
         apart = np.abs(members[0] - members[1]) / 2
         d = np.bincount(inputs.owner)[inputs.owner]
         design = error_design(values, apart, d)
-        variance, pair = (
-            np.exp(design @ self.arrays[name]) + _LEAST**2 for name in ("errors", "pairs")
-        )
-        variance += self.unseen(inputs)[:, None]
-        spread = np.sqrt(pair) * (d > 2)[:, None]  # two words have one pair of orders
-        return Predicted(values * scale, np.sqrt(variance) * scale, spread * scale, members * scale)
+        errors, draw = (np.exp(design @ self.arrays[name]) for name in ("errors", "draws"))
+        stderr = np.sqrt(errors + self.unseen(inputs)[:, None] + _LEAST**2)
+        spread = np.sqrt(draw + _LEAST**2) * (d > 2)[:, None]  # two words have one pair of orders
+        return Predicted(values * scale, stderr * scale, spread * scale, members * scale)
 
     def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
         """Return 1 at words that were not learned, where words are all that is known, else 0.
@@ -299,16 +297,16 @@ class Learned:
         strange = self.strangeness_of(inputs, word_hashes(reading))
         ends = np.cumsum([len(features) for features in reading.features])[:-1]
         weights = reading.target_weights[:, self._columns(reading)]
-        parts = (np.split(x, ends) for x in (found.values, found.stderr, found.pair))
+        parts = (np.split(x, ends) for x in (found.values, found.stderr, found.draw))
         # Errors of two outputs may go together, and are added as if they did.
         return [
             Start(
                 values @ weight,
                 stderr @ np.abs(weight),
-                pair @ np.abs(weight),
+                draw @ np.abs(weight),
                 tuple(self._notices(far)),
             )
-            for values, stderr, pair, weight, far in zip(*parts, weights, strange, strict=True)
+            for values, stderr, draw, weight, far in zip(*parts, weights, strange, strict=True)
         ]
 
     def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:

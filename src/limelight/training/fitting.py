@@ -31,15 +31,20 @@ _NOTHING = (
 class Examples:
     """Texts with their signals and sampled values: N features of n texts, C outputs.
 
-    ``noise`` is the squared standard error of the values, NaN where one pair was drawn; ``pairs``
-    is how many were, of each feature.
+    ``spread`` is the variance of one draw, NaN where there is one only, and ``draws`` how many a
+    value is the mean of.
     """
 
     inputs: Inputs
     values: Float[np.ndarray, "N C"]
-    noise: Float[np.ndarray, "N C"]
+    spread: Float[np.ndarray, "N C"]
+    draws: Int[np.ndarray, " N"]
     hashes: Int[np.ndarray, " N"]
-    pairs: Int[np.ndarray, " N"]
+
+    @property
+    def noise(self) -> Float[np.ndarray, "N C"]:
+        """The squared standard errors of the values."""
+        return self.spread / self.draws[:, None]
 
     @property
     def n(self) -> int:
@@ -58,8 +63,8 @@ class Examples:
             number,
             self.inputs.word[rows] if len(self.inputs.word) else self.inputs.word,
         )
-        rest = (x[rows] for x in (self.values, self.noise, self.hashes, self.pairs))
-        return Examples(inputs, *rest)
+        rest = (self.values, self.spread, self.draws, self.hashes)
+        return Examples(inputs, *(one[rows] for one in rest))
 
     def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
         """Return the mean of ``x`` over the features of each text."""
@@ -73,36 +78,40 @@ def fit_examples(
     held: Bool[np.ndarray, " n"],
     *,
     seed: int,
+    curve: bool = True,
     heard: Callable[[float], None] | None = None,
 ) -> Learned:
-    """Return the networks fitted to the texts that are not ``held``, their errors and a report."""
+    """Return the networks fitted to the texts that are not ``held``, their errors and a report.
+
+    With a ``curve``, one network is also fitted to a half and to a quarter of the texts.
+    """
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     training, aside = examples.only(np.sort(order)), examples.only(np.flatnonzero(held))
-    arrays, curve = _standards(training), dict[int, float]()
-    n = len(order)
-    for done, (member, count) in enumerate([(0, n // 4), (0, n // 2), (1, n), (0, n)]):
+    arrays, reached, n = _standards(training), dict[int, float](), len(order)
+    fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
+    for done, (member, count) in enumerate(fits):
         some = examples.only(np.sort(order[:count]))
         weights, found = _fit_member(some, aside, arrays, seed=seed + member)
         if member == 0:
-            curve[count] = explained(found, aside)
+            reached[count] = explained(found, aside)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
-            heard((done + 1) / 4)
-    arrays["errors"] = arrays["pairs"] = np.zeros(4)
+            heard((done + 1) / len(fits))
+    arrays["errors"] = arrays["draws"] = np.zeros(4)
     members = Learned({}, arrays).predicted(aside.inputs).members
     values = members.mean(axis=0)
     unseen = Learned({}, arrays).unseen(Learned({}, arrays).standard(aside.inputs))
-    arrays["pairs"] = _pair_spread(Learned({}, arrays), examples)
-    noise = (Learned({}, arrays).predicted(aside.inputs).pair / arrays["scale"]) ** 2
-    noise = noise / aside.pairs[:, None] + unseen[:, None]
+    arrays["draws"] = _draw_spread(Learned({}, arrays), examples)
+    noise = (Learned({}, arrays).predicted(aside.inputs).draw / arrays["scale"]) ** 2
+    noise = noise / aside.draws[:, None] + unseen[:, None]
     arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], noise)
     report: dict[str, Any] = {
         "texts": n,
         "held_out": aside.n,
         "r2": explained(values, aside),
         "rank_correlation": _rank_correlation(values, aside),
-        "curve": [{"texts": count, "r2": curve[count]} for count in sorted(curve)],
+        "curve": [{"texts": count, "r2": reached[count]} for count in sorted(reached)],
         "coverage": coverage,
     }
     # How much nearer to the values than 0 is, text by text: their noise is in both and cancels.
@@ -274,26 +283,31 @@ def _error_model(
         inside: np.ndarray = squares <= 4 * (factor * variance + noise)
         return inside
 
-    factors = np.geomspace(0.25, 64, 65)
-    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
+    # Few texts may show hardly more than noise: at least what they allow for by one standard error.
     theta = _log_linear(flat, squares, noise)
+    left = truth.means((squares - noise).reshape(values.shape)).mean(axis=1)
+    allowed = max(left.mean(), 0.0) + left.std() / np.sqrt(max(len(left) - 1, 1))
+    least = max(1.0, allowed / max(np.exp(flat @ theta).mean(), 1e-300)) if allowed else 1.0
+    factors = np.geomspace(least, 64 * least, 65)
+    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
     theta[0] += np.log(factor)
     inside, order = holds(factor), np.argsort(np.abs(values).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
     return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)}
 
 
-def _pair_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
-    """Return how the squared error of a single pair of orders follows from the same as errors do.
+def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
+    """Return how the variance of one draw follows from the same as errors do.
 
-    The spread of two or three draws of one word is itself mostly noise, so it is that of all.
+    Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,
+    its slope in their length was wrong, and ±2 held 0.88 of draws; of all 100 texts, 0.95.
     """
     members, scale = learned.predicted(examples.inputs).members, learned.arrays["scale"]
     d = np.bincount(examples.inputs.owner)[examples.inputs.owner]
     apart = np.abs(members[0] - members[1]) / 2 / scale
     design = error_design(members.mean(axis=0) / scale, apart, d)
-    seen = examples.noise * examples.pairs[:, None] / scale**2
-    seen = np.where((d > 2)[:, None], seen, np.nan).ravel()  # two words have one pair
+    # Two words have one pair of orders, and no spread.
+    seen = np.where((d > 2)[:, None], examples.spread / scale**2, np.nan).ravel()
     return _log_linear(design.reshape(-1, 4), seen, 0 * seen) if np.nansum(seen) else _NONE
 
 
