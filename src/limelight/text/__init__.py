@@ -27,10 +27,11 @@ from limelight.text.features import (
     unit_spans,
 )
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
-from limelight.text.units import Cutter, checked_spans, icu_words, sentence_spans
+from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
 __all__ = [
     "CLS",
+    "CUTTERS",
     "FEATURES",
     "SIDES",
     "UNK",
